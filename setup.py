@@ -1,0 +1,26 @@
+"""The compiled parts; everything else about the package stands in pyproject.toml."""
+
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(f"fourrates.{name}", [f"src/fourrates/{name}.pyx"], extra_compile_args=FLAGS)
+            for name in ("_kernel", "_law")
+        ],
+        compiler_directives={
+            "language_level": "3",
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": False,
+            "embedsignature": True,
+        },
+    )
+)

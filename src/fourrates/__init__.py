@@ -1,0 +1,12 @@
+"""Know the moment your classifier stops being the one you shipped.
+
+>>> import fourrates as fr
+>>> detector = fr.LFR()
+>>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
+"""
+
+from fourrates.detectors import LFR
+from fourrates.drift import Drift, RateChange, RateState
+
+__all__ = ["LFR", "Drift", "RateChange", "RateState"]
+__version__ = "0.1.0"

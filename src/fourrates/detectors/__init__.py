@@ -1,0 +1,6 @@
+"""One detector, one class, one file."""
+
+from fourrates.detectors.base import Detector
+from fourrates.detectors.lfr import LFR
+
+__all__ = ["LFR", "Detector"]

@@ -1,0 +1,149 @@
+"""The protocol every detector of pairs follows: update, flags, reset, clone, pickle and bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any, NoReturn, Self
+
+import numpy.typing as npt
+
+from fourrates._kernel import Pairs
+from fourrates.drift import Drift, Drifts
+from fourrates.labels import Labels
+
+MAGIC = b"4rates"
+VERSION = 1
+HEADER = struct.Struct("<6sBBI")  # magic, version, length of the class name, length of the parameters
+PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
+
+
+class Detector(Pairs):
+    """A detector fed with pairs (y_true, y_pred).
+
+    A subclass says what it watches; this class gives all of them the same face. Flags and counters:
+
+    Attributes
+    ----------
+    events : int
+        Events taken since construction or :meth:`reset`.
+    drift_detected : bool
+        Whether the last update found a drift.
+    warning_detected : bool
+        Whether the last update left the detector in the warning zone, without a drift.
+    parameters : dict
+        What the detector was made with.
+    """
+
+    __slots__ = ()
+
+    def _begin(self, parameters: dict[str, Any]) -> None:
+        """Keep the parameters, and get ready to read labels."""
+        self.parameters = parameters
+        self._labels = Labels(parameters["labels"], parameters["positive"])
+        self._codes = self._labels.codes
+
+    # What a subclass gives, besides the kernel's loop -------------------------------------------------------
+
+    def _dump(self) -> bytes:
+        raise NotImplementedError
+
+    def _load(self, state: bytes) -> None:
+        raise NotImplementedError
+
+    # What every detector does -------------------------------------------------------------------------------
+
+    def update_many(
+        self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, first_only: bool = False
+    ) -> Drifts:
+        """Take many events, with the same result as one at a time, only faster.
+
+        The whole batch is checked before the first event is taken: after an error nothing has changed.
+
+        Parameters
+        ----------
+        y_true, y_pred : array of labels
+            What the events turned out to be, and what the classifier had said; equally long.
+        first_only : bool
+            Stop after the first drift.
+
+        Returns
+        -------
+        Drifts
+            A list of :class:`~fourrates.Drift`; its `consumed` says how many events were taken.
+        """
+        truths = self._labels.encode(y_true, "y_true")
+        guesses = self._labels.encode(y_pred, "y_pred")
+        if truths.size != guesses.size:
+            raise ValueError(f"y_true has {truths.size} events, y_pred has {guesses.size}")
+        drifts: list[Drift] = []
+        consumed = 0
+        while consumed < truths.size:
+            taken, drift = self._run(truths, guesses, consumed)
+            consumed += taken
+            if drift is not None:
+                drifts.append(drift)
+                if first_only:
+                    break
+        return Drifts(drifts, consumed)
+
+    def reset(self) -> None:
+        """Forget everything, the count of events too."""
+        self._forget()
+
+    def clone(self) -> Self:
+        """Make a detector with the same parameters that has seen nothing. (``copy.copy`` keeps what was seen.)"""
+        return type(self)(**self.parameters)
+
+    def to_bytes(self) -> bytes:
+        """Parameters and state in a small, versioned form; :meth:`from_bytes` continues from it bit for bit."""
+        name = type(self).__name__.encode()
+        try:
+            parameters = json.dumps(self.parameters, separators=(",", ":")).encode()
+        except TypeError as error:
+            raise TypeError(f"to_bytes saves labels that are strings, numbers or bools; pickle takes any ({error})") from None
+        body = HEADER.pack(MAGIC, VERSION, len(name), len(parameters)) + name + parameters
+        body += PROGRESS.pack(*self._progress()) + self._dump()
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    @classmethod
+    def from_bytes(cls, saved: bytes) -> Self:
+        """Bring back what :meth:`to_bytes` saved."""
+        if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
+            raise ValueError("these bytes are not the state of a fourrates detector")
+        _, version, name_size, size = HEADER.unpack_from(saved)
+        if version != VERSION:
+            raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+        body = saved[:-4]
+        if struct.unpack("<I", saved[-4:])[0] != zlib.crc32(body):
+            raise ValueError("the saved state is damaged: its checksum does not fit")
+        name = body[HEADER.size : HEADER.size + name_size].decode()
+        if name != cls.__name__:
+            raise ValueError(f"this is the state of {name}, not of {cls.__name__}")
+        start = HEADER.size + name_size
+        detector = cls(**json.loads(body[start : start + size]))
+        detector._restore(body[start + size :])
+        return detector
+
+    def _restore(self, state: bytes) -> None:
+        self._set_progress(*PROGRESS.unpack_from(state))
+        self._load(state[PROGRESS.size :])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.parameters, PROGRESS.pack(*self._progress()) + self._dump())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+
+    def _refuse(self, y_true: object, y_pred: object) -> NoReturn:
+        for name, label in (("y_true", y_true), ("y_pred", y_pred)):
+            if label not in self._codes:
+                raise self._labels.unknown(label, name)
+        raise AssertionError("both labels are known")
+
+
+def _revive(kind: type[Detector], parameters: dict[str, Any], state: bytes) -> Detector:
+    detector = kind(**parameters)
+    detector._restore(state)
+    return detector

@@ -1,0 +1,254 @@
+"""Linear Four Rates: every rate of the confusion matrix, each within bounds that hold at every sample size."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from fourrates._kernel import FourRates, Table
+from fourrates.detectors.base import Detector
+from fourrates.drift import Drift, RateChange, RateState, Statistic
+from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
+
+Sides = Literal["both", "down", "up"]
+SIDES: tuple[Sides, ...] = get_args(Sides)
+DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
+FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernel: recalls by class, then precisions by class
+
+
+class LFR(Detector, FourRates):
+    r"""Linear Four Rates (LFR): which rate of your classifier moved, which way, and since when.
+
+    A classifier can lose two thirds of its true positives while its accuracy stays put. LFR watches all four rates of
+    the confusion matrix: tpr, tnr, ppv and npv, or recall and precision of each class when there are more than two. An
+    event touches exactly two of them, the recall of its true class and the precision of its predicted class, both with
+    the same bit: was the prediction right?
+
+    For each rate LFR keeps a time-decayed mean R, which follows a change quickly, and the plain counts, which remember.
+    As long as the concept is stable, every order of the bits seen so far is equally likely. So the law of R given the
+    counts is known exactly, with nothing estimated, and R outside its bounds means that the order was no accident. At
+    the warning level LFR starts to note the new concept; at the detection level it reports a :class:`~fourrates.Drift`
+    and starts afresh. A warning that lapses is forgotten.
+
+    **Input**: pairs (y_true, y_pred) of labels.
+
+    Parameters
+    ----------
+    decay : float, sequence of floats, or mapping by rate
+        Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
+        once. Several values give each rate one statistic each, and the level is shared between them.
+    warn : float or mapping by rate
+        Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
+        lies outside.
+    detect : float or mapping by rate
+        Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`.
+    labels : iterable of hashables
+        The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
+    positive : label, optional
+        The positive one of two labels; the second if not given.
+    sides : {"both", "down", "up"} or mapping by rate
+        Which moves raise an alarm; "down" is degradation only.
+    null : {"exact", "plugin", "monte-carlo"}
+        Where the bounds come from, see :mod:`fourrates.null`. Only "exact" is a guarantee.
+    correction : {None, "bonferroni"}
+        With "bonferroni", `warn` and `detect` are levels of a whole step: divided by the number of rates and watched
+        sides.
+
+    Examples
+    --------
+    A classifier whose tpr falls from 0.75 to 0.25 while its accuracy stays at 0.8:
+
+    >>> import numpy as np
+    >>> import fourrates as fr
+    >>> random = np.random.default_rng(7)
+    >>> def events(size, matrix):  # matrix[truth][guess]
+    ...     return np.divmod(random.choice(4, size, p=np.ravel(matrix)), 2)
+    >>> before, after = events(5000, [[0.65, 0.15], [0.05, 0.15]]), events(5000, [[0.75, 0.05], [0.15, 0.05]])
+    >>> y_true, y_pred = np.hstack([before, after])
+
+    >>> detector = fr.LFR()
+    >>> drift, *later = detector.update_many(y_true, y_pred)
+    >>> print(drift)
+    drift at 5,056, since 5,044: tpr down: 0.249, below its bound 0.282 (0.737 expected after 1,031 observations)
+    >>> drift.window
+    range(5044, 5057)
+
+    Names instead of numbers, degradation only, and more care for the positives:
+
+    >>> detector = fr.LFR(labels=["ham", "spam"], sides="down", detect={"tpr": 1e-3, "ppv": 1e-4})
+    >>> detector.update("ham", "ham")
+    >>> detector.rates["tnr"].n
+    1
+    >>> detector.update("ham", "egg")
+    Traceback (most recent call last):
+    ...
+    ValueError: y_pred: label 'egg' is not one of ('ham', 'spam')
+
+    References
+    ----------
+    H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
+    """
+
+    __slots__ = ("_names", "_statistics")
+
+    _names: tuple[str, ...]
+    _statistics: list[list[tuple[Table, int, int]]]  # for each rate: (table, warning level, detection level)
+
+    def __init__(
+        self,
+        decay: float | Sequence[float] | Mapping[str, float | Sequence[float]] = DECAY,
+        warn: float | Mapping[str, float] = WARN,
+        detect: float | Mapping[str, float] = DETECT,
+        *,
+        labels: Iterable[Hashable] = (0, 1),
+        positive: Hashable = None,
+        sides: Sides | Mapping[str, Sides] = "both",
+        null: Null = "exact",
+        correction: Literal["bonferroni"] | None = None,
+    ) -> None:
+        labels = labels if isinstance(labels, str) else list(labels)
+        self._begin(
+            {
+                "decay": _stored(decay),
+                "warn": _stored(warn),
+                "detect": _stored(detect),
+                "labels": labels,
+                "positive": positive,
+                "sides": _stored(sides),
+                "null": null,
+                "correction": correction,
+            }
+        )
+        if null not in NULLS:
+            raise ValueError(f"null {null!r} is not one of {NULLS}")
+        if correction not in (None, "bonferroni"):
+            raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
+        values = self._labels.values
+        self._names = (
+            FOUR
+            if len(values) == 2
+            else tuple(f"{kind}:{label}" for kind in ("recall", "precision") for label in values)
+        )
+        self._set_up(
+            decays=[_decays(value) for value in self._by_rate("decay", decay, DECAY)],
+            warns=self._by_rate("warn", warn, WARN),
+            detects=self._by_rate("detect", detect, DETECT),
+            sides=self._by_rate("sides", sides, "both"),
+            null=null,
+            corrected=correction is not None,
+        )
+
+    def _by_rate(self, name: str, value: Any, default: Any) -> list[Any]:
+        """The value for each rate, in the order of the kernel."""
+        if not isinstance(value, Mapping):
+            return [value] * len(self._names)
+        for rate in value:
+            if rate not in self._names:
+                raise ValueError(f"{name}: rate {rate!r} is not one of {self._names}")
+        return [value.get(rate, default) for rate in self._names]
+
+    def _set_up(
+        self,
+        decays: list[tuple[float, ...]],
+        warns: list[float],
+        detects: list[float],
+        sides: list[Sides],
+        null: Null,
+        corrected: bool,
+    ) -> None:
+        for rate, warn, detect, side in zip(self._names, warns, detects, sides, strict=True):
+            if side not in SIDES:
+                raise ValueError(f"sides {side!r} of {rate} is not one of {SIDES}")
+            if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
+                raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
+        tests = sum(2 if side == "both" else 1 for side in sides) if corrected else 1
+        shared = [tests * len(own) for own in decays]
+        warns = [check_level(w / s, "warn, as shared,") for w, s in zip(warns, shared, strict=True)]
+        detects = [check_level(d / s, "detect, as shared,") for d, s in zip(detects, shared, strict=True)]
+        levels = sorted({*warns, *detects}, reverse=True)
+        used = sorted({value for own in decays for value in own})
+        tables = tuple(table(value, levels, null) for value in used)
+        self._statistics = []
+        settings = []
+        for own, warn, detect, side in zip(decays, warns, detects, sides, strict=True):
+            at = [used.index(value) for value in own]
+            low, high = levels.index(warn), levels.index(detect)
+            self._statistics.append([(tables[i], low, high) for i in at])
+            settings.append([(i, low, high, side != "up", side != "down") for i in at])
+        self._configure(len(self._labels.values), tables, settings)
+
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Where each rate stands now: counts, statistic, warning and detection bounds."""
+        return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
+
+    def _rate_state(self, i: int) -> RateState:
+        n, ones, values = self._rate(i)
+        statistics = tuple(
+            Statistic(
+                decay=own.decay,
+                value=value,
+                warn=Bounds(own.lower(warn, n, ones), own.upper(warn, n, ones)),
+                detect=Bounds(own.lower(detect, n, ones), own.upper(detect, n, ones)),
+            )
+            for value, (own, warn, detect) in zip(values, self._statistics[i], strict=True)
+        )
+        return RateState(n=n, estimate=ones / n if n else float("nan"), statistics=statistics)
+
+    def _report(self, at: int, since: int) -> Drift:
+        changes: dict[str, RateChange] = {}
+        for i, test, direction in self._crossed():
+            name = self._names[i]
+            if name in changes:
+                continue
+            state = self._rate_state(i)
+            statistic = state.statistics[test]
+            faded = statistic.decay**state.n
+            changes[name] = RateChange(
+                rate=name,
+                direction="down" if direction < 0 else "up",
+                statistic=statistic.value,
+                bound=statistic.detect.lower if direction < 0 else statistic.detect.upper,
+                expected=0.5 * faded + state.estimate * (1 - faded),
+                n=state.n,
+                decay=statistic.decay,
+            )
+        return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
+
+    def _dump(self) -> bytes:
+        counts, statistics, outside = self._arrays()
+        self._state(counts, statistics, outside)
+        return counts.astype("<i8").tobytes() + statistics.astype("<f8").tobytes() + outside.tobytes()
+
+    def _load(self, state: bytes) -> None:
+        counts, statistics, outside = self._arrays()
+        middle, end = counts.nbytes, counts.nbytes + statistics.nbytes
+        if len(state) != end + outside.nbytes:
+            raise ValueError(f"the saved state has {len(state)} bytes where {end + outside.nbytes} belong")
+        self._set_state(
+            np.frombuffer(state[:middle], "<i8").astype(np.int64),
+            np.frombuffer(state[middle:end], "<f8").astype(np.float64),
+            np.frombuffer(state[end:], np.uint8).copy(),
+        )
+
+    def _arrays(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        tests = sum(map(len, self._statistics))
+        return np.empty(len(self._labels.values) ** 2, np.int64), np.empty(tests), np.empty(tests, np.uint8)
+
+
+def _stored(value: Any) -> Any:
+    """A parameter in a form of its own that JSON keeps."""
+    if isinstance(value, Mapping):
+        return {name: _stored(one) for name, one in value.items()}
+    return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else value
+
+
+def _decays(value: float | Sequence[float]) -> tuple[float, ...]:
+    several = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    found = tuple(check_decay(decay) for decay in several)
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"decay {value!r} must be one number or several different ones")
+    return found

@@ -1,0 +1,115 @@
+"""Labels to class codes 0 .. K - 1, with errors that name the value and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fourrates._kernel import binary_codes
+
+Codes = npt.NDArray[np.uint16]
+MOST = 65_536  # labels that codes can tell apart
+
+
+class Labels:
+    """The classes of a stream, in a fixed order.
+
+    Parameters
+    ----------
+    labels : iterable of hashable
+        At least two, all different. With two, the second is the positive class unless `positive` says otherwise.
+    positive : label, optional
+        The positive one of two labels.
+
+    Attributes
+    ----------
+    values : tuple
+        The labels in the order of their codes.
+    codes : dict
+        From label to code. Anything equal to a label is that label, so True and 1.0 are the label 1.
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, labels: Iterable[Hashable], positive: Hashable = None) -> None:
+        if isinstance(labels, str | bytes):
+            raise TypeError(f"labels must be several labels, not the one string {labels!r}")
+        values = [_plain(label) for label in labels]
+        self.codes: dict[Hashable, int] = {}
+        for position, label in enumerate(values):
+            if label is None or label != label:
+                raise ValueError(f"{label!r} at position {position} of labels cannot be a label")
+            if label in self.codes:
+                raise ValueError(f"label {label!r} at position {position} of labels is there twice")
+            self.codes[label] = position
+        if not 2 <= len(values) <= MOST:
+            raise ValueError(f"{len(values)} labels; at least two and at most {MOST:,} can be told apart")
+        if positive is not None:
+            if len(values) > 2:
+                raise ValueError(f"positive {positive!r} goes with two labels, not with {len(values)}")
+            if positive not in self.codes:
+                raise ValueError(f"positive {positive!r} is not one of {tuple(values)!r}")
+            values.sort(key=lambda label: label == positive)
+            self.codes = {label: code for code, label in enumerate(values)}
+        self.values = tuple(values)
+
+    def encode(self, array: npt.ArrayLike, name: str) -> Codes:
+        """The codes of a one-dimensional array of labels, or a ValueError that names the first bad one."""
+        values = np.asarray(array)
+        if values.ndim != 1:
+            raise ValueError(f"{name} has {values.ndim} dimensions, not one")
+        if values.size == 0:
+            return np.empty(0, np.uint16)
+        if values.dtype.kind in "biu" and self.values == (0, 1):
+            codes = np.empty(values.size, np.uint16)
+            bad = binary_codes(_native(values), codes)
+            if bad >= 0:
+                raise self.unknown(values[bad].item(), name, bad)
+            return codes
+        if values.dtype.kind in "biufUS" and (known := self._sorted(values.dtype.kind)) is not None:
+            labels, order = known
+            found = np.minimum(np.searchsorted(labels, values), labels.size - 1)
+            wrong = labels[found] != values
+            if wrong.any():
+                bad = int(wrong.argmax())
+                raise self.unknown(values[bad].item(), name, bad)
+            return order[found].astype(np.uint16)
+        coded = [self._code(label) for label in values.tolist()]
+        if -1 in coded:
+            bad = coded.index(-1)
+            raise self.unknown(values.tolist()[bad], name, bad)
+        return np.array(coded, np.uint16)
+
+    def unknown(self, label: object, name: str, position: int | None = None) -> ValueError:
+        """The error for a label that is not one of these."""
+        where = "" if position is None else f" at position {position}"
+        shown = repr(self.values) if len(self.values) <= 20 else f"the {len(self.values)} labels"
+        return ValueError(f"{name}: label {label!r}{where} is not one of {shown}")
+
+    def _code(self, label: Any) -> int:
+        try:
+            return self.codes.get(label, -1)
+        except TypeError:  # unhashable
+            return -1
+
+    def _sorted(self, kind: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+        """The labels as a sorted array and their codes, where arrays of this kind can be compared with them."""
+        accepted: Any = {"U": str, "S": bytes}.get(kind, (bool, int, float))
+        if not all(isinstance(label, accepted) for label in self.values):
+            return None
+        labels = np.array(self.values)
+        order = np.argsort(labels)
+        return (labels[order], order) if labels.dtype.kind != "O" else None
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if values.dtype.kind == "b":
+        return np.ascontiguousarray(values).view(np.uint8)
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))

@@ -1,0 +1,359 @@
+"""The law of the statistic R under a stable concept, and the bounds that follow from it.
+
+A rate that has seen n bits, k of them ones, carries R <- eta R + (1 - eta) I from R0 = 1/2 on. While the concept is
+stable every arrangement of the k ones is equally likely, whatever the true rate is, so the law of R given (n, k) is
+known with nothing estimated. :func:`bounds` answers "how low and how high may R be, given n and k, at this level?"
+from any of three nulls; :func:`table` gives the same answers as the table that detectors look them up in.
+
+``exact``
+    The conditional law given (n, k). P(R < lower) <= level and P(R > upper) <= level hold for every n and k.
+``plugin``
+    The paper's idea: independent bits with chance k / n of a one, as if k / n were the truth.
+``monte-carlo``
+    The paper's Algorithm 2: the plug-in law by simulation. It exists only to compare.
+
+How the exact bounds are computed, and why they hold (proofs: docs/mathematics.md):
+
+1. *Up to 16 observations* all arrangements are enumerated.
+2. *Up to a window w*, with eta**w negligible, the recursion over n carries the law on a lattice. A value between two
+   points is split onto both so that its mean is kept: a rounding that is a martingale, independent of the bits. Given
+   the bits, the rounded statistic exceeds the true one by `margin` with probability at most `LOST`, so
+   P(R < x) (1 - LOST) <= P(rounded R < x + margin).
+3. *Beyond w* only the last w bits weigh, and their number of zeros is hypergeometric. A sample from a population is a
+   sample from a subsample of it; by Jensen's inequality the tail given (n, k) is then at most that of any larger
+   population with at least the same share of zeros, once the tail is replaced by a convex majorant. So a few
+   population sizes answer for all n.
+
+The law mirrors: bits flipped, R becomes 1 - R. So lower bounds serve as upper ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fourrates._kernel import Table
+
+Null = Literal["exact", "plugin", "monte-carlo"]
+NULLS: tuple[Null, ...] = get_args(Null)
+
+LARGEST_DECAY = 0.996
+"""The table grows with 1 / (1 - decay)**2; beyond this it would pass 32 MB and half a minute."""
+
+SMALLEST_LEVEL = 1e-9
+
+ENUMERATED = 16  # 2**16 arrangements take milliseconds
+LOST = 7.4e-4  # exp(-DEVIATIONS**2 / 2)
+DEVIATIONS = 3.8  # of the rounding error, that make the margin
+KEPT = 0.998  # of a level; the rest pays for LOST, for single precision and for the ends of rows that are cut
+MARKS = 128  # rows beyond the window, equally spaced in 1 / n
+STEPS = 4000  # values of R in each of them
+INDEPENDENT = 2.0**40  # a population that answers for every n
+HEADER = 1024  # bytes before the numbers in a file of the cache
+FORMAT = 1  # of the file in the cache; raise it whenever the numbers in a table change
+
+
+class Bounds(NamedTuple):
+    """Between these R stays, each side left with at most the level's probability."""
+
+    lower: float
+    upper: float
+
+
+def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact") -> Bounds:
+    """Bounds of R after n observations of which k were ones.
+
+    Parameters
+    ----------
+    n : int
+        Observations since the last reset, from 0 to 10**9 and beyond.
+    k : int
+        How many of them were ones.
+    level : float
+        Probability left outside, on each side.
+    decay : float
+        The factor eta.
+    null : {"exact", "plugin", "monte-carlo"}
+        Which law.
+
+    Examples
+    --------
+    Fifty observations, forty-five of them correct. How low may the statistic fall by chance once in ten thousand?
+
+    >>> from fourrates import null
+    >>> round(null.bounds(50, 45, 1e-4).lower, 3)
+    0.616
+    """
+    if n < 0 or not 0 <= k <= n:
+        raise ValueError(f"k = {k} ones among n = {n} observations is not possible")
+    found = table(decay, (level,), null)
+    return Bounds(found.lower(0, n, k), found.upper(0, n, k))
+
+
+def table(
+    decay: float, levels: Iterable[float], null: Null = "exact", *, samples: int = 10_000, seed: int = 0
+) -> Table:
+    """Bounds for every (n, k) at several levels: built once, kept in memory and in the user's cache folder.
+
+    Parameters
+    ----------
+    decay : float
+        The factor eta, in (0, 1), at most 0.996.
+    levels : iterable of float
+        Each in [1e-9, 0.5).
+    null : {"exact", "plugin", "monte-carlo"}
+        Which law.
+    samples, seed : int
+        Size and seed of the simulation, for "monte-carlo" only.
+    """
+    levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
+    if null not in NULLS:
+        raise ValueError(f"null {null!r} is not one of {NULLS}")
+    simulation = (samples, seed) if null == "monte-carlo" else None
+    return _table(check_decay(decay), levels, null, simulation)
+
+
+def check_decay(decay: float) -> float:
+    """`decay` as a float, or an error that says what is accepted."""
+    decay = float(decay)
+    if not 0.0 < decay < 1.0:
+        raise ValueError(f"decay {decay!r} is not in (0, 1)")
+    if decay > LARGEST_DECAY:
+        raise ValueError(f"decay {decay!r} is above {LARGEST_DECAY}, the largest a table of bounds is built for")
+    return decay
+
+
+def check_level(level: float, name: str) -> float:
+    """`level` as a float, or an error that says what is accepted."""
+    level = float(level)
+    if not SMALLEST_LEVEL <= level < 0.5:
+        raise ValueError(f"{name} {level!r} is not in [{SMALLEST_LEVEL:g}, 0.5)")
+    return level
+
+
+@lru_cache(maxsize=64)
+def _table(
+    decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None
+) -> Table:
+    key = {
+        "format": FORMAT,
+        "decay": decay.hex(),
+        "levels": [level.hex() for level in levels],
+        "null": null,
+        "simulation": simulation,
+    }
+    arrays = _read(key)
+    if arrays is None:
+        if simulation is None:
+            arrays = _build(decay, levels, exact=null == "exact")
+        else:
+            arrays = _simulate(decay, levels, *simulation)
+        _write(key, *arrays)
+    return Table(decay, levels, *arrays)
+
+
+# ---------------------------------------------------------------------------------------------- building
+
+Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+
+
+def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
+    from fourrates import _law  # only where a table has to be made
+
+    margin = _margin(decay)
+    window = _window(decay)
+    # Coarsen when values have shrunk to 0.6: rarely enough to be cheap, often enough to keep rows short.
+    stride = max(1, round(math.log(0.6) / math.log(decay)))
+    # The rounding error at n is a sum of centred steps no longer than the spacing, each shrunk by decay since.
+    deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
+    spacing = margin / DEVIATIONS / deviation
+    # What falls off a row's lower end, at most this at each of the steps, is paid for by KEPT.
+    floor_cut = min(levels) * 1e-4 / 2400
+    ceil_cut = 1e-5
+    spread = 0.5 * math.sqrt((1 - decay) / (1 + decay))
+    reach = 1.25 * spread * (NormalDist().inv_cdf(1 - ceil_cut) - NormalDist().inv_cdf(floor_cut))
+    width = int(min(1.0, reach) / decay**stride / spacing) + 64
+    lattice = _law.Lattice(decay, spacing, stride, window, width, floor_cut, ceil_cut)
+    kept = np.array(levels) * KEPT
+    near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
+    if exact:
+        while lattice.n < window:
+            lattice.advance(window, kept, margin, near)
+        _enumerate(decay, levels, near)
+    else:
+        near[:, 0] = 0.5
+        nothing = np.empty(0)
+        for n in range(1, window + 1):
+            lattice.advance(n, nothing, margin, near)
+            start = n * (n + 1) // 2
+            for i, level in enumerate(levels):
+                lattice.plugin(level, margin, near[i, start : start + n + 1])
+    marks = MARKS if exact else 0
+    populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
+    search = _law.Search(window, populations, kept)
+    far = np.empty((len(levels), marks + 1, STEPS + 1), np.float32)
+    tail = np.empty(window + 1)
+    # The bits older than the window are worth between 0 and decay**window; the lattice gave them half of it.
+    older = 0.5 * decay**window
+    for step in range(STEPS, -1, -1):
+        lattice.column(step / STEPS + margin + older, tail)
+        far[:, :, step] = search.refine(tail) / populations
+    return near, np.nextafter(far, np.float32(-1), out=far)
+
+
+def _margin(decay: float) -> float:
+    return 2e-4 if decay <= 0.99 else 3e-4
+
+
+def _window(decay: float) -> int:
+    return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
+
+
+def _enumerate(decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32]) -> None:
+    """Put the bounds for n <= 16 in place, from every arrangement."""
+    values, ones = np.array([0.5]), np.array([0])
+    for n in range(ENUMERATED + 1):
+        order = np.lexsort((values, ones))
+        ordered, start = values[order], 0
+        for k in range(n + 1):
+            arrangements = math.comb(n, k)
+            for i, level in enumerate(levels):
+                # At most this many arrangements may lie below. A level such as 0.1 is a hair off in binary: let it
+                # still count 12 of 120.
+                below = int(level * arrangements * (1 + 1e-12))
+                # R itself is rounded as it is carried along: stay clear of the atom.
+                bound = np.float32(ordered[start + below] - 1e-9)
+                near[i, n * (n + 1) // 2 + n - k] = np.nextafter(bound, np.float32(-1))
+            start += arrangements
+        values = np.concatenate([decay * values, decay * values + (1 - decay)])
+        ones = np.concatenate([ones, ones + 1])
+
+
+def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) -> Arrays:
+    """Bounds at 101 values of the rate, each serving the rates nearest to it, as in the paper's look-up."""
+    window = _window(decay)
+    random = np.random.default_rng(seed)
+    rates = np.linspace(0, 1, 101)
+    statistic = np.full((rates.size, samples), 0.5)
+    near = np.full((len(levels), (window + 1) * (window + 2) // 2), 0.5, np.float32)
+    quantiles = np.empty((len(levels), rates.size))
+    for n in range(1, window + 1):
+        draw = random.random(samples)
+        statistic *= decay
+        statistic += (1 - decay) * (draw < rates[:, None])
+        quantiles = np.quantile(statistic, levels, axis=1, method="lower")
+        nearest = np.rint(100 * (n - np.arange(n + 1)) / n).astype(np.int64)
+        start = n * (n + 1) // 2
+        near[:, start : start + n + 1] = quantiles[:, nearest] - 1e-9
+    values = np.arange(STEPS + 1) / STEPS
+    far = np.full((len(levels), 1, STEPS + 1), -1, np.float32)
+    for i in range(len(levels)):
+        # The quantile grows with the rate, so the largest share of zeros belongs to the lowest rate that still allows x.
+        lowest = np.searchsorted(np.maximum.accumulate(quantiles[i]), values, side="left")
+        allowed = lowest < rates.size
+        far[i, 0, allowed] = np.minimum(1 - rates[lowest[allowed]] + 0.005, 1)
+    return near, far
+
+
+def monte_carlo(
+    n: int,
+    k: int,
+    level: float,
+    decay: float = 0.9,
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+    start: float = 0.5,
+) -> Bounds:
+    """Algorithm 2 for one (n, k), by straightforward simulation.
+
+    Parameters
+    ----------
+    n, k, level, decay
+        As for :func:`bounds`.
+    samples, seed : int
+        Size and seed of the simulation.
+    start : float
+        R before the first observation. The paper's text leaves it out here (0.0) though Algorithm 1 starts at 0.5: taken
+        so, the very first statistic lies outside every bound.
+
+    Examples
+    --------
+    >>> from fourrates import null
+    >>> null.monte_carlo(3, 2, 0.01, start=0.0).upper < 0.9 * 0.5
+    True
+    """
+    random = np.random.default_rng(seed)
+    statistic = np.full(samples, float(start))
+    for _ in range(n):
+        statistic *= decay
+        statistic += (1 - decay) * (random.random(samples) < k / n)
+    lower = np.quantile(statistic, level, method="lower")
+    upper = np.quantile(statistic, 1 - level, method="higher")
+    return Bounds(float(lower), float(upper))
+
+
+# ---------------------------------------------------------------------------------------------- the cache
+
+
+def cache_folder() -> Path:
+    """Where tables are kept: FOURRATES_CACHE if set, else the user's cache folder on this system."""
+    if named := os.environ.get("FOURRATES_CACHE"):
+        return Path(named)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "fourrates"
+
+
+def _path(key: dict[str, Any]) -> Path:
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+    return cache_folder() / f"{name}.table"
+
+
+def _write(key: dict[str, Any], near: npt.NDArray[np.float32], far: npt.NDArray[np.float32]) -> None:
+    payload = near.astype("<f4").tobytes() + far.astype("<f4").tobytes()
+    header = {**key, "near": near.shape, "far": far.shape, "crc32": zlib.crc32(payload)}
+    path = _path(key)
+    # No cache is no error: the table is in memory already.
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dumps(header).encode().ljust(HEADER - 1) + b"\n" + payload)
+            os.replace(scratch, path)
+        except BaseException:
+            os.unlink(scratch)
+            raise
+
+
+def _read(key: dict[str, Any]) -> Arrays | None:
+    try:
+        content = _path(key).read_bytes()
+        header = json.loads(content[:HEADER])
+        near, far = header.pop("near"), header.pop("far")
+        if header.pop("crc32") != zlib.crc32(memoryview(content)[HEADER:]) or header != json.loads(json.dumps(key)):
+            return None
+        values = np.frombuffer(content, "<f4", offset=HEADER).astype(np.float32, copy=False)
+        middle = math.prod(near)
+        return values[:middle].reshape(near), values[middle:].reshape(far)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):  # not there, cut short, not ours: build anew
+        return None
