@@ -24,14 +24,15 @@ cdef struct Grid:
     int64_t near_size, window, marks, rows, steps
 
 
-cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic) noexcept nogil:
-    """Whether the statistic lies under its lower bound, given `zeros` among n observations."""
+cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
+                       int64_t row) noexcept nogil:
+    """Whether the statistic lies under its lower bound, given `zeros` among n observations; `row` is used beyond the window."""
     cdef int64_t step
     if n <= grid.window:
         return statistic < grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
     step = <int64_t>(statistic * grid.steps) + 1
     return (step <= grid.steps and
-            zeros <= n * <double>grid.far[(level * grid.rows + grid.marks // n) * (grid.steps + 1) + step])
+            zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
 cdef double edge(const Grid* grid, int level, int64_t row, double share) noexcept nogil:
@@ -154,15 +155,6 @@ cdef class Pairs:
         return size
 
     @cython.final
-    cdef inline void note(self, int state) noexcept nogil:
-        """Count an event, and remember where the present warning began."""
-        if state == QUIET:
-            self.since = -1
-        elif self.since < 0:
-            self.since = self.events
-        self.events += 1
-
-    @cython.final
     cdef inline void flag(self, int state) noexcept nogil:
         self.drift_detected = state == DRIFT
         self.warning_detected = state == WARNING
@@ -222,14 +214,23 @@ cdef class Pairs:
         self.events, self.since, self.drift_detected, self.warning_detected = events, since, drift, warning
 
 
+cdef enum:
+    INSIDE = 0   # its warning bounds
+    UNDER = 1
+    OVER = 2
+
+
 cdef struct Test:
-    # One statistic of one rate. While n <= quiet_until and low <= statistic <= high no bound can have been crossed: the
-    # interval was found to hold for every (n, ones) that can be reached by then.
+    # One statistic of one rate, and where it stands. While n <= calm_until and low <= statistic <= high, it stands where it
+    # stood and no detection bound is crossed: the limits were found to hold for every count of ones reachable by then.
     double statistic, decay, gain, low, high
-    int64_t quiet_until
+    int64_t calm_until
+    int place                 # INSIDE, UNDER or OVER
     int table, warn, detect   # positions of the table and of the levels in it
     bint down, up             # the sides it watches
-    bint out                  # whether it stands outside its warning bounds now
+    int64_t row               # of the table, while n <= calm_until
+    double lows[3]            # low and high by place
+    double highs[3]
 
 
 cdef struct Rate:
@@ -291,24 +292,34 @@ cdef class FourRates(Pairs):
         for i in range(2 * self.classes):
             self.rate[i].n = self.rate[i].ones = 0
         for i in range(self.tests):
-            self.test[i].statistic, self.test[i].quiet_until, self.test[i].out = 0.5, -1, False
+            self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         self.outside = 0
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
         cdef Py_ssize_t i
         cdef int truth, guess, found
-        cdef int64_t hit
+        cdef int64_t hit, first = self.events
+        state[0] = QUIET
         for i in range(size):
             truth, guess = truths[i], guesses[i]
             hit = truth == guess
             self.confusion[truth * self.classes + guess] += 1
             found = self.touch(&self.rate[truth], hit)
             found |= self.touch(&self.rate[self.classes + guess], hit)
-            state[0] = DRIFT if found else WARNING if self.outside else QUIET
-            self.note(state[0])
-            if found:
-                return i + 1
+            if self.outside or self.since >= 0:
+                self.events = first + i
+                if self.outside == 0:
+                    self.since = -1
+                elif self.since < 0:
+                    self.since = self.events
+                if found:
+                    state[0] = DRIFT
+                    self.events += 1
+                    return i + 1
+        if self.outside:
+            state[0] = WARNING
+        self.events = first + size
         return size
 
     @cython.final
@@ -320,38 +331,51 @@ cdef class FourRates(Pairs):
         rate.ones += hit
         for i in range(rate.tests):
             test.statistic = test.decay * test.statistic + test.gain * hit
-            if rate.n > test.quiet_until or test.statistic < test.low or test.statistic > test.high:
+            if rate.n > test.calm_until or test.statistic < test.low or test.statistic > test.high:
                 found |= self.examine(rate, test)
             test += 1
         return found
 
     @cython.final
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
+        """Find out where the statistic stands; whether it crossed a detection bound."""
         cdef const Grid* grid = &self.grid[test.table]
-        cdef int64_t zeros = rate.n - rate.ones, ahead, row
-        cdef bint low = test.down and below(grid, test.warn, rate.n, zeros, test.statistic)
-        cdef bint high = test.up and below(grid, test.warn, rate.n, rate.ones, 1.0 - test.statistic)
-        self.outside += (low or high) - test.out
-        test.out = low or high
-        test.quiet_until = -1
-        if low:
-            return below(grid, test.detect, rate.n, zeros, test.statistic)
-        if high:
-            return below(grid, test.detect, rate.n, rate.ones, 1.0 - test.statistic)
-        if rate.n > grid.window:
-            # Within a far row bounds depend on the share of zeros alone, and that stays above zeros / (n + ahead).
-            row, ahead = grid.marks // rate.n, rate.n >> 5
-            if row > 0:
-                ahead = min(ahead, grid.marks // row - rate.n)
-            if ahead > 0:
-                test.quiet_until = rate.n + ahead
-                test.low, test.high = -INF, INF
-                # A hair inside, so that a statistic on the very edge is left to `below`.
-                if test.down:
-                    test.low = edge(grid, test.warn, row, <double>zeros / test.quiet_until) + 1e-9
-                if test.up:
-                    test.high = 1.0 - edge(grid, test.warn, row, <double>rate.ones / test.quiet_until) - 1e-9
-        return 0
+        cdef int64_t zeros = rate.n - rate.ones
+        cdef int place = INSIDE, found = 0
+        if rate.n > test.calm_until and rate.n > grid.window:
+            self.look_ahead(grid, rate, test)
+        if test.down and below(grid, test.warn, rate.n, zeros, test.statistic, test.row):
+            place = UNDER
+            found = below(grid, test.detect, rate.n, zeros, test.statistic, test.row)
+        elif test.up and below(grid, test.warn, rate.n, rate.ones, 1.0 - test.statistic, test.row):
+            place = OVER
+            found = below(grid, test.detect, rate.n, rate.ones, 1.0 - test.statistic, test.row)
+        self.outside += (place != INSIDE) - (test.place != INSIDE)
+        test.place = place
+        test.low, test.high = test.lows[place], test.highs[place]
+        return found
+
+    @cython.final
+    cdef void look_ahead(self, const Grid* grid, Rate* rate, Test* test) noexcept nogil:
+        """Find limits that hold for the next n / 32 observations, whatever they are.
+
+        Within a far row a bound depends on the share of zeros (ones) alone, and that stays between least and most.
+        """
+        cdef int64_t row = grid.marks // rate.n, last = rate.n + (rate.n >> 5)
+        cdef int64_t zeros = rate.n - rate.ones
+        if row > 0:
+            last = min(last, grid.marks // row)
+        cdef double ahead = last - rate.n, hair = 1e-9  # a statistic on the very edge is left to `below`
+        test.row, test.calm_until = row, last
+        test.lows[INSIDE], test.highs[INSIDE] = -INF, INF
+        if test.down:
+            test.lows[INSIDE] = edge(grid, test.warn, row, zeros / <double>last) + hair
+            test.highs[UNDER] = edge(grid, test.warn, row, (zeros + ahead) / last) - hair
+            test.lows[UNDER] = edge(grid, test.detect, row, zeros / <double>last) + hair
+        if test.up:
+            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones / <double>last) - hair
+            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, (rate.ones + ahead) / last) + hair
+            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones / <double>last) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
@@ -359,36 +383,31 @@ cdef class FourRates(Pairs):
                 tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].tests)]))
 
     def _crossed(self):
-        """(rate, test, direction) for every test that stands outside its detection bounds, -1 down and 1 up."""
+        """(rate, test, whether downwards) for every test that stands outside its detection bounds."""
         cdef int r, i
         cdef Test* test
-        cdef const Grid* grid
+        cdef Rate* rate
         found = []
         for r in range(2 * self.classes):
-            for i in range(self.rate[r].tests):
-                test = &self.rate[r].test[i]
-                if not test.out:
-                    continue
-                grid = &self.grid[test.table]
-                if test.down and below(grid, test.detect, self.rate[r].n, self.rate[r].n - self.rate[r].ones,
-                                       test.statistic):
-                    found.append((r, i, -1))
-                elif test.up and below(grid, test.detect, self.rate[r].n, self.rate[r].ones, 1.0 - test.statistic):
-                    found.append((r, i, 1))
+            rate = &self.rate[r]
+            for i in range(rate.tests):
+                test = &rate.test[i]
+                if test.place != INSIDE and self.examine(rate, test):
+                    found.append((r, i, test.place == UNDER))
         return found
 
     def _confusion(self):
         cdef int i, j, classes = self.classes
         return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
 
-    def _state(self, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] outside):
-        """Copy out the K x K counts, the statistics, and which of them stand outside their warning bounds."""
+    def _state(self, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] places):
+        """Copy out the K x K counts, the statistics, and where these stand."""
         cdef int i
         memcpy(&counts[0], self.confusion, self.classes * self.classes * sizeof(int64_t))
         for i in range(self.tests):
-            statistics[i], outside[i] = self.test[i].statistic, self.test[i].out
+            statistics[i], places[i] = self.test[i].statistic, self.test[i].place
 
-    def _set_state(self, const int64_t[::1] counts, const double[::1] statistics, const uint8_t[::1] outside):
+    def _set_state(self, const int64_t[::1] counts, const double[::1] statistics, const uint8_t[::1] places):
         cdef int i, j, classes = self.classes
         self._restart()
         memcpy(self.confusion, &counts[0], classes * classes * sizeof(int64_t))
@@ -398,5 +417,5 @@ cdef class FourRates(Pairs):
                 self.rate[classes + j].n += counts[i * classes + j]
             self.rate[i].ones = self.rate[classes + i].ones = counts[i * classes + i]
         for i in range(self.tests):
-            self.test[i].statistic, self.test[i].out = statistics[i], outside[i] != 0
-            self.outside += self.test[i].out
+            self.test[i].statistic, self.test[i].place = statistics[i], places[i]
+            self.outside += self.test[i].place != INSIDE

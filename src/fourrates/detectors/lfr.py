@@ -29,7 +29,7 @@ class LFR(Detector, FourRates):
 
     For each rate LFR keeps a time-decayed mean R, which follows a change quickly, and the plain counts, which remember.
     As long as the concept is stable, every order of the bits seen so far is equally likely. So the law of R given the
-    counts is known exactly, with nothing estimated, and R outside its bounds means that the order was no accident. At
+    counts is known exactly, with nothing estimated, and R places its bounds means that the order was no accident. At
     the warning level LFR starts to note the new concept; at the detection level it reports a :class:`~fourrates.Drift`
     and starts afresh. A warning that lapses is forgotten.
 
@@ -42,7 +42,7 @@ class LFR(Detector, FourRates):
         once. Several values give each rate one statistic each, and the level is shared between them.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
-        lies outside.
+        lies places.
     detect : float or mapping by rate
         Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`.
     labels : iterable of hashables
@@ -200,7 +200,7 @@ class LFR(Detector, FourRates):
 
     def _report(self, at: int, since: int) -> Drift:
         changes: dict[str, RateChange] = {}
-        for i, test, direction in self._crossed():
+        for i, test, down in self._crossed():
             name = self._names[i]
             if name in changes:
                 continue
@@ -209,9 +209,9 @@ class LFR(Detector, FourRates):
             faded = statistic.decay**state.n
             changes[name] = RateChange(
                 rate=name,
-                direction="down" if direction < 0 else "up",
+                direction="down" if down else "up",
                 statistic=statistic.value,
-                bound=statistic.detect.lower if direction < 0 else statistic.detect.upper,
+                bound=statistic.detect.lower if down else statistic.detect.upper,
                 expected=0.5 * faded + state.estimate * (1 - faded),
                 n=state.n,
                 decay=statistic.decay,
@@ -219,15 +219,15 @@ class LFR(Detector, FourRates):
         return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
 
     def _dump(self) -> bytes:
-        counts, statistics, outside = self._arrays()
-        self._state(counts, statistics, outside)
-        return counts.astype("<i8").tobytes() + statistics.astype("<f8").tobytes() + outside.tobytes()
+        counts, statistics, places = self._arrays()
+        self._state(counts, statistics, places)
+        return counts.astype("<i8").tobytes() + statistics.astype("<f8").tobytes() + places.tobytes()
 
     def _load(self, state: bytes) -> None:
-        counts, statistics, outside = self._arrays()
+        counts, statistics, places = self._arrays()
         middle, end = counts.nbytes, counts.nbytes + statistics.nbytes
-        if len(state) != end + outside.nbytes:
-            raise ValueError(f"the saved state has {len(state)} bytes where {end + outside.nbytes} belong")
+        if len(state) != end + places.nbytes:
+            raise ValueError(f"the saved state has {len(state)} bytes where {end + places.nbytes} belong")
         self._set_state(
             np.frombuffer(state[:middle], "<i8").astype(np.int64),
             np.frombuffer(state[middle:end], "<f8").astype(np.float64),
