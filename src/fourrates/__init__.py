@@ -5,8 +5,19 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
-from fourrates.detectors import LFR
+from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState
 
-__all__ = ["LFR", "Drift", "RateChange", "RateState"]
+__all__ = [
+    "DDM",
+    "DDMOCI",
+    "EDDM",
+    "LFR",
+    "NFR",
+    "Drift",
+    "PerfSim",
+    "RateChange",
+    "RateState",
+    "ThreeMeasures",
+]
 __version__ = "0.1.0"

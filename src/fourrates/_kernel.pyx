@@ -9,11 +9,6 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-cdef enum:
-    QUIET = 0
-    WARNING = 1
-    DRIFT = 2
-
 cdef double INF = float("inf")
 
 
@@ -134,6 +129,11 @@ def binary_codes(const Integer[::1] values, uint16_t[::1] codes):
             return i
 
 
+cdef inline void flag(Pairs self, int state) noexcept nogil:
+    self.drift_detected = state == DRIFT
+    self.warning_detected = state == WARNING
+
+
 cdef class Pairs:
     """What every detector of pairs shares: labels to codes, the count of events, flags, and the loops over events.
 
@@ -141,23 +141,11 @@ cdef class Pairs:
     begins anew.
     """
 
-    cdef public dict _codes             # from label to code
-    cdef public object _labels, parameters  # not used here; a slot in the Python base would clash with the kernel's layout
-    cdef readonly int64_t events        # since construction or reset()
-    cdef int64_t since                  # the event that opened the present warning, or -1
-    cdef readonly bint drift_detected
-    cdef readonly bint warning_detected
-
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
         """Take coded events up to the first drift; return how many, and the state the last one left."""
         state[0] = QUIET
         return size
-
-    @cython.final
-    cdef inline void flag(self, int state) noexcept nogil:
-        self.drift_detected = state == DRIFT
-        self.warning_detected = state == WARNING
 
     def update(self, y_true, y_pred):
         """Take one event and say what it showed.
@@ -180,7 +168,7 @@ cdef class Pairs:
         cdef uint16_t truth_code = <object>truth, guess_code = <object>guess
         cdef int state
         self.scan(&truth_code, &guess_code, 1, &state)
-        self.flag(state)
+        flag(self, state)
         return self._drifted() if state == DRIFT else None
 
     def _drifted(self):
@@ -195,8 +183,13 @@ cdef class Pairs:
         cdef int state
         with nogil:
             taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
-        self.flag(state)
+        flag(self, state)
         return taken, self._drifted() if state == DRIFT else None
+
+    def _forget(self):
+        """Back to the first event."""
+        self._set_progress(0, -1, False, False)
+        self._restart()
 
     def _restart(self):
         raise NotImplementedError
@@ -280,11 +273,6 @@ cdef class FourRates(Pairs):
                 self.test[i].gain = 1.0 - self.test[i].decay
                 i += 1
         self._forget()
-
-    def _forget(self):
-        """Back to the first event."""
-        self._set_progress(0, -1, False, False)
-        self._restart()
 
     def _restart(self):
         cdef int i

@@ -12,39 +12,40 @@ Direction = Literal["down", "up"]
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """One rate that crossed its detection bound.
+    """One rate, or other quantity a detector watches, that crossed its detection bound.
 
     Attributes
     ----------
     rate : str
-        Its name, such as ``"tpr"`` or ``"recall:cat"``.
+        Its name, such as ``"tpr"``, ``"recall:cat"`` or ``"error"``.
     direction : {"down", "up"}
         Which way it moved.
     statistic : float
-        Its time-decayed value R at the alarm.
+        The value that crossed: for LFR the time-decayed rate R.
     bound : float
-        The bound that R crossed.
-    expected : float
-        The mean of R given the n observations, had the concept been stable.
+        The bound it crossed.
+    expected : float or None
+        What the statistic would be had the concept been stable, where the detector has a notion of it.
     n : int
-        Observations of this rate since the last reset.
-    decay : float
-        The decay of the statistic that crossed (the first that did, where a rate has several).
+        Observations behind the statistic.
+    decay : float or None
+        The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
     """
 
     rate: str
     direction: Direction
     statistic: float
     bound: float
-    expected: float
+    expected: float | None
     n: int
-    decay: float
+    decay: float | None = None
 
     def __str__(self) -> str:
         side = "below" if self.direction == "down" else "above"
+        expected = "" if self.expected is None else f"{self.expected:.3f} expected "
         return (
             f"{self.rate} {self.direction}: {self.statistic:.3f}, {side} its bound {self.bound:.3f} "
-            f"({self.expected:.3f} expected after {self.n:,} observations)"
+            f"({expected}after {self.n:,} observations)"
         )
 
 
@@ -95,12 +96,37 @@ class Drifts(list[Drift]):
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One statistic of a rate: R for one decay, and where it may stand."""
+    """One statistic of a rate, and where it may stand.
 
-    decay: float
+    Attributes
+    ----------
+    decay : float or None
+        The decay of R; None where the statistic has none.
+    value : float
+        The statistic; nan before the first.
+    warn, detect : Bounds
+        Outside them it warns or alarms. Infinite where nothing can cross (yet).
+    expected : float or None
+        What it would be under a stable concept, where the detector has a notion of it.
+    """
+
+    decay: float | None
     value: float
     warn: Bounds
     detect: Bounds
+    expected: float | None = None
+
+    def change(self, rate: str, direction: Direction, n: int) -> RateChange:
+        """What to report when it has crossed its detection bound this way."""
+        return RateChange(
+            rate=rate,
+            direction=direction,
+            statistic=self.value,
+            bound=self.detect.lower if direction == "down" else self.detect.upper,
+            expected=self.expected,
+            n=n,
+            decay=self.decay,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +138,7 @@ class RateState:
     n : int
         Observations since the last reset.
     estimate : float
-        Share of them that were correct; nan before the first.
+        The plain mean of what was observed (for a rate, the share that was correct); nan before the first.
     statistics : tuple of Statistic
         One for each decay; `statistic`, `warn` and `detect` are those of the first.
     """
@@ -123,15 +149,20 @@ class RateState:
 
     @property
     def statistic(self) -> float:
-        """The time-decayed value R."""
+        """The value that is held against the bounds: for LFR the time-decayed rate R."""
         return self.statistics[0].value
 
     @property
     def warn(self) -> Bounds:
-        """The warning bounds of R now."""
+        """Its warning bounds now."""
         return self.statistics[0].warn
 
     @property
     def detect(self) -> Bounds:
-        """The detection bounds of R now."""
+        """Its detection bounds now."""
         return self.statistics[0].detect
+
+    @property
+    def expected(self) -> float | None:
+        """What the statistic would be under a stable concept."""
+        return self.statistics[0].expected

@@ -37,7 +37,7 @@ class Labels:
     def __init__(self, labels: Iterable[Hashable], positive: Hashable = None) -> None:
         if isinstance(labels, str | bytes):
             raise TypeError(f"labels must be several labels, not the one string {labels!r}")
-        values = [_plain(label) for label in labels]
+        values = [plain(label) for label in labels]
         self.codes: dict[Hashable, int] = {}
         for position, label in enumerate(values):
             if label is None or label != label:
@@ -105,7 +105,8 @@ class Labels:
         return (labels[order], order) if labels.dtype.kind != "O" else None
 
 
-def _plain(label: Any) -> Any:
+def plain(label: Any) -> Any:
+    """A NumPy scalar as the Python value it holds; anything else as it is."""
     return label.item() if isinstance(label, np.generic) else label
 
 

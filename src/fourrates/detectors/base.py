@@ -5,18 +5,30 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn, Self
 
+import numpy as np
 import numpy.typing as npt
 
+from fourrates._baselines import Baseline
 from fourrates._kernel import Pairs
-from fourrates.drift import Drift, Drifts
-from fourrates.labels import Labels
+from fourrates.drift import Drift, Drifts, RateState
+from fourrates.labels import Labels, plain
 
 MAGIC = b"4rates"
 VERSION = 1
 HEADER = struct.Struct("<6sBBI")  # magic, version, length of the class name, length of the parameters
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
+FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
+
+
+def rate_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
+    """The names of the 2K rates, in the order of the kernels."""
+    if len(labels) == 2:
+        return FOUR
+    return tuple(f"{kind}:{label}" for kind in ("recall", "precision") for label in labels)
 
 
 class Detector(Pairs):
@@ -40,6 +52,10 @@ class Detector(Pairs):
 
     def _begin(self, parameters: dict[str, Any]) -> None:
         """Keep the parameters, and get ready to read labels."""
+        labels = parameters["labels"]
+        if not isinstance(labels, str | bytes):  # which Labels refuses
+            parameters["labels"] = [plain(label) for label in labels]
+        parameters["positive"] = plain(parameters["positive"])
         self.parameters = parameters
         self._labels = Labels(parameters["labels"], parameters["positive"])
         self._codes = self._labels.codes
@@ -141,6 +157,59 @@ class Detector(Pairs):
             if label not in self._codes:
                 raise self._labels.unknown(label, name)
         raise AssertionError("both labels are known")
+
+
+class CountingDetector(Detector, Baseline):
+    """A detector whose state is the confusion counts and one row of numbers: every one but LFR.
+
+    A subclass names what it watches in `_names` and tells in `_rate_state` where each of those stands.
+    """
+
+    __slots__ = ()
+
+    _names: tuple[str, ...]
+
+    def _begin_watching(self, parameters: dict[str, Any]) -> int:
+        """As `_begin`, for a detector that watches one class among any number of them; the code of that class."""
+        self._begin({**parameters, "positive": None})
+        positive = plain(parameters["positive"])
+        if len(self._labels.values) == 2:
+            self._begin({**self.parameters, "positive": positive})
+        self.parameters["positive"] = positive
+        if positive is None:
+            return len(self._labels.values) - 1
+        if positive not in self._codes:
+            raise ValueError(f"positive {positive!r} is not one of {self._labels.values!r}")
+        return self._codes[positive]
+
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Where each watched quantity stands now: observations, estimate, statistic, warning and detection bounds."""
+        return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
+
+    def _rate_state(self, i: int) -> RateState:
+        raise NotImplementedError
+
+    def _report(self, at: int, since: int) -> Drift:
+        changes = []
+        for i, down in self._crossed():
+            state = self._rate_state(i)
+            changes.append(state.statistics[0].change(self._names[i], "down" if down else "up", state.n))
+        return Drift(at=at, since=since, changes=tuple(changes), confusion=self._confusion())
+
+    def _dump(self) -> bytes:
+        counts, numbers = map(np.empty, self._shape(), (np.int64, np.float64))
+        self._state(counts, numbers)
+        return counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
+
+    def _load(self, state: bytes) -> None:
+        counts, numbers = self._shape()
+        if len(state) != 8 * (counts + numbers):
+            raise ValueError(f"the saved state has {len(state)} bytes where {8 * (counts + numbers)} belong")
+        self._set_state(
+            np.frombuffer(state, "<i8", counts).astype(np.int64),
+            np.frombuffer(state, "<f8", numbers, 8 * counts).astype(np.float64),
+        )
 
 
 def _revive(kind: type[Detector], parameters: dict[str, Any], state: bytes) -> Detector:

@@ -9,14 +9,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from fourrates._kernel import FourRates, Table
-from fourrates.detectors.base import Detector
+from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
-FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernel: recalls by class, then precisions by class
 
 
 class LFR(Detector, FourRates):
@@ -109,7 +108,6 @@ class LFR(Detector, FourRates):
         null: Null = "exact",
         correction: Literal["bonferroni"] | None = None,
     ) -> None:
-        labels = labels if isinstance(labels, str) else list(labels)
         self._begin(
             {
                 "decay": _stored(decay),
@@ -126,12 +124,7 @@ class LFR(Detector, FourRates):
             raise ValueError(f"null {null!r} is not one of {NULLS}")
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
-        values = self._labels.values
-        self._names = (
-            FOUR
-            if len(values) == 2
-            else tuple(f"{kind}:{label}" for kind in ("recall", "precision") for label in values)
-        )
+        self._names = rate_names(self._labels.values)
         self._set_up(
             decays=[_decays(value) for value in self._by_rate("decay", decay, DECAY)],
             warns=self._by_rate("warn", warn, WARN),
@@ -187,16 +180,18 @@ class LFR(Detector, FourRates):
 
     def _rate_state(self, i: int) -> RateState:
         n, ones, values = self._rate(i)
+        estimate = ones / n if n else 0.5
         statistics = tuple(
             Statistic(
                 decay=own.decay,
                 value=value,
                 warn=Bounds(own.lower(warn, n, ones), own.upper(warn, n, ones)),
                 detect=Bounds(own.lower(detect, n, ones), own.upper(detect, n, ones)),
+                expected=estimate + (0.5 - estimate) * own.decay**n,
             )
             for value, (own, warn, detect) in zip(values, self._statistics[i], strict=True)
         )
-        return RateState(n=n, estimate=ones / n if n else float("nan"), statistics=statistics)
+        return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
     def _report(self, at: int, since: int) -> Drift:
         changes: dict[str, RateChange] = {}
@@ -205,17 +200,7 @@ class LFR(Detector, FourRates):
             if name in changes:
                 continue
             state = self._rate_state(i)
-            statistic = state.statistics[test]
-            faded = statistic.decay**state.n
-            changes[name] = RateChange(
-                rate=name,
-                direction="down" if down else "up",
-                statistic=statistic.value,
-                bound=statistic.detect.lower if down else statistic.detect.upper,
-                expected=0.5 * faded + state.estimate * (1 - faded),
-                n=state.n,
-                decay=statistic.decay,
-            )
+            changes[name] = state.statistics[test].change(name, "down" if down else "up", state.n)
         return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
 
     def _dump(self) -> bytes:

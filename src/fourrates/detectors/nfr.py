@@ -1,0 +1,129 @@
+"""Naive Four Rates: every rate of the confusion matrix against the running average of what it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from statistics import NormalDist
+
+from fourrates._baselines import RunningRates
+from fourrates.detectors.base import CountingDetector, rate_names
+from fourrates.detectors.lfr import SIDES, Sides
+from fourrates.detectors.parameters import check_whole
+from fourrates.drift import RateState, Statistic
+from fourrates.null import Bounds, check_level
+
+
+class NFR(CountingDetector, RunningRates):
+    r"""Naive Four Rates (NFR): the four rates of LFR, each tested by its plain share of correct predictions.
+
+    The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that were
+    correct, and :math:`\bar P`, the running average of all the values :math:`\hat P` has had. Old observations count
+    more in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be normal
+    with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`; where it lies beyond the quantile of the
+    warning or detection level, NFR warns or reports a drift. Then it starts afresh.
+
+    **Input**: pairs (y_true, y_pred) of labels.
+
+    **Blind to** changes that come late: :math:`\hat P` is a mean over everything since the last drift, and needs the
+    longer to move the more it has seen (see the second example). And the normal law is not that of the difference
+    :math:`\hat P - \bar P`, whose two terms are made from the same bits, so a level is not a rate of false alarms.
+
+    Parameters
+    ----------
+    warn : float
+        Level of the warning bounds, per side, rate and step; the paper's :math:`\delta`.
+    detect : float
+        Level of the detection bounds, smaller than `warn`; the paper's :math:`\epsilon`.
+    minimum : int
+        The first observation of a rate, counted from 1 since the last drift, at which it is tested.
+    labels : iterable of hashables
+        The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
+    positive : label, optional
+        The positive one of two labels; the second if not given.
+    sides : {"both", "down", "up"}
+        Which moves raise an alarm; "down" is degradation only.
+
+    Notes
+    -----
+    What the paper leaves open is settled so; docs/baselines.md shows what the other readings give:
+
+    - *Initial values*: none. Only real observations count, as for LFR, not the four pseudo-counts of the paper's
+      Algorithm 1, which hold :math:`\bar P` near one half for long.
+    - *The running average* contains the present :math:`\hat P`, as in the proof of the paper's Lemma 3.
+    - *A minimum count* is not in the paper, but the normal law is one for large n: without it eleven correct predictions
+      and then a wrong one are a drift at level 0.001.
+    - *Levels* are per side, as for LFR.
+    - *Ties*: a rate equal to a bound has not crossed it; so one that was always 1, or always 0, never does.
+
+    Examples
+    --------
+    The class ratio changes from 1:1 to 9:1, and with it the tnr and npv:
+
+    >>> import fourrates as fr
+    >>> from fourrates.streams import SCENARIOS
+    >>> scenario = SCENARIOS["Imbalance1"]
+    >>> detector = fr.NFR()
+    >>> print(*detector.update_many(*scenario.stream(seed=1)), sep="\n")
+
+    The same change twenty times later:
+
+    >>> late = fr.NFR().update_many(*scenario.stream(seed=1, length=200_000))
+    >>> [drift.at - 100_000 for drift in late]
+
+    References
+    ----------
+    H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
+    """
+
+    __slots__ = ("_deviations", "_names")
+
+    _deviations: tuple[float, float]  # that the warning and the detection level allow
+
+    def __init__(
+        self,
+        warn: float = 0.025,
+        detect: float = 1e-3,
+        minimum: int = 30,
+        *,
+        labels: Iterable[Hashable] = (0, 1),
+        positive: Hashable = None,
+        sides: Sides = "both",
+    ) -> None:
+        warn, detect = check_level(warn, "warn"), check_level(detect, "detect")
+        if not detect < warn:
+            raise ValueError(f"warn {warn!r} is not larger than detect {detect!r}")
+        minimum = check_whole(minimum, "minimum")
+        if sides not in SIDES:
+            raise ValueError(f"sides {sides!r} is not one of {SIDES}")
+        self._begin(
+            {
+                "warn": warn,
+                "detect": detect,
+                "minimum": minimum,
+                "labels": labels,
+                "positive": positive,
+                "sides": sides,
+            }
+        )
+        self._names = rate_names(self._labels.values)
+        self._deviations = (-NormalDist().inv_cdf(warn), -NormalDist().inv_cdf(detect))
+        self._configure(len(self._labels.values), *self._deviations, minimum, sides != "up", sides != "down")
+
+    def _rate_state(self, i: int) -> RateState:
+        n, ones, total = self._rate(i)
+        estimate = ones / n if n else math.nan
+        expected = total / n if n else None
+        warn, detect = (self._bounds(n, expected, deviations) for deviations in self._deviations)
+        statistic = Statistic(decay=None, value=estimate, warn=warn, detect=detect, expected=expected)
+        return RateState(n=int(n), estimate=estimate, statistics=(statistic,))
+
+    def _bounds(self, n: float, expected: float | None, deviations: float) -> Bounds:
+        if expected is None or n < self.parameters["minimum"]:
+            return Bounds(-math.inf, math.inf)
+        reach = deviations * math.sqrt(expected * (1 - expected) / n)
+        sides = self.parameters["sides"]
+        return Bounds(
+            expected - reach if sides != "up" else -math.inf,
+            expected + reach if sides != "down" else math.inf,
+        )
