@@ -25,7 +25,9 @@ def main() -> None:
             print(f"  rate       {change.rate}")
             print(f"  direction  {change.direction}")
             print(f"  statistic  {change.statistic:.3f}, bound {change.bound:.3f}, expected {change.expected:.3f}")
-        print(f"  window     events {drift.window.start:,} to {drift.window.stop - 1:,}: learn the next model from these")
+        print(
+            f"  window     events {drift.window.start:,} to {drift.window.stop - 1:,}: learn the next model from these"
+        )
     if not drifts:
         print("no drift found")
     print("\nthe rates since:")

@@ -1,4 +1,4 @@
-"""Tables on disk: written atomically, verified when read, rebuilt when damaged, no error where nothing can be written."""
+"""Tables on disk: written atomically, verified when read, rebuilt when damaged, no error where none can be."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ import stat
 import numpy as np
 import pytest
 
-from fourrates import null
+from fourrates import cache, null
 
 QUESTION = (0.7, (0.01, 1e-4))
 
@@ -94,13 +94,17 @@ def test_a_failed_write_leaves_no_scratch_file(folder, monkeypatch):
 
 @pytest.mark.parametrize(
     ("platform", "variable", "expected"),
-    [("linux", "XDG_CACHE_HOME", "fourrates"), ("win32", "LOCALAPPDATA", "fourrates"), ("darwin", None, "Caches")],
+    [
+        ("linux", "XDG_CACHE_HOME", "fourrates"),
+        ("win32", "LOCALAPPDATA", "fourrates"),
+        ("darwin", None, "Caches"),
+    ],
 )
 def test_the_cache_lies_in_the_users_cache_folder(platform, variable, expected, monkeypatch, tmp_path):
     monkeypatch.delenv("FOURRATES_CACHE")
     monkeypatch.setattr("sys.platform", platform)
     if variable:
         monkeypatch.setenv(variable, str(tmp_path))
-        assert null.cache_folder() == tmp_path / expected
+        assert cache.folder() == tmp_path / expected
     else:
-        assert null.cache_folder().parent.name == expected
+        assert cache.folder().parent.name == expected

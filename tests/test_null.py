@@ -121,7 +121,7 @@ def test_an_atom_never_lies_outside_its_own_bounds(decay):
 
 
 def test_the_plugin_null_is_the_binomial_law():
-    # An independent simulation of Bernoulli bits: the share below the bound against the level, within 4 standard errors.
+    # Independent bits, simulated: the share below the bound against the level, within 4 standard errors.
     decay, level, samples = 0.9, 1e-2, 400_000
     random = np.random.default_rng(5)
     for n, k in [(30, 27), (60, 48), (200, 100)]:
@@ -149,7 +149,7 @@ def test_algorithm_2_as_printed_alarms_at_the_first_step():
     # R(1) is 0.45 or 0.55. With the pseudo-counts the paper looks N = 3 up, where its table ends at 0.271.
     printed = null.monte_carlo(3, 2, 1e-5, start=0.0)
     assert printed.upper <= 0.271 + 1e-12
-    assert 0.9 * 0.5 > printed.upper
+    assert printed.upper < 0.9 * 0.5
 
 
 def test_monte_carlo_is_seeded():

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates._kernel import binary_codes
 
-Codes = npt.NDArray[np.uint16]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.uint16]
+
 MOST = 65_536  # labels that codes can tell apart
 
 

@@ -38,9 +38,7 @@ def reference(pairs, classes, decays=(0.9,), warn=0.01, detect=1e-5, sides="both
         for rate in (rates["recall"][truth], rates["precision"][guess]):
             rate["n"] += 1
             rate["k"] += truth == guess
-            rate["R"] = [
-                d * r + (1 - d) * (truth == guess) for d, r in zip(decays, rate["R"], strict=True)
-            ]
+            rate["R"] = [d * r + (1 - d) * (truth == guess) for d, r in zip(decays, rate["R"], strict=True)]
         every = [(kind, c, rate) for kind in rates for c, rate in enumerate(rates[kind])]
         if all(beyond(0, rate) is None for *_, rate in every):
             warned = None
@@ -106,7 +104,7 @@ def test_both_directions_of_every_rate_are_found(rate, direction):
     random = np.random.default_rng(8)
     share = np.repeat([0.8, 0.1] if direction == "down" else [0.2, 0.9], 500)
     y_true, y_pred = np.where((random.random(1000) < share)[:, None], good, bad).T
-    only = {name: direction for name in ("tpr", "tnr", "ppv", "npv")}
+    only = dict.fromkeys(("tpr", "tnr", "ppv", "npv"), direction)
     drift = fr.LFR(0.9, 0.01, 1e-4, sides=only).update_many(y_true, y_pred)[0]
     assert 500 <= drift.at < 540
     assert (rate, direction) in {(change.rate, change.direction) for change in drift.changes}
@@ -201,11 +199,13 @@ def test_rates_say_where_each_rate_stands():
 
 
 def test_levels_and_decays_may_differ_by_rate():
-    detector = fr.LFR(
-        {"tpr": 0.95, "ppv": (0.8, 0.95)}, {"tnr": 0.1}, {"tpr": 1e-3, "npv": 1e-7}
-    )
+    detector = fr.LFR({"tpr": 0.95, "ppv": (0.8, 0.95)}, {"tnr": 0.1}, {"tpr": 1e-3, "npv": 1e-7})
     rates = detector.rates
-    assert [[s.decay for s in rates[name].statistics] for name in ("tpr", "tnr", "ppv")] == [[0.95], [0.9], [0.8, 0.95]]
+    assert [[s.decay for s in rates[name].statistics] for name in ("tpr", "tnr", "ppv")] == [
+        [0.95],
+        [0.9],
+        [0.8, 0.95],
+    ]
     detector.update_many(*restless(2, 200, 1))
     tpr, npv, ppv = (detector.rates[name] for name in ("tpr", "npv", "ppv"))
     assert tpr.detect == null.bounds(tpr.n, round(tpr.estimate * tpr.n), 1e-3, 0.95)
