@@ -144,7 +144,7 @@ class Detector(Pairs):
 
     def _refuse(self, y_true: object, y_pred: object) -> NoReturn:
         for name, label in (("y_true", y_true), ("y_pred", y_pred)):
-            if label not in self._codes:
+            if self._labels.code(label) < 0:
                 raise self._labels.unknown(label, name)
         raise AssertionError("both labels are known")
 

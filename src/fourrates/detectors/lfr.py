@@ -11,6 +11,7 @@ import numpy as np
 from fourrates._kernel import FourRates, Table
 from fourrates.detectors.base import Detector
 from fourrates.drift import Drift, RateChange, RateState, Statistic
+from fourrates.labels import plain
 from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
 
 Sides = Literal["both", "down", "up"]
@@ -109,14 +110,14 @@ class LFR(Detector, FourRates):
         null: Null = "exact",
         correction: Literal["bonferroni"] | None = None,
     ) -> None:
-        labels = labels if isinstance(labels, str) else list(labels)
+        labels = labels if isinstance(labels, str) else [plain(label) for label in labels]
         self._begin(
             {
                 "decay": _stored(decay),
                 "warn": _stored(warn),
                 "detect": _stored(detect),
                 "labels": labels,
-                "positive": positive,
+                "positive": plain(positive),
                 "sides": _stored(sides),
                 "null": null,
                 "correction": correction,
@@ -243,11 +244,14 @@ def _stored(value: Any) -> Any:
     """A parameter in a form of its own that JSON keeps."""
     if isinstance(value, Mapping):
         return {name: _stored(one) for name, one in value.items()}
-    return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else value
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return [plain(one) for one in value]
+    return plain(value)
 
 
 def _decays(value: float | Sequence[float]) -> tuple[float, ...]:
-    several = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    single = isinstance(value, str) or not isinstance(value, Sequence | np.ndarray)
+    several = (value,) if single else tuple(value)
     found = tuple(check_decay(decay) for decay in several)
     if not found or len(set(found)) < len(found):
         raise ValueError(f"decay {value!r} must be one number or several different ones")
