@@ -114,19 +114,19 @@ ctypedef fused Integer:
     uint64_t
 
 
-def binary_codes(const Integer[::1] values, uint16_t[::1] codes):
-    """Copy zeros and ones into `codes`; return the position of the first other value, or -1."""
+def small_codes(const Integer[::1] values, uint64_t classes, uint16_t[::1] codes):
+    """Copy integers below `classes` into `codes`; return the position of the first other value, or -1."""
     cdef Py_ssize_t i, size = values.shape[0]
-    cdef uint64_t seen = 0
+    cdef bint bad = False
     with nogil:
         for i in range(size):
-            seen |= <uint64_t>values[i]
+            bad |= <uint64_t>values[i] >= classes  # a negative one turns into a huge one
             codes[i] = <uint16_t>values[i]
-    if seen <= 1:
-        return -1
-    for i in range(size):
-        if values[i] != 0 and values[i] != 1:
-            return i
+    if bad:
+        for i in range(size):
+            if <uint64_t>values[i] >= classes:
+                return i
+    return -1
 
 
 cdef inline void flag(Pairs self, int state) noexcept nogil:
@@ -161,8 +161,13 @@ cdef class Pairs:
         -------
         Drift or None
         """
-        cdef PyObject* truth = PyDict_GetItemWithError(self._codes, y_true)
-        cdef PyObject* guess = PyDict_GetItemWithError(self._codes, y_pred)
+        cdef PyObject* truth = NULL
+        cdef PyObject* guess = NULL
+        try:
+            truth = PyDict_GetItemWithError(self._codes, y_true)
+            guess = PyDict_GetItemWithError(self._codes, y_pred)
+        except TypeError:  # unhashable, so no label
+            pass
         if truth == NULL or guess == NULL:
             self._refuse(y_true, y_pred)
         cdef uint16_t truth_code = <object>truth, guess_code = <object>guess

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fourrates._kernel import binary_codes
+from fourrates._kernel import small_codes
 
-Codes = npt.NDArray[np.uint16]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.uint16]
+
 MOST = 65_536  # labels that codes can tell apart
 
 
@@ -63,9 +66,9 @@ class Labels:
             raise ValueError(f"{name} has {values.ndim} dimensions, not one")
         if values.size == 0:
             return np.empty(0, np.uint16)
-        if values.dtype.kind in "biu" and self.values == (0, 1):
+        if values.dtype.kind in "biu" and self.values == tuple(range(len(self.values))):
             codes = np.empty(values.size, np.uint16)
-            bad = binary_codes(_native(values), codes)
+            bad = small_codes(_native(values), len(self.values), codes)
             if bad >= 0:
                 raise self.unknown(values[bad].item(), name, bad)
             return codes
@@ -77,7 +80,7 @@ class Labels:
                 bad = int(wrong.argmax())
                 raise self.unknown(values[bad].item(), name, bad)
             return order[found].astype(np.uint16)
-        coded = [self._code(label) for label in values.tolist()]
+        coded = [self.code(label) for label in values.tolist()]
         if -1 in coded:
             bad = coded.index(-1)
             raise self.unknown(values.tolist()[bad], name, bad)
@@ -89,7 +92,8 @@ class Labels:
         shown = repr(self.values) if len(self.values) <= 20 else f"the {len(self.values)} labels"
         return ValueError(f"{name}: label {label!r}{where} is not one of {shown}")
 
-    def _code(self, label: Any) -> int:
+    def code(self, label: Any) -> int:
+        """The code of one label, or -1 if it is none."""
         try:
             return self.codes.get(label, -1)
         except TypeError:  # unhashable
@@ -105,9 +109,9 @@ class Labels:
         return (labels[order], order) if labels.dtype.kind != "O" else None
 
 
-def plain(label: Any) -> Any:
-    """A NumPy scalar as the Python value it holds; anything else as it is."""
-    return label.item() if isinstance(label, np.generic) else label
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python one it stands for; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -29,24 +29,19 @@ The law mirrors: bits flipped, R becomes 1 - R. So lower bounds serve as upper o
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-import sys
-import tempfile
-import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates._kernel import Table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 Null = Literal["exact", "plugin", "monte-carlo"]
 NULLS: tuple[Null, ...] = get_args(Null)
@@ -63,8 +58,7 @@ KEPT = 0.998  # of a level; the rest pays for LOST, for single precision and for
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
 INDEPENDENT = 2.0**40  # a population that answers for every n
-HEADER = 1024  # bytes before the numbers in a file of the cache
-FORMAT = 1  # of the file in the cache; raise it whenever the numbers in a table change
+VERSION = 1  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
 
 
 class Bounds(NamedTuple):
@@ -96,7 +90,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
 
     >>> from fourrates import null
     >>> round(null.bounds(50, 45, 1e-4).lower, 3)
-    0.616
+    0.657
     """
     if n < 0 or not 0 <= k <= n:
         raise ValueError(f"k = {k} ones among n = {n} observations is not possible")
@@ -129,7 +123,7 @@ def table(
 
 def check_decay(decay: float) -> float:
     """`decay` as a float, or an error that says what is accepted."""
-    decay = float(decay)
+    decay = _number(decay, "decay")
     if not 0.0 < decay < 1.0:
         raise ValueError(f"decay {decay!r} is not in (0, 1)")
     if decay > LARGEST_DECAY:
@@ -139,40 +133,44 @@ def check_decay(decay: float) -> float:
 
 def check_level(level: float, name: str) -> float:
     """`level` as a float, or an error that says what is accepted."""
-    level = float(level)
+    level = _number(level, name)
     if not SMALLEST_LEVEL <= level < 0.5:
         raise ValueError(f"{name} {level!r} is not in [{SMALLEST_LEVEL:g}, 0.5)")
     return level
 
 
+def _number(value: float, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} {value!r} is not a number") from None
+
+
 @lru_cache(maxsize=64)
-def _table(
-    decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None
-) -> Table:
+def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None) -> Table:
+    from fourrates import cache  # what it imports is of no use before
+
     key = {
-        "format": FORMAT,
+        "version": VERSION,
         "decay": decay.hex(),
         "levels": [level.hex() for level in levels],
         "null": null,
         "simulation": simulation,
     }
-    arrays = _read(key)
+    arrays = cache.read(key)
     if arrays is None:
         if simulation is None:
             arrays = _build(decay, levels, exact=null == "exact")
         else:
             arrays = _simulate(decay, levels, *simulation)
-        _write(key, *arrays)
+        cache.write(key, *arrays)
     return Table(decay, levels, *arrays)
 
 
-# ---------------------------------------------------------------------------------------------- building
-
-Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-
-
 def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
-    from fourrates import _law  # only where a table has to be made
+    from statistics import NormalDist
+
+    from fourrates import _law
 
     margin = _margin(decay)
     window = _window(decay)
@@ -262,7 +260,7 @@ def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) 
     values = np.arange(STEPS + 1) / STEPS
     far = np.full((len(levels), 1, STEPS + 1), -1, np.float32)
     for i in range(len(levels)):
-        # The quantile grows with the rate, so the largest share of zeros belongs to the lowest rate that still allows x.
+        # The quantile grows with the rate: the largest share of zeros belongs to the lowest rate that allows x.
         lowest = np.searchsorted(np.maximum.accumulate(quantiles[i]), values, side="left")
         allowed = lowest < rates.size
         far[i, 0, allowed] = np.minimum(1 - rates[lowest[allowed]] + 0.005, 1)
@@ -288,8 +286,8 @@ def monte_carlo(
     samples, seed : int
         Size and seed of the simulation.
     start : float
-        R before the first observation. The paper's text leaves it out here (0.0) though Algorithm 1 starts at 0.5: taken
-        so, the very first statistic lies outside every bound.
+        R before the first observation. The paper's text leaves it out here (0.0) though Algorithm 1 starts at
+        0.5: taken so, the very first statistic lies outside every bound.
 
     Examples
     --------
@@ -305,55 +303,3 @@ def monte_carlo(
     lower = np.quantile(statistic, level, method="lower")
     upper = np.quantile(statistic, 1 - level, method="higher")
     return Bounds(float(lower), float(upper))
-
-
-# ---------------------------------------------------------------------------------------------- the cache
-
-
-def cache_folder() -> Path:
-    """Where tables are kept: FOURRATES_CACHE if set, else the user's cache folder on this system."""
-    if named := os.environ.get("FOURRATES_CACHE"):
-        return Path(named)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "fourrates"
-
-
-def _path(key: dict[str, Any]) -> Path:
-    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-    return cache_folder() / f"{name}.table"
-
-
-def _write(key: dict[str, Any], near: npt.NDArray[np.float32], far: npt.NDArray[np.float32]) -> None:
-    payload = near.astype("<f4").tobytes() + far.astype("<f4").tobytes()
-    header = {**key, "near": near.shape, "far": far.shape, "crc32": zlib.crc32(payload)}
-    path = _path(key)
-    # No cache is no error: the table is in memory already.
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(header).encode().ljust(HEADER - 1) + b"\n" + payload)
-            os.replace(scratch, path)
-        except BaseException:
-            os.unlink(scratch)
-            raise
-
-
-def _read(key: dict[str, Any]) -> Arrays | None:
-    try:
-        content = _path(key).read_bytes()
-        header = json.loads(content[:HEADER])
-        near, far = header.pop("near"), header.pop("far")
-        if header.pop("crc32") != zlib.crc32(memoryview(content)[HEADER:]) or header != json.loads(json.dumps(key)):
-            return None
-        values = np.frombuffer(content, "<f4", offset=HEADER).astype(np.float32, copy=False)
-        middle = math.prod(near)
-        return values[:middle].reshape(near), values[middle:].reshape(far)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):  # not there, cut short, not ours: build anew
-        return None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import struct
-import zlib
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates._baselines import Baseline
 from fourrates._kernel import Pairs
 from fourrates.drift import Drift, Drifts, RateState
 from fourrates.labels import Labels, plain
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MAGIC = b"4rates"
 VERSION = 1
@@ -70,9 +70,7 @@ class Detector(Pairs):
 
     # What every detector does -------------------------------------------------------------------------------
 
-    def update_many(
-        self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, first_only: bool = False
-    ) -> Drifts:
+    def update_many(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, first_only: bool = False) -> Drifts:
         """Take many events, with the same result as one at a time, only faster.
 
         The whole batch is checked before the first event is taken: after an error nothing has changed.
@@ -109,16 +107,21 @@ class Detector(Pairs):
         self._forget()
 
     def clone(self) -> Self:
-        """Make a detector with the same parameters that has seen nothing. (``copy.copy`` keeps what was seen.)"""
+        """Make a detector with the same parameters that has seen nothing; ``copy.copy`` keeps what was seen."""
         return type(self)(**self.parameters)
 
     def to_bytes(self) -> bytes:
         """Parameters and state in a small, versioned form; :meth:`from_bytes` continues from it bit for bit."""
+        import json
+        import zlib
+
         name = type(self).__name__.encode()
         try:
             parameters = json.dumps(self.parameters, separators=(",", ":")).encode()
         except TypeError as error:
-            raise TypeError(f"to_bytes saves labels that are strings, numbers or bools; pickle takes any ({error})") from None
+            raise TypeError(
+                f"to_bytes saves labels that are strings, numbers or bools; pickle takes any ({error})"
+            ) from None
         body = HEADER.pack(MAGIC, VERSION, len(name), len(parameters)) + name + parameters
         body += PROGRESS.pack(*self._progress()) + self._dump()
         return body + struct.pack("<I", zlib.crc32(body))
@@ -126,6 +129,9 @@ class Detector(Pairs):
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
         """Bring back what :meth:`to_bytes` saved."""
+        import json
+        import zlib
+
         if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
             raise ValueError("these bytes are not the state of a fourrates detector")
         _, version, name_size, size = HEADER.unpack_from(saved)
@@ -150,11 +156,12 @@ class Detector(Pairs):
         return _revive, (type(self), self.parameters, PROGRESS.pack(*self._progress()) + self._dump())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({parameters})"
 
     def _refuse(self, y_true: object, y_pred: object) -> NoReturn:
         for name, label in (("y_true", y_true), ("y_pred", y_pred)):
-            if label not in self._codes:
+            if self._labels.code(label) < 0:
                 raise self._labels.unknown(label, name)
         raise AssertionError("both labels are known")
 

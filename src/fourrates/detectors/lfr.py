@@ -11,6 +11,7 @@ import numpy as np
 from fourrates._kernel import FourRates, Table
 from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
+from fourrates.labels import plain
 from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
 
 Sides = Literal["both", "down", "up"]
@@ -28,7 +29,7 @@ class LFR(Detector, FourRates):
 
     For each rate LFR keeps a time-decayed mean R, which follows a change quickly, and the plain counts, which remember.
     As long as the concept is stable, every order of the bits seen so far is equally likely. So the law of R given the
-    counts is known exactly, with nothing estimated, and R places its bounds means that the order was no accident. At
+    counts is known exactly, with nothing estimated, and R outside its bounds means that the order was no accident. At
     the warning level LFR starts to note the new concept; at the detection level it reports a :class:`~fourrates.Drift`
     and starts afresh. A warning that lapses is forgotten.
 
@@ -41,7 +42,7 @@ class LFR(Detector, FourRates):
         once. Several values give each rate one statistic each, and the level is shared between them.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
-        lies places.
+        lies outside.
     detect : float or mapping by rate
         Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`.
     labels : iterable of hashables
@@ -71,9 +72,9 @@ class LFR(Detector, FourRates):
     >>> detector = fr.LFR()
     >>> drift, *later = detector.update_many(y_true, y_pred)
     >>> print(drift)
-    drift at 5,056, since 5,044: tpr down: 0.249, below its bound 0.282 (0.737 expected after 1,031 observations)
+    drift at 5,080, since 5,024: tpr down: 0.264, below its bound 0.273 (0.732 expected after 1,044 observations)
     >>> drift.window
-    range(5044, 5057)
+    range(5024, 5081)
 
     Names instead of numbers, degradation only, and more care for the positives:
 
@@ -228,11 +229,14 @@ def _stored(value: Any) -> Any:
     """A parameter in a form of its own that JSON keeps."""
     if isinstance(value, Mapping):
         return {name: _stored(one) for name, one in value.items()}
-    return list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else value
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return [plain(one) for one in value]
+    return plain(value)
 
 
 def _decays(value: float | Sequence[float]) -> tuple[float, ...]:
-    several = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    single = isinstance(value, str) or not isinstance(value, Sequence | np.ndarray)
+    several = (value,) if single else tuple(value)
     found = tuple(check_decay(decay) for decay in several)
     if not found or len(set(found)) < len(found):
         raise ValueError(f"decay {value!r} must be one number or several different ones")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from statistics import NormalDist
 
 from fourrates._baselines import RunningRates
 from fourrates.detectors.base import CountingDetector, rate_names
@@ -90,6 +89,8 @@ class NFR(CountingDetector, RunningRates):
         positive: Hashable = None,
         sides: Sides = "both",
     ) -> None:
+        from statistics import NormalDist  # takes as long to import as all the rest
+
         warn, detect = check_level(warn, "warn"), check_level(detect, "detect")
         if not detect < warn:
             raise ValueError(f"warn {warn!r} is not larger than detect {detect!r}")

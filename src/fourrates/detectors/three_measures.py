@@ -30,7 +30,8 @@ class ThreeMeasures(CountingDetector, Measures):
     ----------
     warn, detect : float
         Standard errors below the mean at which it warns and reports. One value by itself scatters about a mean of 10 by
-        :math:`\sqrt{11} = 3.3` of them: 10 is a fall of three deviations.
+        :math:`\sqrt{11} = 3.3` of them, and the error itself is an estimate: 15 leaves about one false alarm in 500
+        batches.
     batch : int
         Events in a batch.
     history : int
@@ -81,9 +82,9 @@ class ThreeMeasures(CountingDetector, Measures):
 
     def __init__(
         self,
-        warn: float = 6.0,
-        detect: float = 10.0,
-        batch: int = 100,
+        warn: float = 10.0,
+        detect: float = 15.0,
+        batch: int = 200,
         history: int = 10,
         *,
         labels: Iterable[Hashable] = (0, 1),

@@ -40,15 +40,16 @@ class Scenario:
         --------
         >>> from fourrates.streams import SCENARIOS
         >>> y_true, y_pred = SCENARIOS["Balance1"].stream(seed=1)
-        >>> round(float((y_true == y_pred)[:5000].mean()), 2), round(float((y_true == y_pred)[5000:].mean()), 2)
-        (0.8, 0.7)
+        >>> right = y_true == y_pred
+        >>> f"{right[:5000].mean():.2f} before the change, {right[5000:].mean():.2f} after it"
+        '0.80 before the change, 0.71 after it'
         """
         change = length // 2 if change is None else change
         draw = np.random.default_rng(seed).random(length)
         cells = np.empty(length, np.uint8)
         for part, matrix in ((slice(change), self.before), (slice(change, None), self.after)):
             cells[part] = np.searchsorted(np.cumsum(matrix)[:3], draw[part], side="right")
-        return cells >> 1, cells & 1
+        return cells // np.uint8(2), cells % np.uint8(2)
 
 
 SCENARIOS = {

@@ -1,0 +1,10 @@
+"""Tables go to a cache of the tests' own, so that no test depends on what a user's machine holds."""
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOURRATES_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -1,0 +1,110 @@
+"""Tables on disk: written atomically, verified when read, rebuilt when damaged, no error where none can be."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+
+from fourrates import cache, null
+
+QUESTION = (0.7, (0.01, 1e-4))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOURRATES_CACHE", str(tmp_path / "tables"))
+    null._table.cache_clear()
+    yield tmp_path / "tables"
+    null._table.cache_clear()
+
+
+def same(first, second):
+    return np.array_equal(first.near, second.near) and np.array_equal(first.far, second.far)
+
+
+def rebuilt(monkeypatch):
+    """How often a table is built from now on, as a list that grows."""
+    calls, build = [], null._build
+    monkeypatch.setattr(null, "_build", lambda *a, **k: calls.append(a) or build(*a, **k))
+    return calls
+
+
+def test_a_second_process_reads_what_the_first_wrote(folder, monkeypatch):
+    first = null.table(*QUESTION)
+    assert [path.suffix for path in folder.iterdir()] == [".table"]
+    null._table.cache_clear()
+    calls = rebuilt(monkeypatch)
+    assert same(null.table(*QUESTION), first)
+    assert calls == []
+
+
+def test_other_levels_get_a_table_of_their_own(folder):
+    null.table(0.7, (0.01, 1e-4))
+    null.table(0.7, (0.01, 1e-5))
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "empty", "foreign", "binary", "longer"])
+def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
+    first = null.table(*QUESTION)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "flipped bit": whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:],
+            "cut short": whole[:-400],
+            "empty": b"",
+            "foreign": b'{"format": 0}\n',
+            "binary": os.urandom(4096),
+            "longer": whole + b"1234",
+        }[damage]
+    )
+    null._table.cache_clear()
+    calls = rebuilt(monkeypatch)
+    assert same(null.table(*QUESTION), first)
+    assert len(calls) == 1
+    assert path.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("FOURRATES_CACHE", str(blocked / "tables"))
+    null._table.cache_clear()
+    assert null.table(*QUESTION).window >= 16
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user whom permissions bind")
+def test_an_unwritable_folder_is_no_error(folder):
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert null.table(*QUESTION).window >= 16
+    folder.chmod(stat.S_IRWXU)
+
+
+def test_a_failed_write_leaves_no_scratch_file(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    null.table(*QUESTION)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", "XDG_CACHE_HOME", "fourrates"),
+        ("win32", "LOCALAPPDATA", "fourrates"),
+        ("darwin", None, "Caches"),
+    ],
+)
+def test_the_cache_lies_in_the_users_cache_folder(platform, variable, expected, monkeypatch, tmp_path):
+    monkeypatch.delenv("FOURRATES_CACHE")
+    monkeypatch.setattr("sys.platform", platform)
+    if variable:
+        monkeypatch.setenv(variable, str(tmp_path))
+        assert cache.folder() == tmp_path / expected
+    else:
+        assert cache.folder().parent.name == expected
