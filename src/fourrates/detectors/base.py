@@ -205,7 +205,8 @@ class CountingDetector(Detector, Baseline):
         return Drift(at=at, since=since, changes=tuple(changes), confusion=self._confusion())
 
     def _dump(self) -> bytes:
-        counts, numbers = map(np.empty, self._shape(), (np.int64, np.float64))
+        shape = self._shape()
+        counts, numbers = np.empty(shape[0], np.int64), np.empty(shape[1], np.float64)
         self._state(counts, numbers)
         return counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
 

@@ -13,7 +13,7 @@ from fourrates.null import Bounds
 
 
 class DDM(CountingDetector, ErrorRate):
-    r"""Drift Detection Method (DDM): has the error rate risen above the best it has been?
+    r"""Drift Detection Method (DDM): an alarm when the error rate rises above the best it has been.
 
     As long as the concept is stable and the model learns, its error rate falls. After i events with error rate
     :math:`p_i` its deviation is :math:`s_i = \sqrt{p_i (1 - p_i) / i}`. DDM remembers :math:`p_{min}` and
@@ -41,8 +41,8 @@ class DDM(CountingDetector, ErrorRate):
     -----
     What the paper leaves open is settled so:
 
-    - *Zero errors*: p = s = 0 is no estimate of anything, so the minimum is first taken at the first error. Otherwise it
-      would be 0 for ever after, and the first error of a perfect classifier would be a drift.
+    - *Zero errors*: p = s = 0 is no estimate of anything, so the minimum is first taken at the first error. Otherwise
+      it would be 0 for ever after, and the first error of a perfect classifier would be a drift.
     - *Ties*: a sum equal to a bound has not crossed it. The paper writes "at least", which differs only where
       :math:`s_{min} = 0`, and there a classifier that is always wrong would alarm at every event.
     - *An equal minimum* leaves the earlier one in place, as the paper's "lower" has it.
@@ -57,7 +57,7 @@ class DDM(CountingDetector, ErrorRate):
     >>> detector = fr.DDM()
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=3)):
     ...     print(drift)
-    drift at 5,165, since 5,086: error up: 0.115, above its bound 0.115 (0.105 expected after 5,166 observations)
+    drift at 5,212, since 5,027: error up: 0.116, above its bound 0.116 (0.101 expected after 5,213 observations)
 
     The tpr falls from 0.75 to 0.25 and DDM has nothing to say, because the error rate stays at 0.2:
 
@@ -85,9 +85,7 @@ class DDM(CountingDetector, ErrorRate):
     ) -> None:
         warn, detect = check_deviations(warn, detect)
         minimum = check_whole(minimum, "minimum")
-        self._begin(
-            {"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive}
-        )
+        self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, minimum)
 
     def _rate_state(self, i: int) -> RateState:

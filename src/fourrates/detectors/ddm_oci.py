@@ -13,12 +13,12 @@ from fourrates.null import Bounds
 
 
 class DDMOCI(CountingDetector, Recall):
-    r"""Drift Detection Method for Online Class Imbalance (DDM-OCI): has the recall of the rare class fallen?
+    r"""Drift Detection Method for Online Class Imbalance (DDM-OCI): an alarm when the rare class loses recall.
 
-    Where one class is rare, its recall collapses long before the error rate shows it. DDM-OCI applies the test of DDM to
-    the time-decayed recall of that class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta) I`, with I = 1 if
-    it was recognised, and :math:`s = \sqrt{R (1 - R) / n}`. It remembers :math:`R_{max}` and :math:`s_{max}` from where
-    R + s was greatest, warns when :math:`R - s < R_{max} - 2 s_{max}`, and reports a drift below
+    Where one class is rare, its recall collapses long before the error rate shows it. DDM-OCI applies the test of DDM
+    to the time-decayed recall of that class: at its n-th example :math:`R \leftarrow \eta R + (1 - \eta) I`, with I = 1
+    if it was recognised, and :math:`s = \sqrt{R (1 - R) / n}`. It remembers :math:`R_{max}` and :math:`s_{max}` from
+    where R + s was greatest, warns when :math:`R - s < R_{max} - 2 s_{max}`, and reports a drift below
     :math:`R_{max} - 3 s_{max}`. Then it starts afresh.
 
     **Input**: pairs (y_true, y_pred) of labels. Events of other classes change nothing.
@@ -45,29 +45,32 @@ class DDMOCI(CountingDetector, Recall):
 
     Notes
     -----
-    The rule as the authors give it, in the reading of two public implementations by others (one in MATLAB from the group
-    that extended LFR, one for MOA from the group that proposed DDM-OCI); where these differ, or the rule fails, the
-    choice here is:
+    The rule in the reading of three public implementations: (1) in MATLAB, from the group that extended LFR, (2) for MOA,
+    from the university where DDM-OCI was proposed, (3) in Python, for a comparison of learners. Where these differ, or
+    the rule fails, the choice here is:
 
-    - *The first R* is 0, as there. After `minimum` examples its weight is :math:`\eta^{30} = 0.04`.
-    - *The minimum count* is of examples of the class, since they make n. Both count events of any class, which at one
-      positive in ten would trust a recall made of three.
-    - *n* counts the examples of the class. (A third implementation takes all events, which shrinks s without reason.)
-    - *The maximum* is that of R + s, where both of its parts are taken, as the mirror of DDM. (The third takes the
-      maxima of R and of s separately, which never alarms at 20 deviations.)
-    - *Ties*: a value equal to a bound has not crossed it; the sources write "at most", which differs only where
-      :math:`s_{max} = 0`, and there a class that is never recognised would alarm at every example.
+    - *The first R* is 0, as in (1) and (3); (2) corrects R for its start. At example 30 the start weighs
+      :math:`0.9^{30} = 0.04`.
+    - *The minimum count* is of examples of the class, since they make n. (1) and (2) count events of any class, which
+      at one positive in ten trusts a recall made of three; (3) has none.
+    - *n* counts the examples of the class, as in (1). (2) lets that count decay as well; (3) counts all events.
+    - *The maximum* is that of R + s, where both parts are taken together, as in (1) and (2): the mirror of DDM. (3)
+      takes the maxima of R and of s apart.
+    - *Ties*: a value equal to a bound has not crossed it, as in (3). (1) and (2) write "at most", which differs only
+      where :math:`s_{max} = 0`, and there a class that is never recognised would alarm at every example.
     - *Which class is rare* is for the user to say; it is not estimated from the stream.
 
     Examples
     --------
-    The tpr falls from 0.75 to 0.25 at event 5,000 while the accuracy stays:
+    The tpr falls from 0.75 to 0.25 at event 5,000 while the accuracy stays. One alarm is false, one is not:
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
     >>> detector = fr.DDMOCI(warn=10, detect=20)
-    >>> for drift in detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3)):
+    >>> for drift in detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=6)):
     ...     print(drift)
+    drift at 1,805, since 1,792: tpr down: 0.584, below its bound 0.634 (0.905 expected after 391 observations)
+    drift at 5,037, since 5,016: tpr down: 0.282, below its bound 0.299 (0.928 expected after 643 observations)
 
     A thousand negatives, all misclassified:
 

@@ -13,18 +13,19 @@ from fourrates.null import Bounds
 
 
 class EDDM(CountingDetector, Distances):
-    r"""Early Drift Detection Method (EDDM): do the errors come closer together than they did?
+    r"""Early Drift Detection Method (EDDM): an alarm when errors come closer together than they did.
 
-    Made for slow, gradual drift. For each error EDDM takes the distance, in events, from the error before, and keeps the
-    mean :math:`p'` and standard deviation :math:`s'` of these distances. It remembers the greatest
+    Made for slow, gradual drift. For each error EDDM takes the distance, in events, from the error before, and keeps
+    the mean :math:`p'` and standard deviation :math:`s'` of these distances. It remembers the greatest
     :math:`p' + 2 s'`, warns when the present value falls below 0.95 of that, and reports a drift below 0.90. Then it
     starts afresh.
 
     **Input**: pairs (y_true, y_pred) of labels. Only whether they are equal matters.
 
     **Blind to** every drift that keeps the error rate (see the second example), to improvement, and to anything that
-    happens between two errors: where errors are rare, thirty of them take long. Without any drift it alarms often,
-    because the mean of thirty distances is itself uncertain by far more than a tenth.
+    happens between two errors: where errors are rare, thirty of them take long. And soon after each start it is apt to
+    alarm without a drift, because the mean of thirty distances is itself uncertain by far more than a tenth: of
+    stable streams with error rates from 0.05 to 0.4, 40 to 45 in 100 alarm by their sixtieth error.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class EDDM(CountingDetector, Distances):
 
     - *The greatest value* is first taken at error number `minimum`, the first at which the distribution counts as
       estimated. Taken from the first error on (or, as in MOA, from event 30 on), it is the whim of a few distances,
-      and most streams would alarm at the thirtieth error.
+      and of the same streams 44 to 64 in 100 alarm at their thirtieth error.
     - *The first distance* is counted from the start, or from the drift before, which was an error too.
     - *The standard deviation* divides by the number of distances, as in MOA; river divides by one less.
     - *Ties*: a value equal to a bound has not crossed it, as the paper's "less than" has it.
@@ -56,14 +57,15 @@ class EDDM(CountingDetector, Distances):
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
     >>> detector = fr.EDDM()
-    >>> first, *more = detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=2))
-    >>> print(first)
+    >>> drift, *later = detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=4))
+    >>> print(drift)
+    drift at 5,243, since 4,957: distance down: 25.317, below its bound 25.330 (28.145 expected after 590 observations)
 
-    The tpr falls from 0.75 to 0.25, the error rate stays at 0.2, and the two halves look alike to EDDM:
+    The tpr falls from 0.75 to 0.25 and EDDM has nothing to say, because the error rate stays at 0.2:
 
     >>> detector.reset()
-    >>> drifts = detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3))
-    >>> sum(drift.at < 5000 for drift in drifts), sum(drift.at >= 5000 for drift in drifts)
+    >>> detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=3))
+    []
 
     References
     ----------
@@ -86,9 +88,7 @@ class EDDM(CountingDetector, Distances):
     ) -> None:
         warn, detect = check_shares(warn, detect)
         minimum = check_whole(minimum, "minimum")
-        self._begin(
-            {"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive}
-        )
+        self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, minimum)
 
     def _rate_state(self, i: int) -> RateState:

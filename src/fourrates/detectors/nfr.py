@@ -16,11 +16,11 @@ from fourrates.null import Bounds, check_level
 class NFR(CountingDetector, RunningRates):
     r"""Naive Four Rates (NFR): the four rates of LFR, each tested by its plain share of correct predictions.
 
-    The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that were
-    correct, and :math:`\bar P`, the running average of all the values :math:`\hat P` has had. Old observations count
-    more in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be normal
-    with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`; where it lies beyond the quantile of the
-    warning or detection level, NFR warns or reports a drift. Then it starts afresh.
+    The paper's own point of comparison. For each rate NFR keeps the share :math:`\hat P` of its n observations that
+    were correct, and :math:`\bar P`, the running average of all the values :math:`\hat P` has had. Old observations
+    count more in :math:`\bar P`, so after a change it lags behind. Under a stable concept :math:`\hat P` is taken to be
+    normal with mean :math:`\bar P` and variance :math:`\bar P (1 - \bar P) / n`; where it lies beyond the quantile of
+    the warning or detection level, NFR warns or reports a drift. Then it starts afresh.
 
     **Input**: pairs (y_true, y_pred) of labels.
 
@@ -49,9 +49,9 @@ class NFR(CountingDetector, RunningRates):
 
     - *Initial values*: none. Only real observations count, as for LFR, not the four pseudo-counts of the paper's
       Algorithm 1, which hold :math:`\bar P` near one half for long.
-    - *The running average* contains the present :math:`\hat P`, as in the proof of the paper's Lemma 3.
-    - *A minimum count* is not in the paper, but the normal law is one for large n: without it eleven correct predictions
-      and then a wrong one are a drift at level 0.001.
+    - *The running average* contains the present :math:`\hat P`, as in the proof of the paper's Lemma 2.
+    - *A minimum count* is not in the paper, but the normal law is one for large n: without it eleven correct
+      predictions and then a wrong one are a drift at level 0.001.
     - *Levels* are per side, as for LFR.
     - *Ties*: a rate equal to a bound has not crossed it; so one that was always 1, or always 0, never does.
 
@@ -63,12 +63,15 @@ class NFR(CountingDetector, RunningRates):
     >>> from fourrates.streams import SCENARIOS
     >>> scenario = SCENARIOS["Imbalance1"]
     >>> detector = fr.NFR()
-    >>> print(*detector.update_many(*scenario.stream(seed=1)), sep="\n")
+    >>> drift, *later = detector.update_many(*scenario.stream(seed=1))
+    >>> print(drift)
+    drift at 5,227, since 5,123: tnr up: 0.697, above its bound 0.697 (0.670 expected after 2,720 observations)
 
-    The same change twenty times later:
+    That took 227 events. The same change after 100,000 events instead of 5,000:
 
-    >>> late = fr.NFR().update_many(*scenario.stream(seed=1, length=200_000))
-    >>> [drift.at - 100_000 for drift in late]
+    >>> drift, *later = fr.NFR().update_many(*scenario.stream(seed=1, length=200_000))
+    >>> drift.at - 100_000
+    1169
 
     References
     ----------

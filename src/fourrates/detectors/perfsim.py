@@ -13,7 +13,7 @@ from fourrates.null import Bounds
 
 
 class PerfSim(CountingDetector, Similarity):
-    r"""PerfSim: does the confusion matrix of this batch point the same way as that of the batch before?
+    r"""PerfSim: an alarm when the confusion matrices of two consecutive batches point different ways.
 
     The events are cut into batches of equal size. The counts of a batch's confusion matrix make a vector, and PerfSim
     takes the cosine between the vectors of two consecutive batches: 1 when they are alike. Below `detect` it reports a
@@ -22,8 +22,8 @@ class PerfSim(CountingDetector, Similarity):
     **Input**: pairs (y_true, y_pred) of labels.
 
     **Blind to** what happens in small cells: the largest count rules the cosine, so a rare class may be lost entirely
-    (see the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How far
-    a cosine lies below 1 by chance depends on the size of the batch and the matrix: no threshold suits all.
+    (see the second example). Blind also to slow drift, which makes no two neighbours unlike, and within a batch. How
+    far a cosine lies below 1 by chance depends on the size of the batch and the matrix: no threshold suits all.
 
     Parameters
     ----------
@@ -40,17 +40,21 @@ class PerfSim(CountingDetector, Similarity):
     -----
     - *The threshold* is the user's in the paper; 0.98 is its advice according to a public implementation by others.
       With the 500 events of a batch here, a balanced classifier with accuracy 0.8 stays above it but for about one
-      batch in 700.
+      batch in 200.
     - *The warning* is not in the paper. It stands from one batch to the next; one that leads to a drift begins with the
       first event of its first batch.
     - *Ties*: a similarity equal to a threshold has not fallen below it.
 
     Examples
     --------
+    The class ratio changes from 1:1 to 9:1 at event 5,000, where a batch begins:
+
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
     >>> detector = fr.PerfSim()
-    >>> print(*detector.update_many(*SCENARIOS["Imbalance1"].stream(seed=1)), sep="\n")
+    >>> for drift in detector.update_many(*SCENARIOS["Imbalance1"].stream(seed=1)):
+    ...     print(drift)
+    drift at 5,499, since 5,000: similarity down: 0.711, below its bound 0.980 (after 500 observations)
 
     Of 500 events, 20 are positive, and 16 of these are recognised; in the next batch none is:
 
@@ -60,6 +64,7 @@ class PerfSim(CountingDetector, Similarity):
     >>> detector.update_many(y_true, y_pred)
     []
     >>> round(detector.rates["similarity"].statistic, 4)
+    0.9989
 
     References
     ----------
@@ -87,12 +92,11 @@ class PerfSim(CountingDetector, Similarity):
 
     def _rate_state(self, i: int) -> RateState:
         _, batches, similarity, *_ = self._numbers()
+        n = self.parameters["batch"] if batches else 0
         statistic = Statistic(
             decay=None,
             value=similarity,
             warn=Bounds(self.parameters["warn"], math.inf),
             detect=Bounds(self.parameters["detect"], math.inf),
         )
-        return RateState(
-            n=int(batches) * self.parameters["batch"], estimate=similarity, statistics=(statistic,)
-        )
+        return RateState(n=n, estimate=similarity, statistics=(statistic,))

@@ -13,11 +13,11 @@ from fourrates.null import Bounds
 
 
 class ThreeMeasures(CountingDetector, Measures):
-    r"""Three measures, after Klinkenberg: has accuracy, recall or precision of this batch fallen out of its history?
+    r"""Three measures, after Klinkenberg: an alarm when accuracy, recall or precision falls out of its recent history.
 
     The events are cut into batches of equal size. For each batch come its accuracy, and recall and precision of the
-    positive class. Each of the three is held against its own last values, `history` of them: their mean and its standard
-    error (standard deviation over the root of `history`). A value lower than the mean by more than `warn` or
+    positive class. Each of the three is held against its own last values, `history` of them: their mean and its
+    standard error (standard deviation over the root of `history`). A value lower than the mean by more than `warn` or
     `detect` standard errors warns or reports a drift, whose window begins with the first batch of the warning. Then it
     starts afresh.
 
@@ -30,7 +30,7 @@ class ThreeMeasures(CountingDetector, Measures):
     ----------
     warn, detect : float
         Standard errors below the mean at which it warns and reports. One value by itself scatters about a mean of 10 by
-        :math:`\sqrt{11} = 3.3` of them, and the error itself is an estimate: 15 leaves about one false alarm in 500
+        :math:`\sqrt{11} = 3.3` of them, and the error itself is an estimate: 15 leaves about one false alarm in 350
         batches.
     batch : int
         Events in a batch.
@@ -60,14 +60,18 @@ class ThreeMeasures(CountingDetector, Measures):
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
     >>> detector = fr.ThreeMeasures()
-    >>> print(*detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=1)), sep="\n")
+    >>> for drift in detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=2)):
+    ...     print(drift)
+    drift at 5,199, since 4,800: recall down: 0.262, below its bound 0.454 (0.748 expected after 42 observations)
 
-    An accuracy that goes from 0.95 down to 0.55, by one more error in every batch of 100:
+    An accuracy that goes from 0.95 down to 0.55, by two more errors in every batch of 200:
 
     >>> detector.reset()
-    >>> y_true = [1] * 4100
-    >>> y_pred = [int(i % 100 >= 5 + i // 100) for i in range(4100)]
-    >>> detector.update_many(y_true, y_pred)
+    >>> y_pred = [int(i % 200 >= 10 + 2 * (i // 200)) for i in range(8200)]
+    >>> detector.update_many([1] * 8200, y_pred)
+    []
+    >>> detector.rates["accuracy"].statistic
+    0.55
 
     References
     ----------
