@@ -45,9 +45,9 @@ class DDMOCI(CountingDetector, Recall):
 
     Notes
     -----
-    The rule in the reading of three public implementations: (1) in MATLAB, from the group that extended LFR, (2) for MOA,
-    from the university where DDM-OCI was proposed, (3) in Python, for a comparison of learners. Where these differ, or
-    the rule fails, the choice here is:
+    The rule in the reading of three public implementations: (1) in MATLAB, from the group that extended LFR, (2) for
+    MOA, from the university where DDM-OCI was proposed, (3) in Python, for a comparison of learners. Where these
+    differ, or the rule fails, the choice here is:
 
     - *The first R* is 0, as in (1) and (3); (2) corrects R for its start. At example 30 the start weighs
       :math:`0.9^{30} = 0.04`.
