@@ -13,6 +13,9 @@ from fourrates._kernel cimport DRIFT, QUIET, WARNING, Pairs
 cdef double INF = float("inf")
 cdef double NAN = float("nan")
 
+cdef enum:
+    BLOCK = 256
+
 
 cdef class Baseline(Pairs):
     """What they share: the K x K counts since the last drift, and one row of numbers that holds all the rest.
@@ -260,52 +263,53 @@ cdef class Recall(Baseline):
         return taken
 
 
-cdef struct Gaps:
-    double n, last                # events, and the place of the last error among them
-    double errors, mean, squares  # of the distances: how many, their mean, sum of squared differences from it
-    double most                   # the greatest mean + 2 deviations; 0 before
-
-
 cdef class Distances(Baseline):
-    """The state of EDDM. Numbers: n, last, errors, mean, squares, most."""
+    """The state of EDDM. Numbers: events; the number of the last that was an error; of the distances how many, their sum,
+    and the sum of squared differences from their mean; the greatest mean + 2 deviations (0 before).
+    """
 
     cdef double warn, detect, minimum
 
     def _configure(self, int classes, double warn, double detect, double minimum):
         self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, sizeof(Gaps) // sizeof(double))
+        self.allocate(classes, 6)
         self._forget()
 
     cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i = 0, start
-        cdef Gaps* gaps = <Gaps*>self.numbers
-        cdef double distance, away, reach
-        while True:
-            start = i
-            while i < size and truths[i] == guesses[i]:
+        cdef Py_ssize_t wrong[BLOCK]
+        cdef Py_ssize_t i, end = 0, found, j, taken = size
+        cdef double n = self.numbers[0], last = self.numbers[1]
+        cdef double errors = self.numbers[2], total = self.numbers[3], squares = self.numbers[4]
+        cdef double most = self.numbers[5], mean = total / errors if errors > 0 else 0.0, before, distance, reach
+        while end < size and taken > 0:
+            # Where the errors are is found without a branch, which no processor could foresee.
+            i, end, found = end, min(end + BLOCK, size), 0
+            while i < end:
+                wrong[found] = i
+                found += truths[i] != guesses[i]
                 i += 1
-            gaps.n += i - start
-            if i == size:
-                return size
-            i += 1
-            gaps.n += 1
-            distance = gaps.n - gaps.last
-            gaps.last = gaps.n
-            gaps.errors += 1
-            away = distance - gaps.mean
-            gaps.mean += away / gaps.errors
-            gaps.squares += away * (distance - gaps.mean)
-            if gaps.errors < self.minimum:
-                continue
-            reach = gaps.mean + 2.0 * sqrt(gaps.squares / gaps.errors)
-            if reach > gaps.most:
-                gaps.most = reach
-            if reach < self.warn * gaps.most:
-                self.note(WARNING, self.events + i - 1)
-                if reach < self.detect * gaps.most:
-                    return -i
-            else:
-                self.since = -1
+            for j in range(found):
+                distance = n + (wrong[j] + 1) - last
+                last += distance
+                errors += 1
+                total += distance
+                before, mean = mean, total / errors
+                squares += (distance - before) * (distance - mean)
+                if errors < self.minimum:
+                    continue
+                reach = mean + 2.0 * sqrt(squares / errors)
+                if reach > most:
+                    most = reach
+                if reach < self.warn * most:
+                    self.note(WARNING, self.events + wrong[j])
+                    if reach < self.detect * most:
+                        taken = -(wrong[j] + 1)
+                        break
+                else:
+                    self.since = -1
+        self.numbers[0], self.numbers[1] = n + (taken if taken > 0 else -taken), last
+        self.numbers[2], self.numbers[3], self.numbers[4], self.numbers[5] = errors, total, squares, most
+        return taken
 
 
 cdef class Similarity(Baseline):

@@ -9,9 +9,9 @@ from traces import alarms_around_the_change, level, rows
 import fourrates as fr
 from fourrates.streams import SCENARIOS
 
-# With 4 errors before anything is trusted; one line an error, the events between are right. The mean and the variance are
-# those of all distances so far, the variance divided by their number; reach = mean + 2 roots of the variance; most is the
-# greatest reach since the fourth error. Warning below 0.95, drift below 0.90 of it.
+# With 4 errors before anything is trusted; one line an error, the events between are right. The mean and the variance
+# are those of all distances so far, the variance divided by their number; reach = mean + 2 roots of the variance; most
+# is the greatest reach since the fourth error. Warning below 0.95, drift below 0.90 of it.
 TRACE = """
 event distance errors  mean variance    reach     most    share state
     2        3      1     3        0 3.000000        -        - quiet
@@ -105,9 +105,9 @@ def test_the_error_of_the_minimum_is_the_first_that_is_measured():
 
 
 def test_a_drift_that_keeps_the_error_rate_is_invisible():
-    # The tpr falls from 0.75 to 0.25, yet the distances between errors have one law before and after. Four deviations of
-    # the difference, two-sided: a chance of 1 in 16,000 if it is blind. It cannot pass by alarming nowhere: where the
-    # error rate rises from 0.1 to 0.3, the changes it finds must exceed the alarms before by six deviations.
+    # The tpr falls from 0.75 to 0.25, yet the distances between errors have one law before and after. Four deviations
+    # of the difference, two-sided: a chance of 1 in 16,000 if it is blind. It cannot pass by alarming nowhere: where
+    # the error rate rises from 0.1 to 0.3, the changes it finds must exceed the alarms before by six deviations.
     before, after = alarms_around_the_change(fr.EDDM, SCENARIOS["Imbalance2"], 400)
     assert abs(after - before) <= 4 * math.sqrt(max(after + before, 1))
     before, after = alarms_around_the_change(fr.EDDM, SCENARIOS["Imbalance3"], 400)

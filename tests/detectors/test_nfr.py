@@ -9,10 +9,10 @@ from traces import level, rows
 import fourrates as fr
 from fourrates.streams import SCENARIOS
 
-# With 3 observations of a rate before it is tested, and levels 0.2 and 0.05: 0.841621 and 1.644854 deviations. Two lines an
-# event, one for each rate it touches. hat is the share of ones among its n observations, bar the mean of all its hats,
-# s = root of bar (1 - bar) / n. At event 6 the warning stands because of tnr, which it does not touch; at event 7 because
-# of ppv, with 4/5 below 0.802286.
+# With 3 observations of a rate before it is tested, and levels 0.2 and 0.05: 0.841621 and 1.644854 deviations. Two
+# lines an event, one for each rate it touches. hat is the share of ones among its n observations, bar the mean of all
+# its hats, s = root of bar (1 - bar) / n. At event 6 the warning stands because of tnr, which it does not touch; at
+# event 7 because of ppv, with 4/5 below 0.802286.
 TRACE = """
 event truth guess rate n  hat     bar        s warn_low  warn_up      low       up state
     0     1     1  tpr 1    1       1 0.000000        -        -        -        - quiet

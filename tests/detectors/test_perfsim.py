@@ -7,8 +7,8 @@ from traces import level, rows
 
 import fourrates as fr
 
-# Batches of 6 events: how many are tn, fp, fn and tp. dot is the sum of products with the batch before, own and other are
-# the sums of squares of the two, cosine = dot / root of own other. Warning below 0.91, drift below 0.87.
+# Batches of 6 events: how many are tn, fp, fn and tp. dot is the sum of products with the batch before, own and other
+# are the sums of squares of the two, cosine = dot / root of own other. Warning below 0.91, drift below 0.87.
 TRACE = """
 batch tn fp fn tp dot own other   cosine state
     0  3  1  0  2   -   -     -        - quiet
@@ -80,7 +80,7 @@ def test_a_warning_that_lapses_is_forgotten():
 
 
 def test_a_rare_class_may_be_lost_unseen():
-    # 480 true negatives each, then 16 and 4 against 0 and 20: (480^2 + 4 * 20) / root of (480^2 + 16^2 + 4^2)(480^2 + 20^2).
+    # 480 true negatives in each; 16 tp and 4 fn in one, 20 fn in the other.
     cosine = (480**2 + 4 * 20) / math.sqrt((480**2 + 16**2 + 4**2) * (480**2 + 20**2))
     detector = fr.PerfSim()
     truth = ([0] * 480 + [1] * 20) * 2

@@ -1,4 +1,4 @@
-"""ThreeMeasures: a trace worked by hand, batches without positives, histories without spread, and what it is blind to."""
+"""ThreeMeasures: a trace worked by hand, what cannot be measured, and what it is blind to."""
 
 import math
 
@@ -7,9 +7,10 @@ from traces import level, rows
 
 import fourrates as fr
 
-# Batches of 5 events: how many are tn, fp, fn and tp; then one measure a line with its value, and mean and standard error of
-# its last 3 values: the root of the sum of squared differences from the mean, over 2, over 3. Warning and drift are 3 and
-# 6 errors below the mean. Batch 4 has neither positives nor predicted ones, so its recall and precision are not taken.
+# Batches of 5 events: how many are tn, fp, fn and tp; then one measure a line with its value, and mean and standard
+# error of its last 3 values: the root of the sum of squared differences from the mean, over 2, over 3. Warning and
+# drift are 3 and 6 errors below the mean. Batch 4 has neither positives nor predicted ones, so its recall and precision
+# are not taken.
 TRACE = """
 batch tn fp fn tp   measure n value  mean    error     warn    detect state
     0  2  0  0  3  accuracy 5     1     -        -        -         - quiet

@@ -92,7 +92,8 @@ class EDDM(CountingDetector, Distances):
         self._configure(len(self._labels.values), warn, detect, minimum)
 
     def _rate_state(self, i: int) -> RateState:
-        _, _, errors, mean, squares, most = self._numbers()
+        _, _, errors, total, squares, most = self._numbers()
+        mean = total / errors if errors else math.nan
         statistic = Statistic(
             decay=None,
             value=mean + 2 * math.sqrt(squares / errors) if errors else math.nan,
@@ -100,4 +101,4 @@ class EDDM(CountingDetector, Distances):
             detect=Bounds(self.parameters["detect"] * most if most else -math.inf, math.inf),
             expected=most or None,
         )
-        return RateState(n=int(errors), estimate=mean if errors else math.nan, statistics=(statistic,))
+        return RateState(n=int(errors), estimate=mean, statistics=(statistic,))
