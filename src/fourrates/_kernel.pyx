@@ -223,6 +223,8 @@ cdef enum:
     INSIDE = 0   # its warning bounds
     UNDER = 1
     OVER = 2
+    MOVED = 1    # from one of these places to another
+    CROSSED = 2  # a detection bound
 
 
 cdef struct Test:
@@ -239,9 +241,10 @@ cdef struct Test:
 
 
 cdef struct Rate:
-    int64_t n, ones
-    Test* test                # the first of its tests
-    int tests
+    int64_t n
+    Test* test                # the first of its tests,
+    Test* end                 # and behind the last
+    int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
 
 
 cdef class FourRates(Pairs):
@@ -277,7 +280,8 @@ cdef class FourRates(Pairs):
         for position, table in enumerate(tables):
             self.grid[position] = (<Table>table).grid
         for r in range(2 * classes):
-            self.rate[r].test, self.rate[r].tests = &self.test[i], len(settings[r])
+            self.rate[r].test, self.rate[r].end = &self.test[i], &self.test[i + len(settings[r])]
+            self.rate[r].ones = &self.confusion[r % classes * (classes + 1)]
             for table, warn, detect, down, up in settings[r]:
                 self.test[i].table, self.test[i].warn, self.test[i].detect = table, warn, detect
                 self.test[i].down, self.test[i].up = down, up
@@ -295,32 +299,38 @@ cdef class FourRates(Pairs):
         cdef int i
         memset(self.confusion, 0, self.classes * self.classes * sizeof(int64_t))
         for i in range(2 * self.classes):
-            self.rate[i].n = self.rate[i].ones = 0
+            self.rate[i].n = 0
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         self.outside = 0
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
+        # Locals, for a store to an array may, as far as a compiler knows, change what self points to.
+        cdef Rate* recall = self.rate
+        cdef Rate* precision = self.rate + self.classes
+        cdef int64_t* confusion = self.confusion
+        cdef int64_t first = self.events
+        cdef double hit
+        cdef int classes = self.classes, truth, guess, found
+        cdef bint warned = self.outside > 0 or self.since >= 0
         cdef Py_ssize_t i
-        cdef int truth, guess, found
-        cdef int64_t hit, first = self.events
         state[0] = QUIET
         for i in range(size):
             truth, guess = truths[i], guesses[i]
             hit = truth == guess
-            self.confusion[truth * self.classes + guess] += 1
-            found = self.touch(&self.rate[truth], hit)
-            found |= self.touch(&self.rate[self.classes + guess], hit)
-            if self.outside or self.since >= 0:
-                self.events = first + i
-                if self.outside == 0:
+            confusion[truth * classes + guess] += 1
+            found = self.touch(&recall[truth], hit)
+            found |= self.touch(&precision[guess], hit)
+            if found or warned:
+                warned = self.outside > 0
+                if not warned:
                     self.since = -1
                 elif self.since < 0:
-                    self.since = self.events
-                if found:
+                    self.since = first + i
+                if found & CROSSED:
+                    self.events = first + i + 1
                     state[0] = DRIFT
-                    self.events += 1
                     return i + 1
         if self.outside:
             state[0] = WARNING
@@ -328,35 +338,42 @@ cdef class FourRates(Pairs):
         return size
 
     @cython.final
-    cdef inline int touch(self, Rate* rate, int64_t hit) noexcept nogil:
-        """One more observation of a rate; whether it crossed a detection bound."""
+    cdef inline int touch(self, Rate* rate, double hit) noexcept nogil:
+        """One more observation of a rate; what became of its tests."""
         cdef Test* test = rate.test
-        cdef int i, found = 0
-        rate.n += 1
-        rate.ones += hit
-        for i in range(rate.tests):
-            test.statistic = test.decay * test.statistic + test.gain * hit
-            if rate.n > test.calm_until or test.statistic < test.low or test.statistic > test.high:
+        cdef int found = 0
+        cdef double statistic
+        cdef int64_t n = rate.n + 1
+        rate.n = n
+        while True:
+            statistic = test.decay * test.statistic + test.gain * hit
+            test.statistic = statistic
+            if n > test.calm_until or statistic < test.low or statistic > test.high:
                 found |= self.examine(rate, test)
             test += 1
-        return found
+            if test == rate.end:
+                return found
 
     @cython.final
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
-        """Find out where the statistic stands; whether it crossed a detection bound."""
+        """Find out where the statistic stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
         cdef const Grid* grid = &self.grid[test.table]
-        cdef int64_t zeros = rate.n - rate.ones
+        cdef int64_t zeros = rate.n - rate.ones[0]
         cdef int place = INSIDE, found = 0
         if rate.n > test.calm_until and rate.n > grid.window:
             self.look_ahead(grid, rate, test)
         if test.down and below(grid, test.warn, rate.n, zeros, test.statistic, test.row):
             place = UNDER
-            found = below(grid, test.detect, rate.n, zeros, test.statistic, test.row)
-        elif test.up and below(grid, test.warn, rate.n, rate.ones, 1.0 - test.statistic, test.row):
+            if below(grid, test.detect, rate.n, zeros, test.statistic, test.row):
+                found = CROSSED
+        elif test.up and below(grid, test.warn, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
             place = OVER
-            found = below(grid, test.detect, rate.n, rate.ones, 1.0 - test.statistic, test.row)
-        self.outside += (place != INSIDE) - (test.place != INSIDE)
-        test.place = place
+            if below(grid, test.detect, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
+                found = CROSSED
+        if place != test.place:
+            self.outside += (place != INSIDE) - (test.place != INSIDE)
+            test.place = place
+            found |= MOVED
         test.low, test.high = test.lows[place], test.highs[place]
         return found
 
@@ -367,7 +384,7 @@ cdef class FourRates(Pairs):
         Within a far row a bound depends on the share of zeros (ones) alone, and that stays between least and most.
         """
         cdef int64_t row = grid.marks // rate.n, last = rate.n + (rate.n >> 5)
-        cdef int64_t zeros = rate.n - rate.ones
+        cdef int64_t zeros = rate.n - rate.ones[0]
         if row > 0:
             last = min(last, grid.marks // row)
         cdef double ahead = last - rate.n, hair = 1e-9  # a statistic on the very edge is left to `below`
@@ -378,14 +395,14 @@ cdef class FourRates(Pairs):
             test.highs[UNDER] = edge(grid, test.warn, row, (zeros + ahead) / last) - hair
             test.lows[UNDER] = edge(grid, test.detect, row, zeros / <double>last) + hair
         if test.up:
-            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones / <double>last) - hair
-            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, (rate.ones + ahead) / last) + hair
-            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones / <double>last) - hair
+            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0] / <double>last) - hair
+            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, (rate.ones[0] + ahead) / last) + hair
+            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0] / <double>last) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
-        return (self.rate[r].n, self.rate[r].ones,
-                tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].tests)]))
+        return (self.rate[r].n, self.rate[r].ones[0],
+                tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].end - self.rate[r].test)]))
 
     def _crossed(self):
         """(rate, test, whether downwards) for every test that stands outside its detection bounds."""
@@ -395,9 +412,9 @@ cdef class FourRates(Pairs):
         found = []
         for r in range(2 * self.classes):
             rate = &self.rate[r]
-            for i in range(rate.tests):
+            for i in range(rate.end - rate.test):
                 test = &rate.test[i]
-                if test.place != INSIDE and self.examine(rate, test):
+                if test.place != INSIDE and self.examine(rate, test) & CROSSED:
                     found.append((r, i, test.place == UNDER))
         return found
 
@@ -420,7 +437,6 @@ cdef class FourRates(Pairs):
             for j in range(classes):
                 self.rate[i].n += counts[i * classes + j]
                 self.rate[classes + j].n += counts[i * classes + j]
-            self.rate[i].ones = self.rate[classes + i].ones = counts[i * classes + i]
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].place = statistics[i], places[i]
             self.outside += self.test[i].place != INSIDE
