@@ -21,7 +21,8 @@ cdef struct Grid:
     # The arrays of a Table, laid out as its docstring says.
     const float* near
     const float* far
-    int64_t near_size, window, marks, rows, steps
+    const float* few
+    int64_t near_size, window, marks, rows, steps, counts
 
 
 cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
@@ -30,13 +31,16 @@ cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, do
     cdef int64_t step
     if n <= grid.window:
         return statistic < grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
+    if zeros < grid.counts and statistic < grid.few[(level * grid.rows + row) * grid.counts + zeros]:
+        return True
     step = <int64_t>(statistic * grid.steps) + 1
     return (step <= grid.steps and
             zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
-cdef double edge(const Grid* grid, int level, int64_t row, double share) noexcept nogil:
-    """The lower bound in a far row at this share of zeros."""
+cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n) noexcept nogil:
+    """The lower bound in a far row, given `zeros` among n observations."""
+    cdef double share = <double>zeros / n, found, other
     cdef const float* largest = grid.far + (level * grid.rows + row) * (grid.steps + 1)
     cdef int64_t low = 0, high = grid.steps, mid  # the largest share falls along the row
     while low < high:
@@ -45,13 +49,17 @@ cdef double edge(const Grid* grid, int level, int64_t row, double share) noexcep
             low = mid
         else:
             high = mid - 1
-    return <double>low / grid.steps
+    found = <double>low / grid.steps
+    if zeros < grid.counts:
+        other = grid.few[(level * grid.rows + row) * grid.counts + zeros]
+        found = max(found, other)
+    return found
 
 
 cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
     if n <= grid.window:
         return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    return edge(grid, level, grid.marks // n, <double>zeros / n)
+    return edge(grid, level, grid.marks // n, zeros, n)
 
 
 cdef class Table:
@@ -59,7 +67,8 @@ cdef class Table:
 
     Up to `window` observations each bound is stored. Beyond, a row answers for all n between two marks: it holds, for
     each of `steps + 1` equally spaced values x, the largest share of zeros at which a statistic below x is still as
-    rare as the level says. Looking up a bound is a search; testing a statistic is one comparison.
+    rare as the level says. Looking up a bound is a search; testing a statistic is one comparison. For a few zeros a
+    second array holds bounds by their number; the higher one counts.
 
     Parameters
     ----------
@@ -71,18 +80,21 @@ cdef class Table:
         The bound for n and zeros at n (n + 1) / 2 + zeros.
     far : array of float32, levels by rows by steps + 1
         Row i answers for n up to (rows - 1) window / i, row 0 for any n.
+    few : array of float32, levels by rows by counts
+        The bound of that row for so many zeros.
     """
 
     cdef readonly double decay
     cdef readonly tuple levels
-    cdef readonly object near, far
+    cdef readonly object near, far, few
     cdef Grid grid
 
-    def __init__(self, double decay, tuple levels, near, far):
+    def __init__(self, double decay, tuple levels, near, far, few):
         cdef const float[:, ::1] near_view = near
-        cdef const float[:, :, ::1] far_view = far
-        self.decay, self.levels, self.near, self.far = decay, levels, near, far
-        self.grid.near, self.grid.far = &near_view[0, 0], &far_view[0, 0, 0]
+        cdef const float[:, :, ::1] far_view = far, few_view = few
+        self.decay, self.levels, self.near, self.far, self.few = decay, levels, near, far, few
+        self.grid.near, self.grid.far, self.grid.few = &near_view[0, 0], &far_view[0, 0, 0], &few_view[0, 0, 0]
+        self.grid.counts = few.shape[2]
         self.grid.near_size, self.grid.rows, self.grid.steps = near.shape[1], far.shape[1], far.shape[2] - 1
         self.grid.window = 0
         while (self.grid.window + 2) * (self.grid.window + 3) // 2 <= self.grid.near_size:
@@ -97,7 +109,7 @@ cdef class Table:
     @property
     def nbytes(self):
         """Memory of the bounds, in bytes."""
-        return self.near.nbytes + self.far.nbytes
+        return self.near.nbytes + self.far.nbytes + self.few.nbytes
 
     def lower(self, int level, int64_t n, int64_t ones):
         """The lower bound at `levels[level]`, given `ones` among n observations."""
@@ -381,23 +393,25 @@ cdef class FourRates(Pairs):
     cdef void look_ahead(self, const Grid* grid, Rate* rate, Test* test) noexcept nogil:
         """Find limits that hold for the next n / 32 observations, whatever they are.
 
-        Within a far row a bound depends on the share of zeros (ones) alone, and that stays between least and most.
+        Within a far row a bound falls with the number of zeros and rises with n: its extremes are reached when the
+        next ones are all zeros or all ones.
         """
         cdef int64_t row = grid.marks // rate.n, last = rate.n + (rate.n >> 5)
         cdef int64_t zeros = rate.n - rate.ones[0]
         if row > 0:
             last = min(last, grid.marks // row)
-        cdef double ahead = last - rate.n, hair = 1e-9  # a statistic on the very edge is left to `below`
+        cdef int64_t ahead = last - rate.n
+        cdef double hair = 1e-9  # a statistic on the very edge is left to `below`
         test.row, test.calm_until = row, last
         test.lows[INSIDE], test.highs[INSIDE] = -INF, INF
         if test.down:
-            test.lows[INSIDE] = edge(grid, test.warn, row, zeros / <double>last) + hair
-            test.highs[UNDER] = edge(grid, test.warn, row, (zeros + ahead) / last) - hair
-            test.lows[UNDER] = edge(grid, test.detect, row, zeros / <double>last) + hair
+            test.lows[INSIDE] = edge(grid, test.warn, row, zeros, last) + hair
+            test.highs[UNDER] = edge(grid, test.warn, row, zeros + ahead, last) - hair
+            test.lows[UNDER] = edge(grid, test.detect, row, zeros, last) + hair
         if test.up:
-            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0] / <double>last) - hair
-            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, (rate.ones[0] + ahead) / last) + hair
-            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0] / <double>last) - hair
+            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0], last) - hair
+            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, rate.ones[0] + ahead, last) + hair
+            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0], last) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""

@@ -13,7 +13,9 @@ import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +40,11 @@ def folder() -> Path:
     return Path(base).expanduser() / "fourrates"
 
 
-def write(key: dict[str, Any], near: npt.NDArray[np.float32], far: npt.NDArray[np.float32]) -> None:
-    """Keep the two arrays under `key`. A folder that cannot be written to is no error: the table is in memory."""
-    payload = near.astype("<f4").tobytes() + far.astype("<f4").tobytes()
-    header = {**key, "near": near.shape, "far": far.shape, "crc32": zlib.crc32(payload)}
+def write(key: dict[str, Any], arrays: Iterable[npt.NDArray[np.float32]]) -> None:
+    """Keep the arrays under `key`. A folder that cannot be written to is no error: the table is in memory."""
+    arrays = tuple(arrays)
+    payload = b"".join(array.astype("<f4").tobytes() for array in arrays)
+    header = {**key, "shapes": [array.shape for array in arrays], "crc32": zlib.crc32(payload)}
     path = _path(key)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,17 +58,19 @@ def write(key: dict[str, Any], near: npt.NDArray[np.float32], far: npt.NDArray[n
             raise
 
 
-def read(key: dict[str, Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+def read(key: dict[str, Any]) -> tuple[npt.NDArray[np.float32], ...] | None:
     """Bring back the arrays kept under `key`, or None if there is no sound file of them."""
     try:
         content = _path(key).read_bytes()
         header = json.loads(content[:HEADER])
-        near, far = header.pop("near"), header.pop("far")
+        shapes = header.pop("shapes")
         if header.pop("crc32") != zlib.crc32(memoryview(content)[HEADER:]) or header != _plain(key):
             return None
         values = np.frombuffer(content, "<f4", offset=HEADER).astype(np.float32, copy=False)
-        middle = math.prod(near)
-        return values[:middle].reshape(near), values[middle:].reshape(far)
+        ends = accumulate(map(math.prod, shapes))
+        return tuple(
+            values[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)
+        )
     except (OSError, ValueError, KeyError, AttributeError, TypeError):  # not there, cut short, or not ours
         return None
 
