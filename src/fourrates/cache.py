@@ -1,6 +1,6 @@
 """Tables of bounds on disk: one file a table in the user's cache folder.
 
-A file is a header in JSON, padded to a fixed size, and the numbers. It is written to one side and then moved in place,
+A file is a header in JSON, padded to a whole number of blocks, and the numbers. It is written to one side and then moved in place,
 so no reader ever sees half a file; a file that is cut short, damaged or of another kind counts as not there.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HEADER = 1024  # bytes before the numbers
+BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie
 
 
 def folder() -> Path:
@@ -51,7 +51,8 @@ def write(key: dict[str, Any], arrays: Iterable[npt.NDArray[np.float32]]) -> Non
         handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(header).encode().ljust(HEADER - 1) + b"\n" + payload)
+                text = json.dumps(header).encode()
+                file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
             os.replace(scratch, path)
         except BaseException:
             os.unlink(scratch)
@@ -62,11 +63,12 @@ def read(key: dict[str, Any]) -> tuple[npt.NDArray[np.float32], ...] | None:
     """Bring back the arrays kept under `key`, or None if there is no sound file of them."""
     try:
         content = _path(key).read_bytes()
-        header = json.loads(content[:HEADER])
+        start = content.index(b"\n") + 1
+        header = json.loads(content[:start])
         shapes = header.pop("shapes")
-        if header.pop("crc32") != zlib.crc32(memoryview(content)[HEADER:]) or header != _plain(key):
+        if header.pop("crc32") != zlib.crc32(memoryview(content)[start:]) or header != _plain(key):
             return None
-        values = np.frombuffer(content, "<f4", offset=HEADER).astype(np.float32, copy=False)
+        values = np.frombuffer(content, "<f4", offset=start).astype(np.float32, copy=False)
         ends = accumulate(map(math.prod, shapes))
         return tuple(
             values[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)

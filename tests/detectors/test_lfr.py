@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fourrates as fr
 from fourrates import null
+from fourrates.evaluate import score
 from fourrates.streams import SCENARIOS
 
 
@@ -251,9 +252,9 @@ def test_the_papers_scenarios_come_out_as_in_the_prototype(name):
     detector = fr.LFR(decay=0.9, warn=0.01, detect=1e-5)
     for seed in range(streams):
         detector.reset()
-        drifts = detector.update_many(*SCENARIOS[name].stream(seed))
-        hits += any(5_000 <= drift.at < 5_200 for drift in drifts)
-        false += sum(drift.at < 5_000 for drift in drifts)
+        found = score(detector.update_many(*SCENARIOS[name].stream(seed)), change=5_000, within=200)
+        hits += found.hit
+        false += found.false_alarms
     # Both are samples: a share of hits varies as a binomial (one more hit and miss each, so that 99 of 100 is not taken
     # for certainty), a number of false alarms as a Poisson count. Three standard errors of the difference.
     share, rate = hits / streams, false / streams
