@@ -1,7 +1,8 @@
 """Tables of bounds on disk: one file a table in the user's cache folder.
 
-A file is a header in JSON, padded to a whole number of blocks, and the numbers. It is written to one side and then moved in place,
-so no reader ever sees half a file; a file that is cut short, damaged or of another kind counts as not there.
+A file is a header in JSON, padded to a whole number of blocks, and the numbers. It is written to one side and then
+moved in place, so no reader ever sees half a file; a file that is cut short, damaged or of another kind counts as not
+there.
 """
 
 from __future__ import annotations
