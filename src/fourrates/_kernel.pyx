@@ -323,6 +323,7 @@ cdef class FourRates(Pairs):
         cdef Rate* precision = self.rate + self.classes
         cdef int64_t* confusion = self.confusion
         cdef int64_t first = self.events
+        cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
         cdef double hit
         cdef int classes = self.classes, truth, guess, found
         cdef bint warned = self.outside > 0 or self.since >= 0
@@ -330,7 +331,7 @@ cdef class FourRates(Pairs):
         state[0] = QUIET
         for i in range(size):
             truth, guess = truths[i], guesses[i]
-            hit = truth == guess
+            hit = bits[truth == guess]
             confusion[truth * classes + guess] += 1
             found = self.touch(&recall[truth], hit)
             found |= self.touch(&precision[guess], hit)
