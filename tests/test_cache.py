@@ -39,6 +39,15 @@ def test_a_second_process_reads_what_the_first_wrote(folder, monkeypatch):
     assert calls == []
 
 
+def test_any_number_of_levels_is_kept(folder, monkeypatch):
+    levels = [0.4 / i for i in range(1, 80)]
+    first = null.table(0.3, levels)
+    null._table.cache_clear()
+    calls = rebuilt(monkeypatch)
+    assert same(null.table(0.3, levels), first)
+    assert calls == []
+
+
 def test_other_levels_get_a_table_of_their_own(folder):
     null.table(0.7, (0.01, 1e-4))
     null.table(0.7, (0.01, 1e-5))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
 from fourrates import null
 
@@ -46,6 +47,58 @@ def test_bounds_agree_with_certified_enclosures():
         lower, upper = table.lower(i, row["n"], row["k"]), table.upper(i, row["n"], row["k"])
         assert row["lower"][0] - OUTWARD <= lower <= row["lower"][1], row
         assert row["upper"][0] <= upper <= row["upper"][1] + OUTWARD, row
+
+
+def enclosures(decay, window, points):
+    """Upper and lower envelopes of P(R < x | k ones among `window`) at i / points, rounded surely, one way each.
+
+    The textbook recursion on a plain grid: slow, coarse, and certain. It shares no idea with the lattice it checks.
+    """
+    grid = np.arange(points + 1)
+    sources = grid / decay, (grid - (1 - decay) * points) / decay  # where x comes from if the newest bit is 0, is 1
+    envelopes = [(grid > points / 2).astype(float)[None]] * 2
+
+    def moved(law, source, outward):
+        index = np.ceil(source - 1e-9) if outward else np.floor(source + 1e-9)
+        index = index.astype(np.int64)
+        found = law[:, np.clip(index, 0, points)]
+        found[:, index < 0], found[:, index > points] = 0.0, 1.0
+        return found
+
+    for n in range(1, window + 1):
+        share = np.arange(n + 1)[:, None] / n
+        for side, outward in enumerate((True, False)):
+            law = np.zeros((n + 1, points + 1))
+            law[:n] += (1 - share[:n]) * moved(envelopes[side], sources[0], outward)
+            law[1:] += share[1:] * moved(envelopes[side], sources[1], outward)
+            envelopes[side] = law
+    return envelopes
+
+
+def test_bounds_agree_with_an_independent_grid_at_random_counts():
+    decay, window, points = 0.9, 105, 10_000
+    above, below = enclosures(decay, window, points)
+    levels = (1e-2, 1e-4, 1e-6)
+    table = null.table(decay, levels)
+    random = np.random.default_rng(1)
+    outward = []
+    for i in range(1500):
+        n = int(math.exp(random.uniform(math.log(window), math.log(30_000))))
+        # Half of them with any share of zeros, half with few of them, where the law has atoms.
+        zeros = int(n ** random.uniform(0, 1)) if i % 2 else int(random.integers(0, n + 1))
+        drawn = np.arange(max(0, window - (n - zeros)), min(zeros, window) + 1)
+        weights = hypergeom.pmf(drawn, n, zeros, window)
+        laws = weights @ above[window - drawn], weights @ below[window - drawn]
+        for j, level in enumerate(levels):
+            # The exact bound lies between these; bits older than the window are worth decay**window.
+            least = (np.searchsorted(laws[0], level * (1 - 1e-9), side="right") - 1) / points - decay**window
+            most = np.searchsorted(laws[1], level * (1 + 1e-9), side="right") / points + decay**window
+            bound = table.lower(j, n, n - zeros)
+            assert bound <= most, (n, zeros, level)
+            outward.append(least - bound)
+    assert np.median(outward) <= 0.0005
+    assert np.quantile(outward, 0.95) <= 0.0015
+    assert max(outward) <= 0.015  # a few zeros, a small level: one atom further out
 
 
 def sampled(n, k, decay, samples, random):

@@ -11,12 +11,14 @@ class Table:
     levels: tuple[float, ...]
     near: npt.NDArray[np.float32]
     far: npt.NDArray[np.float32]
+    few: npt.NDArray[np.float32]
     def __init__(
         self,
         decay: float,
         levels: tuple[float, ...],
         near: npt.NDArray[np.float32],
         far: npt.NDArray[np.float32],
+        few: npt.NDArray[np.float32],
     ) -> None: ...
     @property
     def window(self) -> int: ...

@@ -16,7 +16,8 @@ cdef struct Grid:
     # The arrays of a Table, laid out as its docstring says.
     const float* near
     const float* far
-    int64_t near_size, window, marks, rows, steps
+    const float* few
+    int64_t near_size, window, marks, rows, steps, counts
 
 
 cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
@@ -25,13 +26,16 @@ cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, do
     cdef int64_t step
     if n <= grid.window:
         return statistic < grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
+    if zeros < grid.counts and statistic < grid.few[(level * grid.rows + row) * grid.counts + zeros]:
+        return True
     step = <int64_t>(statistic * grid.steps) + 1
     return (step <= grid.steps and
             zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
-cdef double edge(const Grid* grid, int level, int64_t row, double share) noexcept nogil:
-    """The lower bound in a far row at this share of zeros."""
+cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n) noexcept nogil:
+    """The lower bound in a far row, given `zeros` among n observations."""
+    cdef double share = <double>zeros / n, found, other
     cdef const float* largest = grid.far + (level * grid.rows + row) * (grid.steps + 1)
     cdef int64_t low = 0, high = grid.steps, mid  # the largest share falls along the row
     while low < high:
@@ -40,13 +44,17 @@ cdef double edge(const Grid* grid, int level, int64_t row, double share) noexcep
             low = mid
         else:
             high = mid - 1
-    return <double>low / grid.steps
+    found = <double>low / grid.steps
+    if zeros < grid.counts:
+        other = grid.few[(level * grid.rows + row) * grid.counts + zeros]
+        found = max(found, other)
+    return found
 
 
 cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
     if n <= grid.window:
         return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    return edge(grid, level, grid.marks // n, <double>zeros / n)
+    return edge(grid, level, grid.marks // n, zeros, n)
 
 
 cdef class Table:
@@ -54,7 +62,8 @@ cdef class Table:
 
     Up to `window` observations each bound is stored. Beyond, a row answers for all n between two marks: it holds, for
     each of `steps + 1` equally spaced values x, the largest share of zeros at which a statistic below x is still as
-    rare as the level says. Looking up a bound is a search; testing a statistic is one comparison.
+    rare as the level says. Looking up a bound is a search; testing a statistic is one comparison. For a few zeros a
+    second array holds bounds by their number; the higher one counts.
 
     Parameters
     ----------
@@ -66,18 +75,21 @@ cdef class Table:
         The bound for n and zeros at n (n + 1) / 2 + zeros.
     far : array of float32, levels by rows by steps + 1
         Row i answers for n up to (rows - 1) window / i, row 0 for any n.
+    few : array of float32, levels by rows by counts
+        The bound of that row for so many zeros.
     """
 
     cdef readonly double decay
     cdef readonly tuple levels
-    cdef readonly object near, far
+    cdef readonly object near, far, few
     cdef Grid grid
 
-    def __init__(self, double decay, tuple levels, near, far):
+    def __init__(self, double decay, tuple levels, near, far, few):
         cdef const float[:, ::1] near_view = near
-        cdef const float[:, :, ::1] far_view = far
-        self.decay, self.levels, self.near, self.far = decay, levels, near, far
-        self.grid.near, self.grid.far = &near_view[0, 0], &far_view[0, 0, 0]
+        cdef const float[:, :, ::1] far_view = far, few_view = few
+        self.decay, self.levels, self.near, self.far, self.few = decay, levels, near, far, few
+        self.grid.near, self.grid.far, self.grid.few = &near_view[0, 0], &far_view[0, 0, 0], &few_view[0, 0, 0]
+        self.grid.counts = few.shape[2]
         self.grid.near_size, self.grid.rows, self.grid.steps = near.shape[1], far.shape[1], far.shape[2] - 1
         self.grid.window = 0
         while (self.grid.window + 2) * (self.grid.window + 3) // 2 <= self.grid.near_size:
@@ -92,7 +104,7 @@ cdef class Table:
     @property
     def nbytes(self):
         """Memory of the bounds, in bytes."""
-        return self.near.nbytes + self.far.nbytes
+        return self.near.nbytes + self.far.nbytes + self.few.nbytes
 
     def lower(self, int level, int64_t n, int64_t ones):
         """The lower bound at `levels[level]`, given `ones` among n observations."""
@@ -216,6 +228,8 @@ cdef enum:
     INSIDE = 0   # its warning bounds
     UNDER = 1
     OVER = 2
+    MOVED = 1    # from one of these places to another
+    CROSSED = 2  # a detection bound
 
 
 cdef struct Test:
@@ -232,9 +246,10 @@ cdef struct Test:
 
 
 cdef struct Rate:
-    int64_t n, ones
-    Test* test                # the first of its tests
-    int tests
+    int64_t n
+    Test* test                # the first of its tests,
+    Test* end                 # and behind the last
+    int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
 
 
 cdef class FourRates(Pairs):
@@ -270,7 +285,8 @@ cdef class FourRates(Pairs):
         for position, table in enumerate(tables):
             self.grid[position] = (<Table>table).grid
         for r in range(2 * classes):
-            self.rate[r].test, self.rate[r].tests = &self.test[i], len(settings[r])
+            self.rate[r].test, self.rate[r].end = &self.test[i], &self.test[i + len(settings[r])]
+            self.rate[r].ones = &self.confusion[r % classes * (classes + 1)]
             for table, warn, detect, down, up in settings[r]:
                 self.test[i].table, self.test[i].warn, self.test[i].detect = table, warn, detect
                 self.test[i].down, self.test[i].up = down, up
@@ -283,32 +299,39 @@ cdef class FourRates(Pairs):
         cdef int i
         memset(self.confusion, 0, self.classes * self.classes * sizeof(int64_t))
         for i in range(2 * self.classes):
-            self.rate[i].n = self.rate[i].ones = 0
+            self.rate[i].n = 0
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         self.outside = 0
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
+        # Locals, for a store to an array may, as far as a compiler knows, change what self points to.
+        cdef Rate* recall = self.rate
+        cdef Rate* precision = self.rate + self.classes
+        cdef int64_t* confusion = self.confusion
+        cdef int64_t first = self.events
+        cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+        cdef double hit
+        cdef int classes = self.classes, truth, guess, found
+        cdef bint warned = self.outside > 0 or self.since >= 0
         cdef Py_ssize_t i
-        cdef int truth, guess, found
-        cdef int64_t hit, first = self.events
         state[0] = QUIET
         for i in range(size):
             truth, guess = truths[i], guesses[i]
-            hit = truth == guess
-            self.confusion[truth * self.classes + guess] += 1
-            found = self.touch(&self.rate[truth], hit)
-            found |= self.touch(&self.rate[self.classes + guess], hit)
-            if self.outside or self.since >= 0:
-                self.events = first + i
-                if self.outside == 0:
+            hit = bits[truth == guess]
+            confusion[truth * classes + guess] += 1
+            found = self.touch(&recall[truth], hit)
+            found |= self.touch(&precision[guess], hit)
+            if found or warned:
+                warned = self.outside > 0
+                if not warned:
                     self.since = -1
                 elif self.since < 0:
-                    self.since = self.events
-                if found:
+                    self.since = first + i
+                if found & CROSSED:
+                    self.events = first + i + 1
                     state[0] = DRIFT
-                    self.events += 1
                     return i + 1
         if self.outside:
             state[0] = WARNING
@@ -316,35 +339,42 @@ cdef class FourRates(Pairs):
         return size
 
     @cython.final
-    cdef inline int touch(self, Rate* rate, int64_t hit) noexcept nogil:
-        """One more observation of a rate; whether it crossed a detection bound."""
+    cdef inline int touch(self, Rate* rate, double hit) noexcept nogil:
+        """One more observation of a rate; what became of its tests."""
         cdef Test* test = rate.test
-        cdef int i, found = 0
-        rate.n += 1
-        rate.ones += hit
-        for i in range(rate.tests):
-            test.statistic = test.decay * test.statistic + test.gain * hit
-            if rate.n > test.calm_until or test.statistic < test.low or test.statistic > test.high:
+        cdef int found = 0
+        cdef double statistic
+        cdef int64_t n = rate.n + 1
+        rate.n = n
+        while True:
+            statistic = test.decay * test.statistic + test.gain * hit
+            test.statistic = statistic
+            if n > test.calm_until or statistic < test.low or statistic > test.high:
                 found |= self.examine(rate, test)
             test += 1
-        return found
+            if test == rate.end:
+                return found
 
     @cython.final
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
-        """Find out where the statistic stands; whether it crossed a detection bound."""
+        """Find out where the statistic stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
         cdef const Grid* grid = &self.grid[test.table]
-        cdef int64_t zeros = rate.n - rate.ones
+        cdef int64_t zeros = rate.n - rate.ones[0]
         cdef int place = INSIDE, found = 0
         if rate.n > test.calm_until and rate.n > grid.window:
             self.look_ahead(grid, rate, test)
         if test.down and below(grid, test.warn, rate.n, zeros, test.statistic, test.row):
             place = UNDER
-            found = below(grid, test.detect, rate.n, zeros, test.statistic, test.row)
-        elif test.up and below(grid, test.warn, rate.n, rate.ones, 1.0 - test.statistic, test.row):
+            if below(grid, test.detect, rate.n, zeros, test.statistic, test.row):
+                found = CROSSED
+        elif test.up and below(grid, test.warn, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
             place = OVER
-            found = below(grid, test.detect, rate.n, rate.ones, 1.0 - test.statistic, test.row)
-        self.outside += (place != INSIDE) - (test.place != INSIDE)
-        test.place = place
+            if below(grid, test.detect, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
+                found = CROSSED
+        if place != test.place:
+            self.outside += (place != INSIDE) - (test.place != INSIDE)
+            test.place = place
+            found |= MOVED
         test.low, test.high = test.lows[place], test.highs[place]
         return found
 
@@ -352,28 +382,30 @@ cdef class FourRates(Pairs):
     cdef void look_ahead(self, const Grid* grid, Rate* rate, Test* test) noexcept nogil:
         """Find limits that hold for the next n / 32 observations, whatever they are.
 
-        Within a far row a bound depends on the share of zeros (ones) alone, and that stays between least and most.
+        Within a far row a bound falls with the number of zeros and rises with n: its extremes are reached when the
+        next ones are all zeros or all ones.
         """
         cdef int64_t row = grid.marks // rate.n, last = rate.n + (rate.n >> 5)
-        cdef int64_t zeros = rate.n - rate.ones
+        cdef int64_t zeros = rate.n - rate.ones[0]
         if row > 0:
             last = min(last, grid.marks // row)
-        cdef double ahead = last - rate.n, hair = 1e-9  # a statistic on the very edge is left to `below`
+        cdef int64_t ahead = last - rate.n
+        cdef double hair = 1e-9  # a statistic on the very edge is left to `below`
         test.row, test.calm_until = row, last
         test.lows[INSIDE], test.highs[INSIDE] = -INF, INF
         if test.down:
-            test.lows[INSIDE] = edge(grid, test.warn, row, zeros / <double>last) + hair
-            test.highs[UNDER] = edge(grid, test.warn, row, (zeros + ahead) / last) - hair
-            test.lows[UNDER] = edge(grid, test.detect, row, zeros / <double>last) + hair
+            test.lows[INSIDE] = edge(grid, test.warn, row, zeros, last) + hair
+            test.highs[UNDER] = edge(grid, test.warn, row, zeros + ahead, last) - hair
+            test.lows[UNDER] = edge(grid, test.detect, row, zeros, last) + hair
         if test.up:
-            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones / <double>last) - hair
-            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, (rate.ones + ahead) / last) + hair
-            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones / <double>last) - hair
+            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0], last) - hair
+            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, rate.ones[0] + ahead, last) + hair
+            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0], last) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
-        return (self.rate[r].n, self.rate[r].ones,
-                tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].tests)]))
+        return (self.rate[r].n, self.rate[r].ones[0],
+                tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].end - self.rate[r].test)]))
 
     def _crossed(self):
         """(rate, test, whether downwards) for every test that stands outside its detection bounds."""
@@ -383,9 +415,9 @@ cdef class FourRates(Pairs):
         found = []
         for r in range(2 * self.classes):
             rate = &self.rate[r]
-            for i in range(rate.tests):
+            for i in range(rate.end - rate.test):
                 test = &rate.test[i]
-                if test.place != INSIDE and self.examine(rate, test):
+                if test.place != INSIDE and self.examine(rate, test) & CROSSED:
                     found.append((r, i, test.place == UNDER))
         return found
 
@@ -408,7 +440,6 @@ cdef class FourRates(Pairs):
             for j in range(classes):
                 self.rate[i].n += counts[i * classes + j]
                 self.rate[classes + j].n += counts[i * classes + j]
-            self.rate[i].ones = self.rate[classes + i].ones = counts[i * classes + i]
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].place = statistics[i], places[i]
             self.outside += self.test[i].place != INSIDE

@@ -320,21 +320,33 @@ cdef class Search:
 
     Each population answers for every smaller one with the same share of zeros (the subsampling lemma in
     :mod:`fourrates.null`), provided the tail is convex in the zeros of the window: :meth:`refine` sees to that.
+
+    Parameters
+    ----------
+    window : the number of draws
+    populations : the sizes that answer for smaller ones
+    least : for each, the smallest size it will be asked for
+    levels : what the mean of a tail may be
+    few : levels by populations by counts; receives the first bound at which so many zeros among `least` are few enough
     """
 
-    cdef double[::1] populations, levels, weight
+    cdef double[::1] populations, least, levels, weight, raw
     cdef double[:, ::1] zeros, increment, growth, slope
+    cdef long[:, ::1] reached
+    cdef float[:, :, ::1] few
     cdef long window
 
-    def __cinit__(self, long window, double[::1] populations, double[::1] levels):
+    def __cinit__(self, long window, double[::1] populations, double[::1] least, double[::1] levels,
+                  float[:, :, ::1] few):
         shape = (levels.shape[0], populations.shape[0])
-        self.window, self.populations, self.levels = window, populations, levels
-        self.weight = np.empty(window + 1)
+        self.window, self.populations, self.least, self.levels, self.few = window, populations, least, levels, few
+        self.weight, self.raw = np.empty(window + 1), np.empty(window + 1)
+        self.reached = np.zeros(shape, np.dtype("l"))
         self.zeros, self.growth = np.full(shape, -1.0), np.ones(shape)
         self.increment, self.slope = np.zeros(shape), np.zeros(shape)
 
-    def refine(self, double[::1] tail):
-        """Take the next tail, nowhere above the last one; return the largest zeros found safe, level by population.
+    def refine(self, double bound, double[::1] tail):
+        """Take the tail of the next bound, a lower one; return the largest zeros found safe, level by population.
 
         `tail[m]` is a probability given m zeros in the window; a convex majorant takes its place. A count between two
         integers stands for the two mixed in proportion; -1 says that even no zero at all is too many.
@@ -343,6 +355,7 @@ cdef class Search:
         cdef long m
         cdef Py_ssize_t level, p
         with nogil:
+            self.raw[:] = tail
             for m in range(1, self.window + 1):
                 rise = tail[m] - previous
                 previous = tail[m]
@@ -353,7 +366,20 @@ cdef class Search:
                     continue
                 for p in range(self.populations.shape[0]):
                     self.solve(tail, level, p)
+                    self.count(bound, level, p)
         return np.asarray(self.zeros)
+
+    cdef void count(self, double bound, Py_ssize_t level, Py_ssize_t p) noexcept nogil:
+        """Note the bound for every small number of zeros that it is now low enough for."""
+        cdef long zeros = self.reached[level, p]
+        cdef double value = 0.0, more = 0.0
+        while zeros < self.few.shape[2] and zeros <= self.least[p]:
+            mixture(self.raw, self.weight, self.window, self.least[p], zeros, &value, &more)
+            if value > self.levels[level]:
+                break
+            self.few[level, p, zeros] = rounded_down(bound)
+            zeros += 1
+        self.reached[level, p] = zeros
 
     cdef void solve(self, double[::1] tail, Py_ssize_t level, Py_ssize_t p) noexcept nogil:
         cdef double target = self.levels[level], population = self.populations[p], before = max(self.zeros[level, p], 0.0)

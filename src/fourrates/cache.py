@@ -1,7 +1,8 @@
 """Tables of bounds on disk: one file a table in the user's cache folder.
 
-A file is a header in JSON, padded to a fixed size, and the numbers. It is written to one side and then moved in place,
-so no reader ever sees half a file; a file that is cut short, damaged or of another kind counts as not there.
+A file is a header in JSON, padded to a whole number of blocks, and the numbers. It is written to one side and then
+moved in place, so no reader ever sees half a file; a file that is cut short, damaged or of another kind counts as not
+there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HEADER = 1024  # bytes before the numbers
+BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie
 
 
 def folder() -> Path:
@@ -38,34 +41,39 @@ def folder() -> Path:
     return Path(base).expanduser() / "fourrates"
 
 
-def write(key: dict[str, Any], near: npt.NDArray[np.float32], far: npt.NDArray[np.float32]) -> None:
-    """Keep the two arrays under `key`. A folder that cannot be written to is no error: the table is in memory."""
-    payload = near.astype("<f4").tobytes() + far.astype("<f4").tobytes()
-    header = {**key, "near": near.shape, "far": far.shape, "crc32": zlib.crc32(payload)}
+def write(key: dict[str, Any], arrays: Iterable[npt.NDArray[np.float32]]) -> None:
+    """Keep the arrays under `key`. A folder that cannot be written to is no error: the table is in memory."""
+    arrays = tuple(arrays)
+    payload = b"".join(array.astype("<f4").tobytes() for array in arrays)
+    header = {**key, "shapes": [array.shape for array in arrays], "crc32": zlib.crc32(payload)}
     path = _path(key)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(header).encode().ljust(HEADER - 1) + b"\n" + payload)
+                text = json.dumps(header).encode()
+                file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
             os.replace(scratch, path)
         except BaseException:
             os.unlink(scratch)
             raise
 
 
-def read(key: dict[str, Any]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+def read(key: dict[str, Any]) -> tuple[npt.NDArray[np.float32], ...] | None:
     """Bring back the arrays kept under `key`, or None if there is no sound file of them."""
     try:
         content = _path(key).read_bytes()
-        header = json.loads(content[:HEADER])
-        near, far = header.pop("near"), header.pop("far")
-        if header.pop("crc32") != zlib.crc32(memoryview(content)[HEADER:]) or header != _plain(key):
+        start = content.index(b"\n") + 1
+        header = json.loads(content[:start])
+        shapes = header.pop("shapes")
+        if header.pop("crc32") != zlib.crc32(memoryview(content)[start:]) or header != _plain(key):
             return None
-        values = np.frombuffer(content, "<f4", offset=HEADER).astype(np.float32, copy=False)
-        middle = math.prod(near)
-        return values[:middle].reshape(near), values[middle:].reshape(far)
+        values = np.frombuffer(content, "<f4", offset=start).astype(np.float32, copy=False)
+        ends = accumulate(map(math.prod, shapes))
+        return tuple(
+            values[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)
+        )
     except (OSError, ValueError, KeyError, AttributeError, TypeError):  # not there, cut short, or not ours
         return None
 

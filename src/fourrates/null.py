@@ -22,7 +22,7 @@ How the exact bounds are computed, and why they hold (proofs: docs/mathematics.m
 3. *Beyond w* only the last w bits weigh, and their number of zeros is hypergeometric. A sample from a population is a
    sample from a subsample of it; by Jensen's inequality the tail given (n, k) is then at most that of any larger
    population with at least the same share of zeros, once the tail is replaced by a convex majorant. So a few
-   population sizes answer for all n.
+   population sizes answer for all n. For a few zeros a smaller n with the same number of zeros answers as well.
 
 The law mirrors: bits flipped, R becomes 1 - R. So lower bounds serve as upper ones.
 """
@@ -41,7 +41,7 @@ from fourrates._kernel import Table
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
+    Arrays = tuple[npt.NDArray[np.float32], ...]
 
 Null = Literal["exact", "plugin", "monte-carlo"]
 NULLS: tuple[Null, ...] = get_args(Null)
@@ -57,8 +57,9 @@ DEVIATIONS = 3.8  # of the rounding error, that make the margin
 KEPT = 0.998  # of a level; the rest pays for LOST, for single precision and for the ends of rows that are cut
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
+FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
 INDEPENDENT = 2.0**40  # a population that answers for every n
-VERSION = 1  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
+VERSION = 2  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
 
 
 class Bounds(NamedTuple):
@@ -163,7 +164,7 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
             arrays = _build(decay, levels, exact=null == "exact")
         else:
             arrays = _simulate(decay, levels, *simulation)
-        cache.write(key, *arrays)
+        cache.write(key, arrays)
     return Table(decay, levels, *arrays)
 
 
@@ -202,15 +203,17 @@ def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
                 lattice.plugin(level, margin, near[i, start : start + n + 1])
     marks = MARKS if exact else 0
     populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
-    search = _law.Search(window, populations, kept)
+    least = np.array([float(marks * window // (i + 1) + 1) for i in range(marks + 1)])
+    few = np.zeros((len(levels), marks + 1, FEW if exact else 1), np.float32)
+    search = _law.Search(window, populations, least, kept, few)
     far = np.empty((len(levels), marks + 1, STEPS + 1), np.float32)
     tail = np.empty(window + 1)
     # The bits older than the window are worth between 0 and decay**window; the lattice gave them half of it.
     older = 0.5 * decay**window
     for step in range(STEPS, -1, -1):
         lattice.column(step / STEPS + margin + older, tail)
-        far[:, :, step] = search.refine(tail) / populations
-    return near, np.nextafter(far, np.float32(-1), out=far)
+        far[:, :, step] = search.refine(step / STEPS, tail) / populations
+    return near, np.nextafter(far, np.float32(-1), out=far), few
 
 
 def _margin(decay: float) -> float:
@@ -264,7 +267,7 @@ def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) 
         lowest = np.searchsorted(np.maximum.accumulate(quantiles[i]), values, side="left")
         allowed = lowest < rates.size
         far[i, 0, allowed] = np.minimum(1 - rates[lowest[allowed]] + 0.005, 1)
-    return near, far
+    return near, far, np.zeros((len(levels), 1, 1), np.float32)
 
 
 def monte_carlo(

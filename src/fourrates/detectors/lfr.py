@@ -234,7 +234,7 @@ def _stored(value: Any) -> Any:
     return plain(value)
 
 
-def _decays(value: float | Sequence[float]) -> tuple[float, ...]:
+def _decays(value: Any) -> tuple[float, ...]:
     single = isinstance(value, str) or not isinstance(value, Sequence | np.ndarray)
     several = (value,) if single else tuple(value)
     found = tuple(check_decay(decay) for decay in several)
