@@ -124,7 +124,7 @@ def table(
 
 def check_decay(decay: float) -> float:
     """`decay` as a float, or an error that says what is accepted."""
-    decay = _number(decay, "decay")
+    decay = check_number(decay, "decay")
     if not 0.0 < decay < 1.0:
         raise ValueError(f"decay {decay!r} is not in (0, 1)")
     if decay > LARGEST_DECAY:
@@ -134,13 +134,14 @@ def check_decay(decay: float) -> float:
 
 def check_level(level: float, name: str) -> float:
     """`level` as a float, or an error that says what is accepted."""
-    level = _number(level, name)
+    level = check_number(level, name)
     if not SMALLEST_LEVEL <= level < 0.5:
         raise ValueError(f"{name} {level!r} is not in [{SMALLEST_LEVEL:g}, 0.5)")
     return level
 
 
-def _number(value: float, name: str) -> float:
+def check_number(value: float, name: str) -> float:
+    """`value` as a float, or an error that names it."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -423,6 +424,20 @@ def test_one_bad_label_at_the_end_of_a_long_batch_takes_none_of_it(kind):
 def test_labels_that_cannot_be_told_apart_are_refused(kind, labels, error, message):
     with pytest.raises(error, match=message):
         make(kind, labels=labels)
+
+
+@every
+@pytest.mark.parametrize("name", ["warn", "detect"])
+@pytest.mark.parametrize("value", ["often", None, [0.1]])
+def test_a_threshold_that_is_no_number_is_refused(kind, name, value):
+    with pytest.raises(TypeError, match=re.escape(f"{name} {value!r} is not a number")):
+        kind(**{**DETECTORS[kind], name: value})
+
+
+@every
+def test_parameters_may_be_numpy_scalars(kind):
+    scalars = {name: np.array(value)[()] for name, value in DETECTORS[kind].items()}
+    assert kind(**scalars).to_bytes() == make(kind).to_bytes()
 
 
 @every

@@ -9,7 +9,7 @@ from fourrates._baselines import Recall
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.drift import RateState, Statistic
-from fourrates.null import Bounds
+from fourrates.null import Bounds, check_number
 
 
 class DDMOCI(CountingDetector, Recall):
@@ -96,7 +96,7 @@ class DDMOCI(CountingDetector, Recall):
         labels: Iterable[Hashable] = (0, 1),
         positive: Hashable = None,
     ) -> None:
-        decay = float(decay)
+        decay = check_number(decay, "decay")
         if not 0 < decay < 1:
             raise ValueError(f"decay {decay!r} is not in (0, 1)")
         warn, detect = check_deviations(warn, detect)

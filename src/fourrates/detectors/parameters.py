@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import operator
 
+from fourrates.null import check_number
+
 
 def check_deviations(warn: float, detect: float) -> tuple[float, float]:
     """How many deviations warn and how many alarm: positive, the second more."""
-    warn, detect = float(warn), float(detect)
+    warn, detect = check_number(warn, "warn"), check_number(detect, "detect")
     for name, value in (("warn", warn), ("detect", detect)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name} {value!r} is not a positive number of deviations")
@@ -19,7 +21,7 @@ def check_deviations(warn: float, detect: float) -> tuple[float, float]:
 
 def check_shares(warn: float, detect: float) -> tuple[float, float]:
     """What share of the best value warns and what share alarms: in (0, 1), the second less."""
-    warn, detect = float(warn), float(detect)
+    warn, detect = check_number(warn, "warn"), check_number(detect, "detect")
     for name, value in (("warn", warn), ("detect", detect)):
         if not 0 < value < 1:
             raise ValueError(f"{name} {value!r} is not in (0, 1)")
