@@ -23,7 +23,7 @@ cdef class Baseline(Pairs):
     A detector gives `watch`, its loop over events, and `begin`, which writes those first numbers that are not 0.
     """
 
-    cdef int classes
+    cdef Py_ssize_t classes
     cdef Py_ssize_t size
     cdef int64_t* confusion       # by true class, then by predicted class
     cdef double* numbers
@@ -32,7 +32,7 @@ cdef class Baseline(Pairs):
         free(self.confusion)
         free(self.numbers)
 
-    cdef int allocate(self, int classes, Py_ssize_t size) except -1:
+    cdef int allocate(self, Py_ssize_t classes, Py_ssize_t size) except -1:
         self.classes, self.size = classes, size
         self.confusion = <int64_t*>calloc(classes * classes, sizeof(int64_t))
         self.numbers = <double*>calloc(size, sizeof(double))
@@ -92,7 +92,7 @@ cdef class Baseline(Pairs):
         return [(0, True)]
 
     def _confusion(self):
-        cdef int i, j, classes = self.classes
+        cdef Py_ssize_t i, j, classes = self.classes
         return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
 
     def _numbers(self):
@@ -127,7 +127,7 @@ cdef class RunningRates(Baseline):
     cdef double minimum
     cdef bint watch_down, watch_up
 
-    def _configure(self, int classes, double warn, double detect, double minimum, bint down, bint up):
+    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum, bint down, bint up):
         self.warn, self.detect, self.minimum = warn * warn, detect * detect, minimum
         self.watch_down, self.watch_up = down, up
         self.allocate(classes, 1 + 2 * classes * sizeof(Running) // sizeof(double))
@@ -187,7 +187,7 @@ cdef class ErrorRate(Baseline):
 
     cdef double warn, detect, minimum
 
-    def _configure(self, int classes, double warn, double detect, double minimum):
+    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
         self.warn, self.detect, self.minimum = warn, detect, minimum
         self.allocate(classes, 4)
         self._forget()
@@ -229,7 +229,7 @@ cdef class Recall(Baseline):
     cdef int watched
     cdef double decay, gain, warn, detect, minimum
 
-    def _configure(self, int classes, int watched, double decay, double warn, double detect, double minimum):
+    def _configure(self, Py_ssize_t classes, int watched, double decay, double warn, double detect, double minimum):
         self.watched, self.decay, self.gain = watched, decay, 1.0 - decay
         self.warn, self.detect, self.minimum = warn, detect, minimum
         self.allocate(classes, 4)
@@ -270,7 +270,7 @@ cdef class Distances(Baseline):
 
     cdef double warn, detect, minimum
 
-    def _configure(self, int classes, double warn, double detect, double minimum):
+    def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
         self.warn, self.detect, self.minimum = warn, detect, minimum
         self.allocate(classes, 6)
         self._forget()
@@ -321,7 +321,7 @@ cdef class Similarity(Baseline):
     cdef double* before
     cdef double* present
 
-    def _configure(self, int classes, double warn, double detect, double batch):
+    def _configure(self, Py_ssize_t classes, double warn, double detect, double batch):
         self.warn, self.detect, self.batch = warn, detect, batch
         self.allocate(classes, 3 + 2 * classes * classes)
         self.before = self.numbers + 3
@@ -384,7 +384,7 @@ cdef class Measures(Baseline):
     cdef Measure* measure
     cdef double* past
 
-    def _configure(self, int classes, int watched, double warn, double detect, double batch, Py_ssize_t history):
+    def _configure(self, Py_ssize_t classes, int watched, double warn, double detect, double batch, Py_ssize_t history):
         self.watched, self.history = watched, history
         self.warn, self.detect, self.batch = warn, detect, batch
         self.allocate(classes, (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * history)
