@@ -5,8 +5,9 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
+from fourrates.design import design, expected_delay, expected_run_length
 from fourrates.detectors import LFR
 from fourrates.drift import Drift, RateChange, RateState
 
-__all__ = ["LFR", "Drift", "RateChange", "RateState"]
+__all__ = ["LFR", "Drift", "RateChange", "RateState", "design", "expected_delay", "expected_run_length"]
 __version__ = "0.1.0"
