@@ -5,6 +5,7 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
+from fourrates.design import design, expected_delay, expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState
 
@@ -19,5 +20,8 @@ __all__ = [
     "RateChange",
     "RateState",
     "ThreeMeasures",
+    "design",
+    "expected_delay",
+    "expected_run_length",
 ]
 __version__ = "0.1.0"

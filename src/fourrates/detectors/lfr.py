@@ -17,6 +17,7 @@ from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
+MANY = 2**30  # observations: as good as infinitely many
 
 
 class LFR(Detector, FourRates):
@@ -44,7 +45,11 @@ class LFR(Detector, FourRates):
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
     detect : float or mapping by rate
-        Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`.
+        Level of the detection bounds, the paper's :math:`\epsilon`; smaller than `warn`. 1e-5 if neither it nor `arl`
+        is given.
+    arl : float, optional
+        Instead of `detect`: how many events of a stable stream there should be, on average, between two false alarms;
+        see :func:`fourrates.design`.
     labels : iterable of hashables
         The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
     positive : label, optional
@@ -92,17 +97,19 @@ class LFR(Detector, FourRates):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics")
+    __slots__ = ("_names", "_statistics", "_watched")
 
     _names: tuple[str, ...]
+    _watched: list[tuple[bool, bool]]  # for each rate: down, up
     _statistics: list[list[tuple[Table, int, int]]]  # for each rate: (table, warning level, detection level)
 
     def __init__(
         self,
         decay: float | Sequence[float] | Mapping[str, float | Sequence[float]] = DECAY,
         warn: float | Mapping[str, float] = WARN,
-        detect: float | Mapping[str, float] = DETECT,
+        detect: float | Mapping[str, float] | None = None,
         *,
+        arl: float | None = None,
         labels: Iterable[Hashable] = (0, 1),
         positive: Hashable = None,
         sides: Sides | Mapping[str, Sides] = "both",
@@ -114,6 +121,7 @@ class LFR(Detector, FourRates):
                 "decay": _stored(decay),
                 "warn": _stored(warn),
                 "detect": _stored(detect),
+                "arl": plain(arl),
                 "labels": labels,
                 "positive": positive,
                 "sides": _stored(sides),
@@ -126,14 +134,29 @@ class LFR(Detector, FourRates):
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
+        decays = [_decays(value) for value in self._by_rate("decay", decay, DECAY)]
+        every_side = self._by_rate("sides", sides, "both")
+        if arl is not None:
+            detect = self._level(arl, detect, decays, every_side, correction)
         self._set_up(
-            decays=[_decays(value) for value in self._by_rate("decay", decay, DECAY)],
+            decays=decays,
             warns=self._by_rate("warn", warn, WARN),
-            detects=self._by_rate("detect", detect, DETECT),
-            sides=self._by_rate("sides", sides, "both"),
+            detects=self._by_rate("detect", DETECT if detect is None else detect, DETECT),
+            sides=every_side,
             null=null,
             corrected=correction is not None,
         )
+
+    @staticmethod
+    def _level(arl: float, detect: Any, decays: list[Any], sides: list[Sides], correction: str | None) -> float:
+        """The detection level that keeps a run length."""
+        from fourrates.design import design
+
+        if detect is not None:
+            raise ValueError(f"arl {arl!r} and detect {detect!r}: one of them says the other")
+        if correction is not None:
+            raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
+        return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))
 
     def _by_rate(self, name: str, value: Any, default: Any) -> list[Any]:
         """The value for each rate, in the order of the kernel."""
@@ -166,18 +189,29 @@ class LFR(Detector, FourRates):
         used = sorted({value for own in decays for value in own})
         tables = tuple(table(value, levels, null) for value in used)
         self._statistics = []
+        self._watched = [(side != "up", side != "down") for side in sides]
         settings = []
-        for own, warn, detect, side in zip(decays, warns, detects, sides, strict=True):
+        for own, warn, detect, watched in zip(decays, warns, detects, self._watched, strict=True):
             at = [used.index(value) for value in own]
             low, high = levels.index(warn), levels.index(detect)
             self._statistics.append([(tables[i], low, high) for i in at])
-            settings.append([(i, low, high, side != "up", side != "down") for i in at])
+            settings.append([(i, low, high, *watched) for i in at])
         self._configure(len(self._labels.values), tables, settings)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
         """Where each rate stands now: counts, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
+
+    def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
+        """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
+        i = self._names.index(rate)
+        ones = round(value * MANY)
+        down, up = self._watched[i]
+        return [
+            (own.decay, own.lower(detect, MANY, ones) if down else -1.0, own.upper(detect, MANY, ones) if up else 2.0)
+            for own, _, detect in self._statistics[i]
+        ]
 
     def _rate_state(self, i: int) -> RateState:
         n, ones, values = self._rate(i)
