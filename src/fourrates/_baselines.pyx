@@ -173,15 +173,6 @@ cdef class RunningRates(Baseline):
         return self.rate[r].n, self.rate[r].ones, self.rate[r].total
 
 
-cdef inline double compare(double errors, double n, double bound) noexcept nogil:
-    """Whether p + s lies below (negative), on (zero) or above (positive) the bound.
-
-    Times n, it is errors + sqrt(errors (n - errors) / n); squared, that takes no division and no root.
-    """
-    cdef double room = bound * n - errors
-    return 1.0 if room < 0 else errors * (n - errors) - room * room * n
-
-
 cdef class ErrorRate(Baseline):
     """The state of DDM. Numbers: n, errors, and p and s where p + s was least (infinite before)."""
 
@@ -197,7 +188,7 @@ cdef class ErrorRate(Baseline):
 
     cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i, taken = size
-        cdef double n = self.numbers[0], errors = self.numbers[1]
+        cdef double n = self.numbers[0], errors = self.numbers[1], square, room
         cdef double p_min = self.numbers[2], s_min = self.numbers[3]
         cdef double least = p_min + s_min, warn = p_min + self.warn * s_min, detect = p_min + self.detect * s_min
         for i in range(size):
@@ -205,13 +196,19 @@ cdef class ErrorRate(Baseline):
             errors += truths[i] != guesses[i]
             if n < self.minimum or errors == 0:
                 continue
-            if compare(errors, n, least) < 0:
+            # p + s < x without division and root: times n, errors + sqrt(square / n) < x n, so square / n < room ** 2
+            # where room = x n - errors is not negative.
+            square = errors * (n - errors)
+            room = least * n - errors
+            if room > 0 and square < room * room * n:
                 p_min = errors / n
                 s_min = sqrt(p_min * (1.0 - p_min) / n)
                 least, warn, detect = p_min + s_min, p_min + self.warn * s_min, p_min + self.detect * s_min
-            if compare(errors, n, warn) > 0:
+            room = warn * n - errors
+            if room < 0 or square > room * room * n:
                 self.note(WARNING, self.events + i)
-                if compare(errors, n, detect) > 0:
+                room = detect * n - errors
+                if room < 0 or square > room * room * n:
                     taken = -(i + 1)
                     break
             else:

@@ -129,12 +129,12 @@ ctypedef fused Integer:
 def small_codes(const Integer[::1] values, uint64_t classes, uint16_t[::1] codes):
     """Copy integers below `classes` into `codes`; return the position of the first other value, or -1."""
     cdef Py_ssize_t i, size = values.shape[0]
-    cdef bint bad = False
+    cdef uint64_t seen = 0
     with nogil:
         for i in range(size):
-            bad |= <uint64_t>values[i] >= classes  # a negative one turns into a huge one
+            seen |= <uint64_t>values[i]  # no value exceeds the union of bits; a negative one turns into a huge one
             codes[i] = <uint16_t>values[i]
-    if bad:
+    if seen >= classes:
         for i in range(size):
             if <uint64_t>values[i] >= classes:
                 return i
