@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench tables clean
 
 demo: $(VENV)/.installed-core
 	$(BIN)/python examples/single_run.py
@@ -20,7 +20,13 @@ check: $(VENV)/.installed-check
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
+	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/setup_cost.py
+
+# The paper's tables for the synthetic scenarios, and run lengths asked against measured: minutes, not seconds.
+tables: $(VENV)/.installed-core
+	$(BIN)/python benchmarks/paper_tables.py
+	$(BIN)/python benchmarks/budget.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info
