@@ -20,7 +20,6 @@ check: $(VENV)/.installed-check
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
-	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/setup_cost.py
 
 # The paper's tables for the synthetic scenarios, and run lengths asked against measured: minutes, not seconds.
