@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from fourrates import cache
 from fourrates._kernel import Table
 
 if TYPE_CHECKING:
@@ -150,15 +151,8 @@ def check_number(value: float, name: str) -> float:
 
 @lru_cache(maxsize=64)
 def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None) -> Table:
-    from fourrates import cache  # what it imports is of no use before
-
-    key = {
-        "version": VERSION,
-        "decay": decay.hex(),
-        "levels": [level.hex() for level in levels],
-        "null": null,
-        "simulation": simulation,
-    }
+    described = ",".join(level.hex() for level in levels)
+    key = f"fourrates {VERSION} {null} {decay.hex()} {described} {simulation}"
     arrays = cache.read(key)
     if arrays is None:
         if simulation is None:
