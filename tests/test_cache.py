@@ -55,7 +55,7 @@ def test_other_levels_get_a_table_of_their_own(folder):
     assert len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "empty", "foreign", "binary", "longer"])
+@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "empty", "foreign", "binary", "longer", "other shape"])
 def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
     first = null.table(*QUESTION)
     (path,) = folder.iterdir()
@@ -68,6 +68,7 @@ def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
             "foreign": whole.replace(b"exact", b"other"),
             "binary": os.urandom(4096),
             "longer": whole + b"1234",
+            "other shape": whole.replace(b" 2,129", b" 1,258", 1),
         }[damage]
     )
     null._table.cache_clear()

@@ -135,6 +135,22 @@ def test_bounds_agree_with_ten_million_simulated_arrangements(n, share, decay):
     assert (moved >= level * total - limit).all()
 
 
+@pytest.mark.parametrize("decay", [1e-300, 1e-5, 0.3, 0.53, 0.55, 0.618, 0.7, 0.9])
+def test_far_rows_fall_along_the_statistic(decay):
+    # A bound is found by bisection, a statistic is tested by one look: both must agree.
+    far = null.table(decay, (0.49, 0.3, 0.01, 1e-5)).far
+    assert (np.diff(far, axis=2) <= 0).all()
+
+
+@pytest.mark.parametrize("decay", [0.98, 0.99, 0.995])
+def test_slow_decays_use_their_level_soon_after_the_start(decay):
+    # 200,000 arrangements at level 0.01: the standard error is 2 % of the level.
+    n, k, level = 40, 32, 0.01
+    value = sampled(n, k, decay, 200_000, np.random.default_rng(3))
+    share = (value < null.table(decay, (level,)).lower(0, n, k)).mean()
+    assert 0.8 * level <= share <= 1.1 * level
+
+
 @pytest.mark.parametrize("null_name", ["exact", "plugin"])
 def test_bounds_are_monotone_in_the_counts(null_name):
     table = null.table(0.9, (0.01, 1e-5), null_name)
@@ -162,12 +178,13 @@ def test_bounds_mirror_when_the_bits_are_flipped():
         assert table.upper(0, n, k) == 1.0 - table.lower(0, n, n - k)
 
 
-@pytest.mark.parametrize("decay", [0.01, 0.3, 0.61803398875, 0.99])
-def test_an_atom_never_lies_outside_its_own_bounds(decay):
+@pytest.mark.parametrize("null_name", ["exact", "plugin", "monte-carlo"])
+@pytest.mark.parametrize("decay", [1e-9, 0.01, 0.3, 0.61803398875, 0.9])
+def test_an_atom_never_lies_outside_its_own_bounds(decay, null_name):
     # Given that all bits are equal R takes one value only. A bound rounded the wrong way would alarm for ever.
-    table = null.table(decay, (0.4, 1e-9))
+    table = null.table(decay, (0.4, 1e-9), null_name)
     statistic = 0.5
-    for n in range(1, 3000):
+    for n in range(1, 1000):
         statistic = decay * statistic + (1 - decay)
         for i in (0, 1):
             assert table.lower(i, n, n) <= statistic <= table.upper(i, n, n)
@@ -222,10 +239,13 @@ def test_monte_carlo_is_seeded():
         ({"k": 11}, r"k = 11 ones among n = 10 observations"),
         ({"n": -1}, r"among n = -1 observations"),
         ({"null": "normal"}, r"null 'normal' is not one of"),
+        ({"level": 10**400}, "level 1000+ is not a number"),
+        ({"decay": "0.9"}, "decay '0.9' is not a number"),
+        ({"k": 5.5}, "'float' object cannot be interpreted as an integer"),
     ],
 )
 def test_bad_questions_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         null.bounds(**{"n": 10, "k": 5, "level": 0.01, "decay": 0.9, **arguments})
 
 

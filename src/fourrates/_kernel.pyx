@@ -106,12 +106,21 @@ cdef class Table:
         """Memory of the bounds, in bytes."""
         return self.near.nbytes + self.far.nbytes + self.few.nbytes
 
+    cdef int check(self, int level, int64_t n, int64_t ones) except -1:
+        if not 0 <= level < len(self.levels):
+            raise IndexError(f"level {level} of {len(self.levels)}")
+        if not 0 <= ones <= n:
+            raise ValueError(f"k = {ones} ones among n = {n} observations is not possible")
+        return 0
+
     def lower(self, int level, int64_t n, int64_t ones):
         """The lower bound at `levels[level]`, given `ones` among n observations."""
+        self.check(level, n, ones)
         return bound(&self.grid, level, n, n - ones)
 
     def upper(self, int level, int64_t n, int64_t ones):
         """The upper bound at `levels[level]`, given `ones` among n observations."""
+        self.check(level, n, ones)
         return 1.0 - bound(&self.grid, level, n, ones)
 
 
@@ -198,6 +207,8 @@ cdef class Pairs:
         """Take coded events from `start` on, up to the first drift; return (events taken, Drift or None)."""
         cdef Py_ssize_t taken
         cdef int state
+        if self._codes is None:
+            raise TypeError("this detector was never set up: __init__ has not run")
         with nogil:
             taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
         flag(self, state)
@@ -275,6 +286,8 @@ cdef class FourRates(Pairs):
         A test is (position of the table, position of the warning level, of the detection level, down?, up?).
         """
         cdef int r = 0, i = 0
+        if self.rate != NULL:
+            raise TypeError("this detector is set up already; clone() makes another")
         self.classes, self.tests, self.tables = classes, sum(map(len, settings)), tables
         self.rate = <Rate*>calloc(2 * classes, sizeof(Rate))
         self.test = <Test*>calloc(self.tests, sizeof(Test))

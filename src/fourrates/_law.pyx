@@ -6,7 +6,7 @@ files or caches: :mod:`fourrates.null` decides those.
 """
 
 from libc.math cimport INFINITY, ceil, floor, log, nextafterf
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 import numpy as np
 
@@ -70,13 +70,11 @@ cdef class Lattice:
                   double floor_cut, double ceil_cut):
         self.decay, self.spacing, self.stride, self.width, self.rows = decay, spacing, stride, width, rows
         self.floor_cut, self.ceil_cut = <float>floor_cut, <float>(1.0 - ceil_cut)
-        self.row = <Row*>malloc((rows + 1) * sizeof(Row))
+        self.row = <Row*>calloc(rows + 1, sizeof(Row))  # no store yet, should a later allocation fail
         self.scratch = <float*>malloc(width * sizeof(float))
         cdef long k
         if self.row == NULL or self.scratch == NULL:
             raise MemoryError
-        for k in range(rows + 1):
-            self.row[k].store = NULL
         for k in range(rows + 1):
             self.row[k].store = <float*>malloc(width * sizeof(float))
             if self.row[k].store == NULL:
@@ -148,18 +146,16 @@ cdef class Lattice:
         add(self.scratch, first, outer, last, one, shift + 1, c2)
         self.adopt(k, first, last - first)
 
-    cdef void coarsen(self, double factor) noexcept nogil:
-        """Every row from the units of Q back to those of R: a point moves to factor * point and is split."""
-        cdef long k, i, s, first, last, top = 0
+    cdef void coarsen(self, double factor, long[::1] source, float[:, ::1] weight) noexcept nogil:
+        """Every row from the units of Q back to those of R: a point moves to factor * point and is split.
+
+        The new value at i is a mean of the old ones at source[i], + 1 and + 2, the same for every row; two points more
+        cannot fall into one cell, for the factor is above 1/2.
+        """
+        cdef long k, i, s, first, last
         cdef Row* row
-        for k in range(self.n + 1):
-            top = max(top, <long>ceil(factor * (self.row[k].first + self.row[k].size)))
-        # The new value at i is a mean of the old ones at source[i], +1 and +2, the weights the same for every row.
-        cdef long* source = <long*>malloc((top + 1) * sizeof(long))
-        cdef float* w0 = <float*>malloc(2 * (top + 1) * sizeof(float))
-        cdef float* w1 = w0 + top + 1
         cdef double kept0, kept1
-        for i in range(top + 1):
+        for i in range(source.shape[0]):
             s = <long>floor(i / factor)
             while factor * s > i:
                 s -= 1
@@ -167,23 +163,22 @@ cdef class Lattice:
                 s += 1
             kept0 = max(i + 1 - factor * (s + 1), 0.0)
             kept1 = max(i + 1 - factor * (s + 2), 0.0)
-            source[i], w0[i], w1[i] = s, <float>(1.0 - kept0), <float>(kept0 - kept1)
+            source[i] = s
+            weight[0, i], weight[1, i], weight[2, i] = <float>(1.0 - kept0), <float>(kept0 - kept1), <float>kept1
         for k in range(self.n + 1):
             row = &self.row[k]
             first, last = <long>floor(factor * row.first), <long>ceil(factor * (row.first + row.size))
-            last = min(last, first + self.width)
+            last = min(last, first + self.width, source.shape[0])
             for i in range(first, last):
                 s = source[i]
                 if s >= row.first and s + 2 < row.first + row.size:
                     s -= row.first
-                    self.scratch[i - first] = (w0[i] * row.cdf[s] + w1[i] * row.cdf[s + 1]
-                                               + (1.0 - w0[i] - w1[i]) * row.cdf[s + 2])
+                    self.scratch[i - first] = (weight[0, i] * row.cdf[s] + weight[1, i] * row.cdf[s + 1]
+                                               + weight[2, i] * row.cdf[s + 2])
                 else:
-                    self.scratch[i - first] = (w0[i] * value_at(row, s) + w1[i] * value_at(row, s + 1)
-                                               + (<float>1.0 - w0[i] - w1[i]) * value_at(row, s + 2))
+                    self.scratch[i - first] = (weight[0, i] * value_at(row, s) + weight[1, i] * value_at(row, s + 1)
+                                               + weight[2, i] * value_at(row, s + 2))
             self.adopt(k, first, last - first)
-        free(source)
-        free(w0)
 
     cdef double quantile(self, long k, double level, double unit) noexcept nogil:
         """The largest lattice point x with P(statistic < x) <= level, in units of R."""
@@ -203,8 +198,11 @@ cdef class Lattice:
         `triangle[l, n (n + 1) / 2 + zeros]` receives the quantile at `levels[l]` less `margin`.
         """
         cdef long steps = min(12, self.stride - self.phase, limit - self.n), start = self.n, front, r, k, n
-        cdef double unit, factor
+        cdef double unit
         cdef Py_ssize_t level
+        cdef long points = <long>(1.0 / self.spacing) + 3
+        cdef long[::1] source = np.empty(points, np.dtype("l"))
+        cdef float[:, ::1] weight = np.empty((3, points), np.float32)
         with nogil:
             # Rows that are still in the cache take their next step: at each front, step 1 on row `front`, step 2 on
             # the row above it, and so on. Every step finds both its rows exactly one observation old.
@@ -223,17 +221,16 @@ cdef class Lattice:
             self.n += steps
             self.phase += steps
             if self.phase == self.stride:
-                self.coarsen(self.unit(self.phase) / self.spacing)
+                self.coarsen(self.unit(self.phase) / self.spacing, source, weight)
                 self.phase = 0
 
     def column(self, double x, double[::1] out):
-        """Fill `out[m]` with P(statistic < x | m zeros), x rounded up to the lattice; return the x used."""
+        """Fill `out[m]` with P(statistic < x | m zeros), x rounded up to the lattice."""
         cdef double unit = self.unit(self.phase)
         cdef long i = <long>ceil(x / unit), m
         with nogil:
             for m in range(self.n + 1):
                 out[m] = value_at(&self.row[self.n - m], i - 1)
-        return i * unit
 
     def plugin(self, double level, double margin, float[::1] out):
         """Fill `out[zeros]` with the lower bound when the bits are independent with chance 1 - zeros / n of a one."""
@@ -414,6 +411,8 @@ cdef class Search:
                 z += log(AIM * target / value) / slope
             else:
                 z = 0.5 * (low + high) if tries > 4 else 2.0 * z + 1.0
+        # A tail that is nowhere higher leaves what was safe safe, though its majorant may be higher here and there.
+        found = max(found, self.zeros[level, p])
         self.growth[level, p] = (found - before) / self.increment[level, p] if self.increment[level, p] > 0.0 else 1.0
         self.growth[level, p] = min(max(self.growth[level, p], 0.5), 2.0)
         self.increment[level, p] = found - before

@@ -27,7 +27,10 @@ BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where
 
 
 def folder() -> str:
-    """Where tables are kept: FOURRATES_CACHE if set, else the user's cache folder on this system."""
+    """Where tables are kept: FOURRATES_CACHE if set, else the user's cache folder on this system.
+
+    A user without a home has none: then the path begins with ~, and nothing is kept.
+    """
     if named := os.environ.get("FOURRATES_CACHE"):
         return named
     if sys.platform == "win32":
@@ -44,8 +47,10 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
     arrays = tuple(arrays)
     payload = b"".join(array.astype("<f4").tobytes() for array in arrays)
     shapes = " ".join(",".join(map(str, array.shape)) for array in arrays)
-    text = f"{key}\n{shapes}\n{zlib.crc32(payload)}".encode()
     path = _path(key)
+    if path.startswith("~"):
+        return
+    text = f"{key}\n{shapes}\n{_checksum(key, shapes, payload)}".encode()
     scratch = f"{path}.{os.getpid()}.part"
     with suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
@@ -67,18 +72,22 @@ def read(key: str) -> Arrays | None:
         start = 0
         for _ in range(3):
             start = content.index(b"\n", start) + 1
-        found, shapes, checksum = content[: start - 1].split(b"\n")
-        if found.decode() != key or int(checksum) != zlib.crc32(memoryview(content)[start:]):
+        found, shapes, checksum = content[: start - 1].decode().split("\n")
+        if found != key or int(checksum) != _checksum(key, shapes, memoryview(content)[start:]):
             return None
         values = np.frombuffer(content, "<f4", offset=start).astype(np.float32, copy=False)
         arrays, end = [], 0
-        for text in shapes.decode().split():
+        for text in shapes.split():
             shape = tuple(map(int, text.split(",")))
             begin, end = end, end + math.prod(shape)
             arrays.append(values[begin:end].reshape(shape))
         return tuple(arrays)
     except (OSError, ValueError):  # not there, cut short, or not ours
         return None
+
+
+def _checksum(key: str, shapes: str, payload: bytes | memoryview) -> int:
+    return zlib.crc32(payload, zlib.crc32(f"{key} {shapes}".encode()))
 
 
 def _path(key: str) -> str:

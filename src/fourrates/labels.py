@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.uint16]
 
-MOST = 65_536  # labels that codes can tell apart
+MOST = 4_096  # labels: a detector keeps the square of it in counts, 134 MB
 
 
 class Labels:
@@ -29,31 +29,34 @@ class Labels:
 
     Attributes
     ----------
+    given : tuple
+        The labels as they were given.
     values : tuple
         The labels in the order of their codes.
     codes : dict
         From label to code. Anything equal to a label is that label, so True and 1.0 are the label 1.
     """
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("codes", "given", "values")
 
     def __init__(self, labels: Iterable[Hashable], positive: Hashable = None) -> None:
-        if isinstance(labels, str | bytes):
-            raise TypeError(f"labels must be several labels, not the one string {labels!r}")
+        if isinstance(labels, str | bytes | set | frozenset) or not isinstance(labels, Iterable):
+            raise TypeError(f"labels must be several labels in an order, such as a list, not {labels!r}")
         values = [plain(label) for label in labels]
+        self.given = tuple(values)
         self.codes: dict[Hashable, int] = {}
         for position, label in enumerate(values):
-            if label is None or label != label:
+            if label is None or label != label or not isinstance(label, Hashable):
                 raise ValueError(f"{label!r} at position {position} of labels cannot be a label")
             if label in self.codes:
                 raise ValueError(f"label {label!r} at position {position} of labels is there twice")
             self.codes[label] = position
         if not 2 <= len(values) <= MOST:
-            raise ValueError(f"{len(values)} labels; at least two and at most {MOST:,} can be told apart")
+            raise ValueError(f"{len(values)} labels; at least two and at most {MOST:,} are possible")
         if positive is not None:
             if len(values) > 2:
                 raise ValueError(f"positive {positive!r} goes with two labels, not with {len(values)}")
-            if positive not in self.codes:
+            if self.code(positive) < 0:
                 raise ValueError(f"positive {positive!r} is not one of {tuple(values)!r}")
             values.sort(key=lambda label: label == positive)
             self.codes = {label: code for code, label in enumerate(values)}
@@ -61,6 +64,10 @@ class Labels:
 
     def encode(self, array: npt.ArrayLike, name: str) -> Codes:
         """The codes of a one-dimensional array of labels, or a ValueError that names the first bad one."""
+        if isinstance(array, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
+            return self._one_by_one(array, name)
+        if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+            raise self.unknown("masked", name, int(np.ma.getmaskarray(array).argmax()))
         values = np.asarray(array)
         if values.ndim != 1:
             raise ValueError(f"{name} has {values.ndim} dimensions, not one")
@@ -80,10 +87,13 @@ class Labels:
                 bad = int(wrong.argmax())
                 raise self.unknown(values[bad].item(), name, bad)
             return order[found].astype(np.uint16)
-        coded = [self.code(label) for label in values.tolist()]
+        return self._one_by_one(values.tolist(), name)
+
+    def _one_by_one(self, labels: Sequence[object], name: str) -> Codes:
+        coded = [self.code(label) for label in labels]
         if -1 in coded:
             bad = coded.index(-1)
-            raise self.unknown(values.tolist()[bad], name, bad)
+            raise self.unknown(labels[bad], name, bad)
         return np.array(coded, np.uint16)
 
     def unknown(self, label: object, name: str, position: int | None = None) -> ValueError:

@@ -17,8 +17,8 @@ How the exact bounds are computed, and why they hold (proofs: docs/mathematics.m
 1. *Up to 16 observations* all arrangements are enumerated.
 2. *Up to a window w*, with eta**w negligible, the recursion over n carries the law on a lattice. A value between two
    points is split onto both so that its mean is kept: a rounding that is a martingale, independent of the bits. Given
-   the bits, the rounded statistic exceeds the true one by `margin` with probability at most `LOST`, so
-   P(R < x) (1 - LOST) <= P(rounded R < x + margin).
+   the bits, the rounded statistic exceeds the true one by a margin with some small probability q at most, so
+   P(R < x) (1 - q) <= P(rounded R < x + margin).
 3. *Beyond w* only the last w bits weigh, and their number of zeros is hypergeometric. A sample from a population is a
    sample from a subsample of it; by Jensen's inequality the tail given (n, k) is then at most that of any larger
    population with at least the same share of zeros, once the tail is replaced by a convex majorant. So a few
@@ -30,8 +30,9 @@ The law mirrors: bits flipped, R becomes 1 - R. So lower bounds serve as upper o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from operator import index
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -41,6 +42,8 @@ from fourrates._kernel import Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from fourrates import _law
 
     Arrays = tuple[npt.NDArray[np.float32], ...]
 
@@ -53,14 +56,14 @@ LARGEST_DECAY = 0.996
 SMALLEST_LEVEL = 1e-9
 
 ENUMERATED = 16  # 2**16 arrangements take milliseconds
-LOST = 7.4e-4  # exp(-DEVIATIONS**2 / 2)
-DEVIATIONS = 3.8  # of the rounding error, that make the margin
-KEPT = 0.998  # of a level; the rest pays for LOST, for single precision and for the ends of rows that are cut
+FINE, NARROW = 128, 0.95  # observations with a finer lattice, and the decay from which on they have one
+DEVIATIONS = 3.8  # of the rounding error, that make the margin; it is passed with probability exp(-3.8**2 / 2) = 0.0007
+KEPT = 0.998  # of a level; the rest pays for that, for single precision and for the ends of rows that are cut
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
 FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
 INDEPENDENT = 2.0**40  # a population that answers for every n
-VERSION = 2  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
+VERSION = 3  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
 
 
 class Bounds(NamedTuple):
@@ -94,9 +97,8 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
     >>> round(null.bounds(50, 45, 1e-4).lower, 3)
     0.657
     """
-    if n < 0 or not 0 <= k <= n:
-        raise ValueError(f"k = {k} ones among n = {n} observations is not possible")
     found = table(decay, (level,), null)
+    n, k = index(n), index(k)
     return Bounds(found.lower(0, n, k), found.upper(0, n, k))
 
 
@@ -117,6 +119,8 @@ def table(
         Size and seed of the simulation, for "monte-carlo" only.
     """
     levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
+    if not levels:
+        raise ValueError("no level is given")
     if null not in NULLS:
         raise ValueError(f"null {null!r} is not one of {NULLS}")
     simulation = (samples, seed) if null == "monte-carlo" else None
@@ -143,9 +147,11 @@ def check_level(level: float, name: str) -> float:
 
 def check_number(value: float, name: str) -> float:
     """`value` as a float, or an error that names it."""
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{name} {value!r} is not a number")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} {value!r} is not a number") from None
 
 
@@ -164,49 +170,30 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
 
 
 def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
-    from statistics import NormalDist
-
     from fourrates import _law
 
-    margin = _margin(decay)
-    window = _window(decay)
-    # Coarsen when values have shrunk to 0.6: rarely enough to be cheap, often enough to keep rows short.
-    stride = max(1, round(math.log(0.6) / math.log(decay)))
-    # The rounding error at n is a sum of centred steps no longer than the spacing, each shrunk by decay since.
-    deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
-    spacing = margin / DEVIATIONS / deviation
-    # What falls off a row's lower end, at most this at each of the steps, is paid for by KEPT.
-    floor_cut = min(levels) * 1e-4 / 2400
-    ceil_cut = 1e-5
-    spread = 0.5 * math.sqrt((1 - decay) / (1 + decay))
-    reach = 1.25 * spread * (NormalDist().inv_cdf(1 - ceil_cut) - NormalDist().inv_cdf(floor_cut))
-    width = int(min(1.0, reach) / decay**stride / spacing) + 64
-    lattice = _law.Lattice(decay, spacing, stride, window, width, floor_cut, ceil_cut)
-    kept = np.array(levels) * KEPT
+    window, margin = _window(decay), _margin(decay)
     near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
-    if exact:
-        while lattice.n < window:
-            lattice.advance(window, kept, margin, near)
-        _enumerate(decay, levels, near)
+    law: _law.Lattice | _Enumerated
+    if window == ENUMERATED:
+        margin = 0.0
+        law = _Enumerated(decay)
     else:
-        near[:, 0] = 0.5
-        nothing = np.empty(0)
-        for n in range(1, window + 1):
-            lattice.advance(n, nothing, margin, near)
-            start = n * (n + 1) // 2
-            for i, level in enumerate(levels):
-                lattice.plugin(level, margin, near[i, start : start + n + 1])
+        law = _lattice(decay, window, margin, levels)
+    (_near if exact else _near_plugin)(decay, levels, near, law)
+    # Beyond the window.
     marks = MARKS if exact else 0
+    kept = np.array(levels) * KEPT
     populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
-    least = np.array([float(marks * window // (i + 1) + 1) for i in range(marks + 1)])
+    least = np.array([float(max(marks * window // (i + 1), window) + 1) for i in range(marks + 1)])
     few = np.zeros((len(levels), marks + 1, FEW if exact else 1), np.float32)
     search = _law.Search(window, populations, least, kept, few)
     far = np.empty((len(levels), marks + 1, STEPS + 1), np.float32)
     tail = np.empty(window + 1)
-    # The bits older than the window are worth between 0 and decay**window; the lattice gave them half of it.
+    # The bits older than the window are worth between 0 and decay**window; the law of R counts half of it.
     older = 0.5 * decay**window
     for step in range(STEPS, -1, -1):
-        lattice.column(step / STEPS + margin + older, tail)
+        law.column(step / STEPS + margin + older, tail)
         far[:, :, step] = search.refine(step / STEPS, tail) / populations
     return near, np.nextafter(far, np.float32(-1), out=far), few
 
@@ -219,24 +206,99 @@ def _window(decay: float) -> int:
     return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
 
 
-def _enumerate(decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32]) -> None:
-    """Put the bounds for n <= 16 in place, from every arrangement."""
-    values, ones = np.array([0.5]), np.array([0])
-    for n in range(ENUMERATED + 1):
-        order = np.lexsort((values, ones))
-        ordered, start = values[order], 0
-        for k in range(n + 1):
-            arrangements = math.comb(n, k)
+def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> _law.Lattice:
+    """A lattice so fine that its rounding error passes the margin with probability exp(-DEVIATIONS**2 / 2) at most."""
+    from statistics import NormalDist
+
+    from fourrates import _law
+
+    # Coarsen when values have shrunk to 0.6: rarely enough to be cheap, often enough to keep rows short.
+    stride = max(1, round(math.log(0.6) / math.log(decay)))
+    # The rounding error at n is a sum of centred steps no longer than the spacing, each shrunk by decay since.
+    deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
+    spacing = margin / DEVIATIONS / deviation
+    # What falls off a row's lower end, at most this at each of the steps, is paid for by KEPT.
+    floor_cut = min(levels) * 1e-4 / 2400
+    ceil_cut = 1e-5
+    spread = 0.5 * math.sqrt((1 - decay) / (1 + decay) * (1 - decay ** (2 * rows)))
+    reach = 1.25 * spread * (NormalDist().inv_cdf(1 - ceil_cut) - NormalDist().inv_cdf(floor_cut))
+    width = int(min(1.0, reach) / decay**stride / spacing) + 64
+    return _law.Lattice(decay, spacing, stride, rows, width, floor_cut, ceil_cut)
+
+
+def _near(
+    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
+) -> None:
+    """Fill in the exact bounds up to the window."""
+    kept = np.array(levels) * KEPT
+    if not isinstance(law, _Enumerated):
+        _advance(law, _window(decay), kept, _margin(decay), near)
+        if decay >= NARROW:
+            # Near 1 the first statistics hardly vary, and a margin fit for later ones would hide all they do.
+            margin = _margin(decay) / 16
+            _advance(_lattice(decay, FINE, margin, levels), FINE, kept, margin, near)
+    for n, laws in _arrangements(decay):
+        for k, values in enumerate(laws):
             for i, level in enumerate(levels):
                 # At most this many arrangements may lie below. A level such as 0.1 is a hair off in binary: let it
                 # still count 12 of 120.
-                below = int(level * arrangements * (1 + 1e-12))
-                # R itself is rounded as it is carried along: stay clear of the atom.
-                bound = np.float32(ordered[start + below] - 1e-9)
-                near[i, n * (n + 1) // 2 + n - k] = np.nextafter(bound, np.float32(-1))
-            start += arrangements
-        values = np.concatenate([decay * values, decay * values + (1 - decay)])
-        ones = np.concatenate([ones, ones + 1])
+                below = int(level * values.size * (1 + 1e-12))
+                near[i, n * (n + 1) // 2 + n - k] = _clear_of(values[below])
+
+
+def _advance(
+    lattice: _law.Lattice, rows: int, levels: npt.NDArray[np.float64], margin: float, near: npt.NDArray[np.float32]
+) -> None:
+    while lattice.n < rows:
+        lattice.advance(rows, levels, margin, near)
+
+
+def _near_plugin(
+    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
+) -> None:
+    """Fill in the plug-in bounds up to the window."""
+    near[:, 0] = 0.5
+    if isinstance(law, _Enumerated):
+        for n, laws in _arrangements(decay):
+            values, ones = np.concatenate(laws), np.repeat(np.arange(n + 1), [one.size for one in laws])
+            order = np.argsort(values)
+            for zeros in range(n + 1) if n else ():
+                chances = np.cumsum(((n - zeros) / n) ** ones[order] * (zeros / n) ** (n - ones[order]))
+                below = np.minimum(np.searchsorted(chances, levels, side="right"), values.size - 1)
+                near[:, n * (n + 1) // 2 + zeros] = _clear_of(values[order][below])
+        return
+    nothing, margin = np.empty(0), _margin(decay)
+    for n in range(1, _window(decay) + 1):
+        law.advance(n, nothing, margin, near)
+        start = n * (n + 1) // 2
+        for i, level in enumerate(levels):
+            law.plugin(level, margin, near[i, start : start + n + 1])
+
+
+def _clear_of(atom: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """A bound a hair below a value that R can take: R is rounded as it is carried along."""
+    return np.nextafter(np.asarray(np.asarray(atom) - 1e-9, np.float32), np.float32(-1))
+
+
+def _arrangements(decay: float) -> Iterator[tuple[int, list[npt.NDArray[np.float64]]]]:
+    """For n = 0 .. 16 the values of R over all arrangements, sorted, one array for each number of ones."""
+    laws = [np.array([0.5])]
+    for n in range(ENUMERATED + 1):
+        yield n, laws
+        zero, one = [decay * law for law in laws], [decay * law + (1 - decay) for law in laws]
+        laws = [zero[0], *(np.sort(np.concatenate(pair)) for pair in zip(zero[1:], one[:-1], strict=True)), one[-1]]
+
+
+class _Enumerated:
+    """The law of R after 16 observations, exactly: all that is needed where decay**16 is negligible."""
+
+    def __init__(self, decay: float) -> None:
+        *_, (_, self.laws) = _arrangements(decay)
+
+    def column(self, x: float, out: npt.NDArray[np.float64]) -> None:
+        """As :meth:`fourrates._law.Lattice.column`."""
+        for zeros, law in enumerate(reversed(self.laws)):
+            out[zeros] = np.searchsorted(law, x + 1e-9) / law.size
 
 
 def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) -> Arrays:
@@ -245,7 +307,7 @@ def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) 
     random = np.random.default_rng(seed)
     rates = np.linspace(0, 1, 101)
     statistic = np.full((rates.size, samples), 0.5)
-    near = np.full((len(levels), (window + 1) * (window + 2) // 2), 0.5, np.float32)
+    near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
     quantiles = np.empty((len(levels), rates.size))
     for n in range(1, window + 1):
         draw = random.random(samples)
@@ -254,7 +316,7 @@ def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) 
         quantiles = np.quantile(statistic, levels, axis=1, method="lower")
         nearest = np.rint(100 * (n - np.arange(n + 1)) / n).astype(np.int64)
         start = n * (n + 1) // 2
-        near[:, start : start + n + 1] = quantiles[:, nearest] - 1e-9
+        near[:, start : start + n + 1] = _clear_of(quantiles[:, nearest])
     values = np.arange(STEPS + 1) / STEPS
     far = np.full((len(levels), 1, STEPS + 1), -1, np.float32)
     for i in range(len(levels)):

@@ -297,7 +297,10 @@ def test_bad_parameters_are_refused(arguments, message):
         ({"decay": None}, "decay None is not a number"),
         ({"decay": "fast"}, "decay 'fast' is not a number"),
         ({"warn": "often"}, "tnr: warn 'often' is not a number"),
-        ({"labels": "ab"}, "labels must be several labels, not the one string 'ab'"),
+        ({"labels": {"ham", "spam"}}, "labels must be several labels in an order"),
+        ({"labels": 5}, "labels must be several labels in an order, such as a list, not 5"),
+        ({"warn": "0.01"}, "tnr: warn '0.01' is not a number"),
+        ({"labels": "ab"}, "labels must be several labels in an order, such as a list, not 'ab'"),
     ],
 )
 def test_parameters_of_the_wrong_kind_are_refused(arguments, message):
@@ -330,3 +333,32 @@ def test_ten_million_events_leave_no_trace_in_memory():
     assert len(detector.to_bytes()) == size < 400
     # Python keeps up to 2,000 freed tuples of each small size for later, some 0.1 MB. A byte an event would be 10 MB.
     assert grown < 500_000
+
+
+def test_labels_of_any_kind_make_batches_too():
+    for labels in ([(0, 1), (1, 0), (1, 1)], ["a", 1, 2.5]):
+        detector, one_by_one = fr.LFR(labels=labels), fr.LFR(labels=labels)
+        detector.update_many(labels * 5, labels[::-1] * 5)
+        for pair in zip(labels * 5, labels[::-1] * 5, strict=True):
+            one_by_one.update(*pair)
+        assert detector.rates == one_by_one.rates
+
+
+def test_labels_that_read_alike_keep_their_own_rates():
+    assert set(fr.LFR(labels=[1, "1", 2]).rates) >= {"recall:1", "recall:'1'"}
+
+
+def test_labels_that_would_not_come_back_are_not_saved():
+    with pytest.raises(TypeError, match="to_bytes saves labels that are strings, numbers or bools, not"):
+        fr.LFR(labels=[(0, 1), (1, 0)]).to_bytes()
+
+
+def test_a_masked_event_is_refused_by_its_position():
+    masked = np.ma.array([0, 1, 1], mask=[0, 1, 0])
+    with pytest.raises(ValueError, match="y_pred: label 'masked' at position 1"):
+        fr.LFR().update_many([0, 1, 1], masked)
+
+
+def test_four_thousand_classes_are_the_most():
+    with pytest.raises(ValueError, match="4097 labels; at least two and at most 4,096"):
+        fr.LFR(labels=range(4097))

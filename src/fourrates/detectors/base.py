@@ -28,7 +28,10 @@ def rate_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
     """The names of the 2K rates, in the order of the kernels."""
     if len(labels) == 2:
         return FOUR
-    return tuple(f"{kind}:{label}" for kind in ("recall", "precision") for label in labels)
+    names = [str(label) for label in labels]
+    if len(set(names)) < len(names):  # such as 1 and "1"
+        names = [repr(label) for label in labels]
+    return tuple(f"{kind}:{name}" for kind in ("recall", "precision") for name in names)
 
 
 class Detector(Pairs):
@@ -52,13 +55,11 @@ class Detector(Pairs):
 
     def _begin(self, parameters: dict[str, Any]) -> None:
         """Keep the parameters, and get ready to read labels."""
-        labels = parameters["labels"]
-        if not isinstance(labels, str | bytes):  # which Labels refuses
-            parameters["labels"] = [plain(label) for label in labels]
         parameters["positive"] = plain(parameters["positive"])
-        self.parameters = parameters
         self._labels = Labels(parameters["labels"], parameters["positive"])
         self._codes = self._labels.codes
+        parameters["labels"] = list(self._labels.given)
+        self.parameters = parameters
 
     # What a subclass gives, besides the kernel's loop -------------------------------------------------------
 
@@ -116,12 +117,10 @@ class Detector(Pairs):
         import zlib
 
         name = type(self).__name__.encode()
-        try:
-            parameters = json.dumps(self.parameters, separators=(",", ":")).encode()
-        except TypeError as error:
-            raise TypeError(
-                f"to_bytes saves labels that are strings, numbers or bools; pickle takes any ({error})"
-            ) from None
+        for label in self._labels.values:
+            if type(label) not in (str, int, float, bool):
+                raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
+        parameters = json.dumps(self.parameters, separators=(",", ":")).encode()
         body = HEADER.pack(MAGIC, VERSION, len(name), len(parameters)) + name + parameters
         body += PROGRESS.pack(*self._progress()) + self._dump()
         return body + struct.pack("<I", zlib.crc32(body))
@@ -132,6 +131,7 @@ class Detector(Pairs):
         import json
         import zlib
 
+        saved = bytes(saved)
         if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
             raise ValueError("these bytes are not the state of a fourrates detector")
         _, version, name_size, size = HEADER.unpack_from(saved)
