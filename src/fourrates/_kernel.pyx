@@ -33,17 +33,25 @@ cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, do
             zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
 
 
-cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n) noexcept nogil:
-    """The lower bound in a far row, given `zeros` among n observations."""
+cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n, int32_t* hint) noexcept nogil:
+    """The lower bound in a far row, given `zeros` among n observations. `hint` is where it was found last, and now."""
     cdef double share = <double>zeros / n, found, other
     cdef const float* largest = grid.far + (level * grid.rows + row) * (grid.steps + 1)
-    cdef int64_t low = 0, high = grid.steps, mid  # the largest share falls along the row
+    cdef int64_t low = hint[0], high = hint[0], mid, stride = 4  # the largest share falls along the row
+    if largest[low] >= share:
+        while high < grid.steps and largest[high] >= share:
+            low, high, stride = high, min(high + stride, grid.steps), 4 * stride
+        high = high if largest[high] >= share else high - 1
+    else:
+        while low > 0 and largest[low] < share:
+            high, low, stride = low - 1, max(low - stride, 0), 4 * stride
     while low < high:
         mid = (low + high + 1) >> 1
         if largest[mid] >= share:
             low = mid
         else:
             high = mid - 1
+    hint[0] = <int32_t>low
     found = <double>low / grid.steps
     if zeros < grid.counts:
         other = grid.few[(level * grid.rows + row) * grid.counts + zeros]
@@ -54,7 +62,8 @@ cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_
 cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil:
     if n <= grid.window:
         return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    return edge(grid, level, grid.marks // n, zeros, n)
+    cdef int32_t hint = 0
+    return edge(grid, level, grid.marks // n, zeros, n, &hint)
 
 
 cdef class Table:
@@ -254,6 +263,7 @@ cdef struct Test:
     int64_t row               # of the table, while n <= calm_until
     double lows[3]            # low and high by place
     double highs[3]
+    int32_t hints[6]          # where they stood in the row before
 
 
 cdef struct Rate:
@@ -407,13 +417,13 @@ cdef class FourRates(Pairs):
         test.row, test.calm_until = row, last
         test.lows[INSIDE], test.highs[INSIDE] = -INF, INF
         if test.down:
-            test.lows[INSIDE] = edge(grid, test.warn, row, zeros, last) + hair
-            test.highs[UNDER] = edge(grid, test.warn, row, zeros + ahead, last) - hair
-            test.lows[UNDER] = edge(grid, test.detect, row, zeros, last) + hair
+            test.lows[INSIDE] = edge(grid, test.warn, row, zeros, last, &test.hints[0]) + hair
+            test.highs[UNDER] = edge(grid, test.warn, row, zeros + ahead, last, &test.hints[1]) - hair
+            test.lows[UNDER] = edge(grid, test.detect, row, zeros, last, &test.hints[2]) + hair
         if test.up:
-            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0], last) - hair
-            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, rate.ones[0] + ahead, last) + hair
-            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0], last) - hair
+            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0], last, &test.hints[3]) - hair
+            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, rate.ones[0] + ahead, last, &test.hints[4]) + hair
+            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0], last, &test.hints[5]) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
