@@ -129,6 +129,8 @@ class Events:
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
         Rows read, and those among them that were skipped because something was missing.
+    sources : list of str
+        The files read so far.
     utc : bool
         Whether times carry a zone; they are then given in UTC.
     """
@@ -150,6 +152,7 @@ class Events:
         self.keys: list[str] = []
         self.rows = self.skipped = 0
         self.utc = False
+        self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
         self._words = Words(labels)
         self._threshold = threshold
@@ -215,6 +218,8 @@ class Events:
         columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
         size = table.size
         self.rows += size
+        if table.source not in self.sources[-1:]:
+            self.sources.append(table.source)
         missing: Mask | None = None
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
