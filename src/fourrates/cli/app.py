@@ -67,7 +67,7 @@ _ClickError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status. What is wrong is said in one line, never in a traceback."""
     try:
-        status = app(list(arguments), standalone_mode=False)
+        status = app(list(arguments), prog_name="fourrates", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except _ClickError as error:
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         return _say(f"{error.format_message()} (--help tells more)")
     except KeyboardInterrupt:
         return _say("interrupted", 130)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click and rich turn the first into the second
         return _say("the pipe that took the output was closed")
     except MemoryError:
         return _say("out of memory")

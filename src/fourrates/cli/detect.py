@@ -17,6 +17,8 @@ from fourrates.detectors import Detector
 from fourrates.io import Events, InputError
 from fourrates.run import Found, Run
 
+SHOWN = 40  # drifts in the table
+
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", metavar="FILE", help="Write the drifts as CSV.", rich_help_panel=opt.OUTPUT),
@@ -191,4 +193,6 @@ def _print(run: Run, events: Events, found: list[Found]) -> None:
         out.print(f"[green]no drift[/green] in {seen}")
         return
     out.print(f"[bold red]{len(found)} drift{'s' if len(found) > 1 else ''}[/bold red] in {seen}")
-    out.print(output.drift_table(found, events.utc, run.detector._labels.values))
+    out.print(output.drift_table(found[:SHOWN], events.utc, run.detector._labels.values))
+    if len(found) > SHOWN:
+        out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")

@@ -233,7 +233,9 @@ def _river(name: str) -> type[Any]:
         from river.drift import binary
     except ImportError:
         raise InputError(f"river.{name} needs river: pip install river") from None
-    kind = getattr(drift, name, None) or getattr(binary, name, None)
+    # HDDM_A in one release, HDDMA in another
+    names = {one.replace("_", "").lower(): (module, one) for module in (drift, binary) for one in module.__all__}
+    kind = getattr(*names.get(name.replace("_", "").lower(), (drift, "")), None)
     if not isinstance(kind, type):
         raise InputError(f"river has no detector {name!r} in river.drift or river.drift.binary")
     return kind

@@ -41,6 +41,7 @@ class Tail:
         self._json: bool | None = None
         self._header: Header | None = None
         self._delimiter = ","
+        self._first: bytes | None = None  # the line of the header
 
     def feed(self, data: bytes) -> Iterator[Batch]:
         """The events in the lines that these bytes complete."""
@@ -65,11 +66,14 @@ class Tail:
                 if not self._json:
                     self._header, self._delimiter = read_header(b"\n".join(lines[:2]), self.source, self.events)
                     if self._header.there:
+                        self._first = lines[0]
                         del lines[0]
                         first += 1
             else:
                 del lines[0]
                 first += 1
+        if self._first is not None and self._first in lines:  # another file came behind the first
+            lines = [b"" if line == self._first else line for line in lines]
         if not lines:
             return
         for table in json_table(lines, self.source, first) if self._json else self._csv_table(lines, first):
@@ -84,9 +88,9 @@ class Tail:
             raise InputError(f"{self.source}: not text in UTF-8, in or after line {first}") from None
         rows = list(csv.reader(text.split("\n"), delimiter=self._delimiter))
         numbers = np.arange(first, first + len(rows))
-        for number, row in zip(numbers, rows, strict=True):
-            if len(row) != len(names) and row:
-                raise InputError(f"{self.source}, line {number}: {len(row)} fields where {len(names)} belong")
+        if not set(map(len, rows)) <= {0, len(names)}:
+            bad = next(i for i, row in enumerate(rows) if len(row) not in (0, len(names)))
+            raise InputError(f"{self.source}, line {numbers[bad]}: {len(rows[bad])} fields where {len(names)} belong")
         if not all(rows):
             numbers = numbers[[bool(row) for row in rows]]
             rows = [row for row in rows if row]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from fourrates.trace import Trace
 
 STREAMS = 24  # shown with charts, those with drifts first
-LISTED = 200  # drifts told in full
+MOST = 32_000  # points drawn in all, where there are several streams
+LISTED = 100  # drifts told in full
 RATES = 8  # curves drawn before "show all"
 
 
@@ -62,9 +64,17 @@ def page(run: Run, events: Events, found: Sequence[Found]) -> str:
 
 
 def _chosen(run: Run, found: Sequence[Found]) -> list[str | None]:
-    """The streams that are drawn."""
-    drifted = dict.fromkeys(one.stream for one in found)
-    return [*(name for name in drifted if name in run.traces), *(n for n in run.traces if n not in drifted)][:STREAMS]
+    """The streams that are drawn: those with drifts first, as many as the page has room for."""
+    traces = run.traces
+    drifted = dict.fromkeys(one.stream for one in found if one.stream in traces)
+    chosen: list[str | None] = []
+    points = 0
+    for name in islice({**drifted, **dict.fromkeys(traces)}, STREAMS):
+        points += sum(curve.events.size for curve in traces[name].curves())
+        if chosen and points > MOST:
+            break
+        chosen.append(name)
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,7 @@ class _Report:
             f'<li><strong class="{change.direction}">{escape(change.rate)} '
             f"{'↓ fell' if change.direction == 'down' else '↑ rose'}</strong> to "
             f'<span class="num">{change.statistic:.3f}</span>; <span class="num">{change.expected:.3f}</span> was '
-            f'expected after {change.n:,} observations, and <span class="num">{change.bound:.3f}</span> was the bound</li>'
+            f'expected after {change.n:,} observations, <span class="num">{change.bound:.3f}</span> was the bound</li>'
             for change in one.drift.changes
         )
         window = one.drift.window
