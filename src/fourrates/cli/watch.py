@@ -273,7 +273,8 @@ class _View:
     def __init__(self, detector: Detector, name: str) -> None:
         self.detector, self.name = detector, "standard input" if name == "-" else name
         self.console = Console(highlight=False)
-        self.log: deque[Text] = deque(maxlen=8)
+        self.told: deque[Text] = deque(maxlen=5)  # drifts
+        self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
         self.drifts = self.warnings = 0
         self.next = 0.0
         self.seen = (clock.monotonic(), 0)
@@ -295,12 +296,12 @@ class _View:
             f"{c['rate']} {output.ARROWS[c['direction']]} {c['expected']:.3f} → {c['statistic']:.3f}"
             for c in record["changes"]
         )
-        self.log.append(Text(f"drift    {_when(record)}, since event {record['since']:,}: {moved}", "bold red"))
+        self.told.append(Text(f"drift    {_when(record)}, since event {record['since']:,}: {moved}", "bold red"))
 
     def warning(self, record: dict[str, Any]) -> None:
         self.warnings += 1
         rates = ", ".join(f"{r['rate']} {r['statistic']:.3f}" for r in record["rates"])
-        self.log.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
+        self.heard.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
 
     def tick(self) -> None:
         now = clock.monotonic()
@@ -340,7 +341,7 @@ class _View:
             ("● ", "green"), ("now   ", "dim"), "┃ ", ("detect   ", "dim"), "│ ", ("warn   Ctrl-C ends", "dim")
         )
         panel = Panel(grid, title=f"[bold]{self.name}[/bold]", subtitle=head, padding=(1, 2), expand=False)
-        return Group(panel, key, *(self.log or [Text("nothing to report yet", "dim")]))
+        return Group(panel, key, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
 
 
 def bar(state: RateState, colour: str) -> Text:
