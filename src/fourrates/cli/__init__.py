@@ -6,7 +6,10 @@ with exit status 2.
 
 from __future__ import annotations
 
+import os
 import sys
+
+INTERRUPTED = 130
 
 
 def main() -> None:
@@ -18,4 +21,7 @@ def main() -> None:
             raise
         print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
         sys.exit(2)
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:  # a thread may still wait for a pipe
+        os._exit(status)
+    sys.exit(status)

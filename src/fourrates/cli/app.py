@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import fourrates
+from fourrates.cli import INTERRUPTED
 from fourrates.cli.bounds import bounds
 from fourrates.cli.compare import compare
 from fourrates.cli.demo import demo
@@ -76,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
             return 2
         return _say(f"{error.format_message()} (--help tells more)")
     except KeyboardInterrupt:
-        return _say("interrupted", 130)
+        return _say("interrupted", INTERRUPTED)
     except (BrokenPipeError, SystemExit):  # click and rich turn the first into the second
         return _say("the pipe that took the output was closed")
     except MemoryError:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from rich import box
-from rich.table import Table
 
 from fourrates import null as law
 from fourrates.cli import options as opt
@@ -38,7 +36,7 @@ def bounds(
         rows = [{"level": one, "lower": b.lower, "upper": b.upper} for one, b in found]
         print(output.as_json({"n": n, "k": k, "decay": decay, "null": null, "bounds": rows}))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = output.grid()
     for name in ("level", "lower", "upper"):
         table.add_column(name, justify="right")
     for one, b in found:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time as clock
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.io import Batch
 from fourrates.run import Place, Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 Several = Annotated[
     list[str] | None,
@@ -138,7 +139,9 @@ def _record(entrant: Entrant, utc: bool) -> dict[str, Any]:
 
 
 def _table(entrants: list[Entrant], utc: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    from rich.text import Text
+
+    table = output.grid()
     table.add_column("detector", style="bold", no_wrap=True)
     table.add_column("drifts", justify="right")
     table.add_column("when, and which rates")
@@ -157,6 +160,8 @@ def _table(entrants: list[Entrant], utc: bool) -> Table:
 
 
 def _told(alarm: Alarm, utc: bool) -> Text:
+    from rich.text import Text
+
     when = output.moment(alarm.at.time, utc, precise=False)
     text = Text(f"event {alarm.at.event:,}" if when is None else f"{when} (event {alarm.at.event:,})")
     for rate, direction in alarm.rates:

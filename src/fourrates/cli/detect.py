@@ -180,7 +180,6 @@ def _summary(run: Run, events: Events, found: list[Found]) -> dict[str, Any]:
 
 
 def _print(run: Run, events: Events, found: list[Found]) -> None:
-    out = output.console()
     seen = f"{run.events:,} events"
     if events.columns.by is not None:
         seen += f" in {len(run.streams):,} streams"
@@ -189,6 +188,10 @@ def _print(run: Run, events: Events, found: list[Found]) -> None:
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
     if events.skipped:
         opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
+    if not found and not sys.stdout.isatty():
+        print(f"no drift in {seen}")
+        return
+    out = output.console()
     if not found:
         out.print(f"[green]no drift[/green] in {seen}")
         return

@@ -8,8 +8,6 @@ import queue
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -98,6 +96,8 @@ class Notifier:
     def _post(self, record: Mapping[str, Any]) -> str | None:
         if self.url is None:
             return None
+        import urllib.request  # slow to import, seldom needed
+
         request = urllib.request.Request(
             self.url, json.dumps(record).encode(), {"Content-Type": "application/json", "User-Agent": "fourrates"}
         )

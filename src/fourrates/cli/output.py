@@ -7,16 +7,16 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from fourrates.drift import Drift
 from fourrates.run import Found, Matrix, Place
+
+if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
+    from rich.console import Console
+    from rich.table import Table
 
 ARROWS = {"down": "↓", "up": "↑"}
 COLOURS = {"down": "red", "up": "cyan"}
@@ -24,8 +24,18 @@ COLOURS = {"down": "red", "up": "cyan"}
 
 def console() -> Console:
     """The standard output; wide enough for a table when it is no terminal."""
+    from rich.console import Console
+
     out = Console(highlight=False)
     return out if out.is_terminal else Console(highlight=False, width=140, no_color=True)
+
+
+def grid() -> Table:
+    """An empty table, in the style of all of them."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
@@ -42,7 +52,9 @@ def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str |
 
 def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Table:
     """One row a drift: when, since, which rates, from what to what, confusion before and after."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    from rich.text import Text
+
+    table = grid()
     many = any(one.stream is not None for one in found)
     if many:
         table.add_column("stream", style="bold")

@@ -11,15 +11,10 @@ import time as clock
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
@@ -27,6 +22,10 @@ from fourrates.cli.notify import Notifier
 from fourrates.detectors import Detector
 from fourrates.drift import Drift, RateState
 from fourrates.io import Batch, Events, InputError, Tail
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
 
 READ = 1 << 18  # bytes taken at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
@@ -272,6 +271,9 @@ class _View:
 
     def __init__(self, detector: Detector, name: str) -> None:
         self.detector, self.name = detector, "standard input" if name == "-" else name
+        from rich.console import Console  # of use on a terminal only
+        from rich.live import Live
+
         self.console = Console(highlight=False)
         self.told: deque[Text] = deque(maxlen=5)  # drifts
         self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
@@ -291,6 +293,8 @@ class _View:
         self.live.__exit__(*details)
 
     def drift(self, record: dict[str, Any]) -> None:
+        from rich.text import Text
+
         self.drifts += 1
         moved = "; ".join(
             f"{c['rate']} {output.ARROWS[c['direction']]} {c['expected']:.3f} → {c['statistic']:.3f}"
@@ -299,6 +303,8 @@ class _View:
         self.told.append(Text(f"drift    {_when(record)}, since event {record['since']:,}: {moved}", "bold red"))
 
     def warning(self, record: dict[str, Any]) -> None:
+        from rich.text import Text
+
         self.warnings += 1
         rates = ", ".join(f"{r['rate']} {r['statistic']:.3f}" for r in record["rates"])
         self.heard.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
@@ -314,6 +320,11 @@ class _View:
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Group:
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
         grid = Table.grid(padding=(0, 2))
         for justify in ("left", "left", "right", "right", "right"):
             grid.add_column(justify=justify, no_wrap=True)
@@ -346,6 +357,7 @@ class _View:
 
 def bar(state: RateState, colour: str) -> Text:
     """A rate between 0 and 1: its statistic within the bounds of warning and detection."""
+    from rich.text import Text
 
     def column(value: float) -> int:
         return round(min(max(value, 0.0), 1.0) * (WIDTH - 1))
