@@ -20,7 +20,8 @@ def new_model():
 concepts = [datasets.synth.SEA(variant=variant, seed=variant).take(4_000) for variant in (0, 2)]
 
 # %% Predict, compare, learn
-model, detector = new_model(), fr.LFR(decay=0.98, detect=1e-6, sides="down")  # a model that learns gets better: no alarm
+model = new_model()
+detector = fr.LFR(decay=0.98, detect=1e-6, sides="down")  # a model that learns gets better, which is no alarm
 past, right = [], 0
 for concept in concepts:
     for x, y in concept:
