@@ -4,13 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo test check bench tables clean
+.PHONY: demo test test-ui check bench tables clean
 
-demo: $(VENV)/.installed-core
-	$(BIN)/python examples/single_run.py
+demo: $(VENV)/.installed-demo
+	$(BIN)/fourrates demo build/demo
 
 test: $(VENV)/.installed-check
 	$(BIN)/python -m pytest -q $(PYTEST)
+
+# The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
+test-ui: $(VENV)/.installed-ui
+	@if ! { command -v chromium && command -v chromedriver && command -v tmux; } >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver tmux >/dev/null; fi
+	FOURRATES_UI=1 $(BIN)/python -m pytest -q tests/ui $(PYTEST)
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
@@ -21,6 +27,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/setup_cost.py
+	$(BIN)/python benchmarks/cli_speed.py
 
 # The paper's tables for the synthetic scenarios, and run lengths asked against measured: minutes, not seconds.
 tables: $(VENV)/.installed-core

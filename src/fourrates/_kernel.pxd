@@ -8,6 +8,26 @@ cdef enum:
     DRIFT = 2
 
 
+cdef struct Grid:
+    # The arrays of a Table, laid out as its docstring says.
+    const float* near
+    const float* far
+    const float* few
+    int64_t near_size, window, marks, rows, steps, counts
+
+
+cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcept nogil
+
+
+cdef class Table:
+    cdef readonly double decay
+    cdef readonly tuple levels
+    cdef readonly object near, far, few
+    cdef Grid grid
+
+    cdef int check(self, int level, int64_t n, int64_t ones) except -1
+
+
 cdef class Pairs:
     cdef public dict _codes             # from label to code
     cdef public object _labels, parameters  # not used here; a slot in the Python base would clash with the kernel's layout

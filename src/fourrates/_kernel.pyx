@@ -12,14 +12,6 @@ from libc.string cimport memcpy, memset
 cdef double INF = float("inf")
 
 
-cdef struct Grid:
-    # The arrays of a Table, laid out as its docstring says.
-    const float* near
-    const float* far
-    const float* few
-    int64_t near_size, window, marks, rows, steps, counts
-
-
 cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
                        int64_t row) noexcept nogil:
     """Whether the statistic lies under its lower bound, given `zeros` among n observations; `row` is used beyond the window."""
@@ -87,11 +79,6 @@ cdef class Table:
     few : array of float32, levels by rows by counts
         The bound of that row for so many zeros.
     """
-
-    cdef readonly double decay
-    cdef readonly tuple levels
-    cdef readonly object near, far, few
-    cdef Grid grid
 
     def __init__(self, double decay, tuple levels, near, far, few):
         cdef const float[:, ::1] near_view = near

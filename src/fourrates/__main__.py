@@ -1,0 +1,5 @@
+"""``python -m fourrates``."""
+
+from fourrates.cli import main
+
+main()

@@ -1,0 +1,27 @@
+"""The command line: ``fourrates detect``, ``compare``, ``watch``, ``bounds`` and ``demo``.
+
+Results go to the standard output, talk to the standard error. Whatever is wrong with the input is said in one line,
+with exit status 2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and leave the process with its status."""
+    try:
+        from fourrates.cli.app import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("typer", "rich"):
+            raise
+        print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
+        sys.exit(2)
+    status = run(sys.argv[1:])
+    if status == INTERRUPTED:  # a thread may still wait for a pipe
+        os._exit(status)
+    sys.exit(status)

@@ -1,0 +1,201 @@
+"""``fourrates detect``: the drifts in files or a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from fourrates import files as disk
+from fourrates.cli import options as opt
+from fourrates.cli import output
+from fourrates.detectors import Detector
+from fourrates.io import Events, InputError
+from fourrates.run import Found, Run
+
+SHOWN = 40  # drifts in the table
+
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write the drifts as CSV.", rich_help_panel=opt.OUTPUT),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a page that shows it all: one HTML file.", rich_help_panel=opt.OUTPUT),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw the rates: PNG, SVG or PDF.", rich_help_panel=opt.OUTPUT),
+]
+FailOn = Annotated[
+    Literal["never", "drift"],
+    typer.Option(help="Exit status 1 if there was a drift, for use in pipelines.", rich_help_panel=opt.OUTPUT),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Save the state at the end.", rich_help_panel="Going on later"),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Go on from a saved state.", rich_help_panel="Going on later"),
+]
+
+
+def detect(
+    files: opt.Files,
+    truth: opt.Truth = None,
+    pred: opt.Pred = None,
+    score: opt.Score = None,
+    threshold: opt.Threshold = None,
+    time: opt.Time = None,
+    by: opt.By = None,
+    labels: opt.LabelList = None,
+    positive: opt.Positive = None,
+    missing: opt.MissingRows = "skip",
+    detector: opt.DetectorSpec = None,
+    arl: opt.Arl = None,
+    json: opt.Json = False,
+    csv: Csv = None,
+    report: Report = None,
+    plot: Plot = None,
+    fail_on: FailOn = "never",
+    save: Save = None,
+    resume: Resume = None,
+) -> int:
+    """Find the drifts in files of labels and predictions.
+
+    [bold]Examples[/bold]
+
+      fourrates detect predictions.csv
+
+      fourrates detect scored.parquet --score proba --threshold 0.7 --report page.html
+
+      fourrates detect all-models.csv --by model --json
+
+      fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down", detect=1e-6)'
+
+      fourrates detect today.csv --resume state --save state --fail-on drift
+    """
+    for path in (csv, report, plot, save):
+        if path is not None:
+            disk.check_writable(path)
+    chosen = opt.spec(detector or opt.DEFAULT)
+    classes = opt.labels_of(labels)
+    positive_label = opt.label_of(positive, classes)
+    trace = _tracer(report, plot, many=by is not None)
+    run: Run | None = None
+    if resume is not None:
+        run = _resumed(resume, trace)
+        if labels is None:
+            classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
+    events = opt.events_of(
+        files,
+        truth=truth,
+        pred=pred,
+        score=score,
+        threshold=threshold,
+        time=time,
+        by=by,
+        labels=classes,
+        positive=positive_label,
+        missing=missing,
+    )
+    first, batches = opt.started(events, files)
+    if run is None:
+        made = opt.make_detector(chosen, classes, positive_label, arl, first.times)
+        run = Run(made, trace)
+    elif detector is not None or arl is not None or labels is not None:
+        _same(run.detector, opt.make_detector(chosen, classes, positive_label, arl, first.times), resume)
+    found = [one for batch in chain([first], batches) for one in run.take(batch, events.keys)]
+    summary = _summary(run, events, found)
+    if csv is not None:
+        disk.write(csv, output.as_csv(found, events.utc))
+    if report is not None:
+        from fourrates.report import page
+
+        disk.write(report, page(run, events, found).encode())
+        opt.say(f"report: {report}")
+    if plot is not None:
+        from fourrates.plot import save_figure
+
+        save_figure(run, found, plot)
+        opt.say(f"picture: {plot}")
+    if json:
+        records = [output.as_record(one, events.utc, run.detector._labels.values) for one in found]
+        print(output.as_json({**summary, "drifts": records}))
+    else:
+        _print(run, events, found)
+    if save is not None:
+        sys.stdout.flush()  # first what was found, then the state that goes on from there
+        disk.write(save, run.to_bytes())
+    return 1 if found and fail_on == "drift" else 0
+
+
+def _tracer(report: Path | None, plot: Path | None, many: bool) -> Callable[[Detector], Any] | None:
+    if report is None and plot is None:
+        return None
+    from fourrates.trace import POINTS, Trace
+
+    return lambda detector: Trace(detector, POINTS // 24 if many else POINTS)
+
+
+def _resumed(path: Path, trace: Callable[[Detector], Any] | None) -> Run:
+    try:
+        return Run.from_bytes(path.read_bytes(), trace)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _same(saved: Detector, asked: Detector, path: Path | None) -> None:
+    if type(saved) is not type(asked) or saved.parameters != asked.parameters:
+        raise InputError(f"{path} goes on with {saved!r}; leave out the options that ask for another detector")
+
+
+def _summary(run: Run, events: Events, found: list[Found]) -> dict[str, Any]:
+    columns = {
+        kind: name
+        for kind, name in zip(
+            ("truth", "pred", "score", "time", "by"),
+            (getattr(events.columns, kind) for kind in ("truth", "guess", "score", "time", "by")),
+            strict=True,
+        )
+        if name is not None
+    }
+    return {
+        "drifted": bool(found),
+        "events": run.events,
+        "rows": events.rows,
+        "skipped": events.skipped,
+        **({"streams": len(run.streams)} if events.columns.by is not None else {}),
+        **({} if run.first_time is None else {"first_time": output.moment(run.first_time, events.utc)}),
+        **({} if run.last_time is None else {"last_time": output.moment(run.last_time, events.utc)}),
+        "columns": columns,
+        "detector": type(run.detector).__name__,
+        "parameters": run.detector.parameters,
+    }
+
+
+def _print(run: Run, events: Events, found: list[Found]) -> None:
+    seen = f"{run.events:,} events"
+    if events.columns.by is not None:
+        seen += f" in {len(run.streams):,} streams"
+    if run.first_time is not None and run.last_time is not None:
+        first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
+        seen += f", {first} to {last}{' UTC' if events.utc else ''}"
+    if events.skipped:
+        opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
+    if not found and not sys.stdout.isatty():
+        print(f"no drift in {seen}")
+        return
+    out = output.console()
+    if not found:
+        out.print(f"[green]no drift[/green] in {seen}")
+        return
+    out.print(f"[bold red]{len(found)} drift{'s' if len(found) > 1 else ''}[/bold red] in {seen}")
+    out.print(output.drift_table(found[:SHOWN], events.utc, run.detector._labels.values))
+    if len(found) > SHOWN:
+        out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")

@@ -1,0 +1,175 @@
+"""What was found, as tables for people and as JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.drift import Drift
+from fourrates.run import Found, Matrix, Place
+
+if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
+    from rich.console import Console
+    from rich.table import Table
+
+ARROWS = {"down": "↓", "up": "↑"}
+COLOURS = {"down": "red", "up": "cyan"}
+
+
+def console() -> Console:
+    """The standard output; wide enough for a table when it is no terminal."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=140, no_color=True)
+
+
+def grid() -> Table:
+    """An empty table, in the style of all of them."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
+    """A time as ISO 8601 has it, without what is zero at its end."""
+    if time is None:
+        return None
+    text = str(time.astype("M8[us]"))
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return (text if precise else text[:16].replace("T", " ")) + ("Z" if utc and precise else "")
+
+
+# For people -------------------------------------------------------------------------------------------------
+
+
+def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Table:
+    """One row a drift: when, since, which rates, from what to what, confusion before and after."""
+    from rich.text import Text
+
+    table = grid()
+    many = any(one.stream is not None for one in found)
+    if many:
+        table.add_column("stream", style="bold")
+    for name in ("found", "since"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("rate", no_wrap=True)
+    table.add_column("from → to", no_wrap=True, justify="right")
+    binary = len(labels) == 2
+    for name in ("before", "after"):
+        table.add_column(f"{name}\nsaid {labels[0]}, {labels[1]}" if binary else name, no_wrap=True, justify="right")
+    for one in found:
+        changes = one.drift.changes
+        table.add_row(
+            *([one.stream] if many else []),
+            _place(one.at, utc),
+            _place(one.since, utc),
+            Text("\n").join(Text(f"{c.rate} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+            "\n".join(f"{c.expected:.3f} → {c.statistic:.3f}" for c in changes),
+            matrix(one.before, labels),
+            matrix(one.after, labels),
+        )
+    return table
+
+
+def _place(place: Place, utc: bool) -> str:
+    event = f"event {place.event:,}"
+    return event if place.time is None else f"{moment(place.time, utc, precise=False)}\n{event}"
+
+
+def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
+    """Two lines for two classes, true class by true class; a count of the right ones for more."""
+    if len(counts) > 2:
+        total = sum(map(sum, counts))
+        return f"{sum(counts[i][i] for i in range(len(counts))):,} of {total:,} right"
+    widths = [max(len(f"{row[i]:,}") for row in counts) for i in range(2)]
+    name = max(len(str(label)) for label in labels)
+    return "\n".join(
+        f"{label!s:>{name}}: " + "  ".join(f"{count:>{width},}" for count, width in zip(row, widths, strict=True))
+        for label, row in zip(labels, counts, strict=True)
+    )
+
+
+# For programs -----------------------------------------------------------------------------------------------
+
+
+def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
+    """A drift as JSON has it."""
+    return {
+        **({"stream": one.stream} if one.stream is not None else {}),
+        "at": one.drift.at,
+        "since": one.drift.since,
+        **({} if one.at.time is None else {"time": moment(one.at.time, utc)}),
+        **({} if one.since.time is None else {"since_time": moment(one.since.time, utc)}),
+        "file": one.at.source,
+        "row": one.at.row,
+        "since_file": one.since.source,
+        "since_row": one.since.row,
+        "changes": changes(one.drift),
+        "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
+    }
+
+
+def changes(drift: Drift) -> list[dict[str, Any]]:
+    """The rates that moved, as JSON has them."""
+    return [
+        {
+            "rate": change.rate,
+            "direction": change.direction,
+            "expected": finite(change.expected),
+            "statistic": finite(change.statistic),
+            "bound": finite(change.bound),
+            "n": change.n,
+            "decay": finite(change.decay),
+        }
+        for change in drift.changes
+    ]
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON can have it."""
+    return None if value is None or not math.isfinite(value) else round(value, 9)
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """One object, readable."""
+    return json.dumps(value, indent=2, default=str, ensure_ascii=False)
+
+
+COLUMNS = [
+    "stream",
+    "at",
+    "since",
+    "time",
+    "since_time",
+    "file",
+    "row",
+    "since_file",
+    "since_row",
+    "rate",
+    "direction",
+    "expected",
+    "statistic",
+    "bound",
+    "n",
+    "decay",
+]
+
+
+def as_csv(found: Sequence[Found], utc: bool) -> bytes:
+    """One row for each rate that moved."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for one in found:
+        record = as_record(one, utc, ())
+        for change in record.pop("changes"):
+            writer.writerow({key: value for key, value in {**record, **change}.items() if key in COLUMNS})
+    return text.getvalue().encode()

@@ -1,0 +1,61 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file to one side, see it on the disk, and move it in place: whoever reads it sees the old or the new.
+
+    What is no regular file (a device, a pipe) is written to as it is.
+    """
+    target = Path(path)
+    with suppress(OSError):
+        target = target.resolve()  # a link stays a link
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        with open(target, "wb") as file:
+            file.write(content)
+        return
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(scratch, _mode(target))
+        os.replace(scratch, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(scratch)
+        raise
+    with suppress(OSError):  # so that the new name outlives a power cut, where a folder can be synced
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise the OSError that writing the file would end in, before any work is done for it."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(21, "is a folder", str(path))
+    if target.exists() and not target.is_file():
+        return
+    with tempfile.TemporaryFile(dir=target.parent):
+        pass
+
+
+def _mode(target: Path) -> int:
+    """The mode of the file that is there, or what a new file would get."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,303 @@
+"""Tables to batches of events: which column is what, and what is missing or wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from fourrates.io.table import InputError, Table
+from fourrates.io.values import UNKNOWN, Words, dictionary, distinct, either, is_missing, item, numbers, times_of
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.io.values import Codes, Mask, Times
+
+Missing = Literal["skip", "refuse"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
+
+
+NAMES = {
+    "truth": "y_true true truth ground_truth label labels target actual actuals outcome observed true_label y class",
+    "guess": "y_pred pred prediction predictions predicted predicted_label pred_label y_hat yhat guess",
+    "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
+    "time": "timestamp time datetime date ts event_time created_at",
+}
+"""What a column is guessed to be by its name, most telling name first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column is what. Those that are None are guessed, or not there."""
+
+    truth: str | None = None
+    guess: str | None = None
+    score: str | None = None
+    time: str | None = None
+    by: str | None = None
+
+    def used(self) -> list[str]:
+        """The names of those that are there."""
+        return [name for name in (self.truth, self.guess, self.score, self.time, self.by) if name is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some events, in order.
+
+    Attributes
+    ----------
+    truths, guesses : arrays of uint16
+        Class codes, in the order of the labels.
+    source : str
+        The file they came from.
+    rows : array of int64
+        Where each stands in it: the row, counted from 1 without a header; in JSON lines the line.
+    times : array of datetime64[us], optional
+        When each happened; NaT where unknown.
+    keys : array of int64, optional
+        Which stream each belongs to, as a position in `Events.keys`.
+    """
+
+    truths: Codes
+    guesses: Codes
+    source: str
+    rows: npt.NDArray[np.int64]
+    times: Times | None = None
+    keys: npt.NDArray[np.int64] | None = None
+
+
+def read(
+    source: Any,
+    *,
+    columns: Columns | None = None,
+    labels: Iterable[Hashable] = (0, 1),
+    positive: Hashable = None,
+    threshold: float | None = None,
+    missing: Missing = "skip",
+    say: Callable[[str], None] | None = None,
+) -> Events:
+    """Batches of events from nearly anything.
+
+    Parameters
+    ----------
+    source : path, glob, folder, "-", list of these; frame; pair of arrays; iterator of pairs
+        A frame is anything pandas, polars, pyarrow or Narwhals knows, or a mapping from names to arrays.
+    columns : Columns, optional
+        Which column is what; what is left out is guessed from common names.
+    labels, positive
+        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1.
+    threshold : float, optional
+        With a score column: the score from which on the positive label is predicted; 0.5 if not given.
+    missing : {"skip", "refuse"}
+        What to do with a row whose label, prediction or key is missing: count and skip it, or raise.
+    say : callable, optional
+        Told, in a sentence, what was guessed.
+
+    Examples
+    --------
+    >>> from fourrates import io
+    >>> events = io.read({"label": [0, 1, 1, None], "prediction": [0, 1, 0, 1]}, say=print)
+    >>> for batch in events:
+    ...     print(batch.truths, batch.guesses)
+    labels in column 'label', predictions in column 'prediction'
+    [0 1 1] [0 1 0]
+    >>> events.rows, events.skipped
+    (4, 1)
+
+    >>> list(io.read({"label": ["ham", "egg"], "prediction": ["ham", "ham"]}, labels=["ham", "spam"]))
+    Traceback (most recent call last):
+    ...
+    fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
+    """
+    return Events(source, columns or Columns(), Labels(labels, positive), threshold, missing, say)
+
+
+class Events:
+    """The batches of a source. Iterate over it once.
+
+    Attributes
+    ----------
+    columns : Columns
+        What is read, guesses included; known from the first batch on.
+    keys : list
+        The streams met so far, in the order of their appearance, when a `by` column is read.
+    rows, skipped : int
+        Rows read, and those among them that were skipped because something was missing.
+    sources : list of str
+        The files read so far.
+    utc : bool
+        Whether times carry a zone; they are then given in UTC.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        columns: Columns,
+        labels: Labels,
+        threshold: float | None = None,
+        missing: Missing = "skip",
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        if missing not in MISSING:
+            raise ValueError(f"missing {missing!r} is not one of {MISSING}")
+        if columns.score is not None and columns.guess is not None:
+            raise InputError("predictions come from a column of labels or from a score, not from both")
+        self.columns, self.labels, self.missing = columns, labels, missing
+        self.keys: list[str] = []
+        self.rows = self.skipped = 0
+        self.utc = False
+        self.sources: list[str] = []
+        self._known: dict[Hashable, int] = {}
+        self._words = Words(labels)
+        self._threshold = threshold
+        self._say = say or (lambda sentence: None)
+        self._source = source
+        self._settled = False
+
+    def __iter__(self) -> Iterator[Batch]:
+        from fourrates.io.sources import tables  # which read the columns settled here
+
+        for table in tables(self._source, self):
+            yield from self.batch(table)
+
+    # From names to columns ----------------------------------------------------------------------------------
+
+    def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
+        """Settle which column is what among `names`; a time is guessed only among those that look like `times`."""
+        where = f"{source}: " if source else ""
+        asked = self.columns
+        for name in asked.used():
+            if name not in names:
+                raise InputError(f"{where}no column {name!r}; there are {_listed(names)}")
+        taken = asked.used()
+        truth, guess, score = asked.truth or _guess("truth", names, taken), asked.guess, asked.score
+        if guess is None and score is None:
+            guess = None if self._threshold is not None else _guess("guess", names, taken)
+            score = _guess("score", names, taken) if guess is None else None
+        if truth is None:
+            raise InputError(f"{where}which column holds the true labels (--truth)? There are {_listed(names)}")
+        if guess is None and score is None:
+            wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
+            raise InputError(f"{where}which column holds the {wanted}? There are {_listed(names)}")
+        if score is not None and len(self.labels.values) != 2:
+            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+        time = asked.time
+        if time is None and not self._settled:
+            time = _guess("time", times, [*taken, *filter(None, (truth, guess, score))])
+        settled = Columns(truth, guess, score, time, asked.by)
+        guessed = [
+            f"{what} in column {getattr(settled, kind)!r}{extra}"
+            for kind, what, extra in (
+                ("truth", "labels", ""),
+                ("guess", "predictions", ""),
+                ("score", "scores", f" (positive from {self.threshold:g} on)"),
+                ("time", "times", ""),
+            )
+            if getattr(settled, kind) is not None and getattr(asked, kind) is None
+        ]
+        if guessed:
+            self._say(", ".join(guessed))
+        self.columns, self._settled = settled, True
+        return settled
+
+    @property
+    def threshold(self) -> float:
+        """The score from which on the positive label is predicted."""
+        return 0.5 if self._threshold is None else self._threshold
+
+    # From columns to codes ----------------------------------------------------------------------------------
+
+    def batch(self, table: Table) -> Iterator[Batch]:
+        """The events of a table; none if every row is skipped."""
+        columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
+        size = table.size
+        self.rows += size
+        if table.source not in self.sources[-1:]:
+            self.sources.append(table.source)
+        missing: Mask | None = None
+        pairs: list[Any] = []
+        for name in (columns.truth, columns.guess):
+            if name is None:
+                continue
+            codes, gone = self._words.encode(table.data[name])
+            bad = codes == UNKNOWN
+            if gone is not None:
+                bad &= ~gone
+                missing = gone if missing is None else missing | gone
+            if bad.any():
+                raise self._unknown(table, name, int(bad.argmax()))
+            pairs.append(codes)
+        if columns.score is not None:
+            scores, gone = numbers(table, columns.score)
+            missing = either(missing, gone)
+            pairs.append((scores >= self.threshold).astype(np.uint16))
+        keys = None
+        if columns.by is not None:
+            keys, gone = self._number_keys(table.data[columns.by])
+            missing = either(missing, gone)
+        times = None
+        if columns.time is not None:
+            times, utc = times_of(table, columns.time)
+            self.utc |= utc
+        rows = table.rows
+        if missing is not None and missing.any():
+            if self.missing == "refuse":
+                at = int(missing.argmax())
+                raise InputError(f"{table.place(at)}: {self._what_is_missing(table, at)} is missing")
+            kept = ~missing
+            self.skipped += size - int(kept.sum())
+            pairs = [codes[kept] for codes in pairs]
+            rows = rows[kept]
+            times = None if times is None else times[kept]
+            keys = None if keys is None else keys[kept]
+        if rows.size:
+            yield Batch(pairs[0], pairs[1], table.source, rows, times, keys)
+
+    def _what_is_missing(self, table: Table, at: int) -> str:
+        columns = self.columns
+        for name in (columns.truth, columns.guess, columns.score, columns.by):
+            if name is not None and is_missing(item(table.data[name], at)):
+                return f"the value in column {name!r}"
+        return "a value"
+
+    def _unknown(self, table: Table, name: str, at: int) -> InputError:
+        value = item(table.data[name], at)
+        labels = self.labels.values
+        known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")
+        columns = [name for name in (self.columns.truth, self.columns.guess) if name is not None]
+        met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
+        hint = f"; if these are the labels: --labels {','.join(met)}" if labels == (0, 1) and 2 <= len(met) <= 8 else ""
+        return InputError(f"{table.place(at)}: {value!r} in column {name!r} is not one of the labels {known}{hint}")
+
+    def _number_keys(self, column: Any) -> tuple[npt.NDArray[np.int64], Mask | None]:
+        values, positions, gone = dictionary(column)
+        numbers = np.empty(len(values) + 1, np.int64)
+        for i, value in enumerate(values):
+            if is_missing(value):
+                continue
+            if value not in self._known:
+                self._known[value] = len(self.keys)
+                self.keys.append(str(value))
+            numbers[i] = self._known[value]
+        return numbers[positions], gone
+
+
+def _guess(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
+    plain = {_plain(name): name for name in reversed(names) if name not in taken}
+    return next((plain[_plain(known)] for known in NAMES[kind].split() if _plain(known) in plain), None)
+
+
+def _plain(name: str) -> str:
+    """A name without case, spaces and signs: yTrue, Y True and y_true are one."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

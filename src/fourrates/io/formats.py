@@ -1,0 +1,232 @@
+"""One reader a format: CSV, JSON lines, Parquet, Arrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
+from fourrates.io.table import InputError, Table
+from fourrates.io.values import EMPTY, UNKNOWN, looks_like_time
+
+if TYPE_CHECKING:
+    from fourrates.io.events import Events
+
+ROWS = 1 << 18  # in a batch, where the format lets us choose
+
+
+def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterator[Table]:
+    """Tables of a Parquet or Arrow file, read from its end."""
+    pa = pyarrow("pyarrow")
+    if kind == "ipc file":
+        reader = pa.ipc.open_file(pa.memory_map(file.name) if isinstance(file.name, str) else file)
+        names = _resolve_arrow(reader.schema, source, events)
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        yield from _record_tables(batches, names, source)
+        return
+    with pyarrow("pyarrow.parquet").ParquetFile(file, buffer_size=BLOCK) as parquet:
+        names = _resolve_arrow(parquet.schema_arrow, source, events)
+        batches = parquet.iter_batches(ROWS, columns=names, use_threads=False)
+        yield from _record_tables(batches, names, source)
+
+
+def arrow_tables(reader: Any, source: str, events: Events) -> Iterator[Table]:
+    """Tables of a stream of Arrow batches."""
+    names = _resolve_arrow(reader.schema, source, events)
+    yield from _record_tables(reader, names, source)
+
+
+def _resolve_arrow(schema: Any, source: str, events: Events) -> list[str]:
+    times = [field.name for field in schema if str(field.type).startswith(("timestamp", "date"))]
+    return list(dict.fromkeys(events.resolve(schema.names, times, source).used()))
+
+
+def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Iterator[Table]:
+    first = 1
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS):
+            part = batch.slice(start, ROWS)
+            data = {name: _arrow_column(part.column(name)) for name in names}
+            yield Table(data, source, np.arange(first, first + part.num_rows))
+            first += part.num_rows
+
+
+def _arrow_column(array: Any) -> Any:
+    """NumPy where nothing is lost by it, so that the kernel reads the values where they lie."""
+    pa = pyarrow("pyarrow")
+    if array.null_count == 0 and pa.types.is_integer(array.type):
+        return array.to_numpy()
+    return array
+
+
+def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterator[Table]:
+    """Tables of a CSV file with any of the usual delimiters."""
+    pa = pyarrow("pyarrow")
+    pc = pyarrow("pyarrow.csv")
+    header, delimiter = read_header(head, source, events)
+    times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
+    columns = events.resolve(header.names, times, source)
+    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by) if name is not None}
+    invalid: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        invalid.append(row)
+        return "error"
+
+    def locate(row: int) -> str:
+        return f"line {_line(source, row, delimiter, header.there)}"
+
+    first = 1
+    try:
+        reader = pc.open_csv(
+            pa.PythonFile(stream, "r"),
+            read_options=pc.ReadOptions(
+                use_threads=False, block_size=BLOCK, column_names=header.names, skip_rows=header.there
+            ),
+            parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=pc.ConvertOptions(
+                include_columns=list(dict.fromkeys(columns.used())),
+                column_types=types,
+                strings_can_be_null=True,
+                null_values=[word for word in EMPTY if word not in events._words.by_text],
+            ),
+        )
+        for batch in reader:
+            if batch.num_rows:
+                rows = np.arange(first, first + batch.num_rows)
+                data = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield Table(data, source, rows, locate=locate)
+                first += batch.num_rows
+    except pa.ArrowInvalid as error:
+        number = re.search(r"Row #(\d+)", str(error))
+        if invalid:
+            bad = invalid[0]
+            row = (bad.number or first + 1) - header.there
+            raise InputError(
+                f"{source}, {locate(row)}: {bad.actual_columns} fields where {bad.expected_columns} belong"
+            ) from None
+        if value := re.search(r"invalid value '(.*)'", str(error)):
+            name = next((n for n in columns.used() if f"column #{header.names.index(n)}:" in str(error)), None)
+            row = int(number[1]) - header.there if number else first
+            what = f"{value[1]!r}{f' in column {name!r}' if name else ''}"
+            raise InputError(f"{source}, {locate(row)}: {what} is of another kind than those before") from None
+        if "invalid UTF8" in str(error):
+            raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
+        raise
+    if first == 1:
+        raise InputError(f"{source}: a header and no rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """How a CSV file begins."""
+
+    names: list[str]
+    first: list[str]  # the first row of values
+    there: bool = True  # false: the file begins with values, the names are ours
+
+
+def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
+    """The header of a CSV file, and its delimiter."""
+    try:
+        lines = head.decode("utf-8-sig", "ignore").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{source}: not text in UTF-8") from None
+    lines = [line for line in lines if line.strip()]
+    delimiter = max(",\t;|", key=lines[0].count)
+    rows = list(csv.reader(lines[:2], delimiter=delimiter))
+    names = rows[0]
+    if len(names) == 2 and all(events._words.code(name) != UNKNOWN for name in names):
+        events._say("no header: the first column is taken for the label, the second for the prediction")
+        return Header(["y_true", "y_pred"], names, there=False), delimiter
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{source}: column {twice!r} is there twice")
+    return Header(names, rows[1] if len(rows) > 1 else []), delimiter
+
+
+def _line(source: str, row: int, delimiter: str, header: bool) -> int:
+    """The line that the row stands in: blank lines and quoted line ends make it differ from the row."""
+    if not os.path.exists(source):  # a pipe cannot be read again
+        return row + header
+    with opened(source)[0] as stream:
+        text = io.TextIOWrapper(io.BufferedReader(Readable(stream)), encoding="utf-8", errors="replace", newline="")
+        reader, left = csv.reader(text, delimiter=delimiter), row + header
+        for fields in reader:
+            left -= bool(fields)
+            if left == 0:
+                return reader.line_num
+    return row + header
+
+
+def json_tables(stream: Any, source: str) -> Iterator[Table]:
+    """Tables of a file of JSON lines."""
+    rest, first = b"", 1
+    while block := stream.read(BLOCK):
+        whole, end, rest = (rest + block).rpartition(b"\n")
+        if end:
+            lines = whole.split(b"\n")
+            yield from json_table(lines, source, first)
+            first += len(lines)
+    if rest.strip():
+        yield from json_table([rest], source, first)
+
+
+def json_table(lines: list[bytes], source: str, first: int) -> Iterator[Table]:
+    """A table of some JSON lines, the first of which has this number; none if all are blank."""
+    numbers = np.arange(first, first + len(lines))
+    if not all(lines) or any(line.isspace() for line in lines):
+        numbers = numbers[[bool(line.strip()) for line in lines]]
+        lines = [line for line in lines if line.strip()]
+    if not lines:
+        return
+    try:
+        records = json.loads(b"[" + b",".join(lines) + b"]")
+        sound = len(records) == len(lines) and all(type(record) is dict for record in records)
+    except ValueError:
+        sound = False
+    if not sound:
+        records = [_json_record(line, source, int(number)) for line, number in zip(lines, numbers, strict=True)]
+    names = list(records[0])
+    seen = set(names)
+    for record in records:
+        if not record.keys() <= seen:
+            names += [name for name in record if name not in seen]
+            seen.update(record)
+    data = _Records(records, names)
+    times = [name for name in names if looks_like_time(records[0].get(name))]
+    yield Table(data, source, numbers, times, "line {}".format)
+
+
+def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}, line {number}: not JSON ({first_line(error)})") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{source}, line {number}: {type(record).__name__}, not an object with named values")
+    return record
+
+
+class _Records(Mapping[str, list[Any]]):
+    """Columns of a list of records, made when asked for; a name that a record lacks is a missing value."""
+
+    def __init__(self, records: list[dict[str, Any]], names: list[str]) -> None:
+        self.records, self.names = records, names
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return [record.get(name) for record in self.records]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)

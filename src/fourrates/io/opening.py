@@ -1,0 +1,108 @@
+"""Bytes of a file or pipe, unpacked as they are read."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+from fourrates.io.table import InputError
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+BLOCK = 1 << 20  # bytes read at a time
+
+
+class Chain(io.RawIOBase):
+    """Bytes already taken from a stream, and then the rest of it."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self.head, self.rest = head, rest
+
+    def readable(self) -> bool:  # noqa: D102
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:  # noqa: D102
+        if not self.head:
+            return bytes(self.rest.read(size))
+        if size is None or size < 0:
+            taken, self.head = self.head, b""
+            return taken + bytes(self.rest.read())
+        taken, self.head = self.head[:size], self.head[size:]
+        return taken + bytes(self.rest.read(size - len(taken))) if len(taken) < size else taken
+
+    def close(self) -> None:  # noqa: D102
+        if not self.closed and self.rest is not sys.stdin.buffer:
+            self.rest.close()
+        super().close()
+
+
+def opened(path: str) -> tuple[Any, bool]:
+    """A stream of the bytes in a file, unpacked, and whether these are the file as it lies on the disk."""
+    try:
+        raw = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115 (closed by the reader)
+        head = raw.read(4)
+    except OSError as error:
+        raise InputError(f"{named(path)}: {(error.strerror or str(error)).lower()}") from None
+    packing = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
+    if packing is None:
+        return Chain(head, raw), path != "-"
+    pa = pyarrow("pyarrow")
+    return pa.CompressedInputStream(pa.PythonFile(Chain(head, raw), "r"), packing), False
+
+
+def named(path: str) -> str:
+    """A path as messages name it."""
+    return "standard input" if path == "-" else path
+
+
+def pyarrow(module: str) -> Any:
+    """A module of pyarrow, or an error that says how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError("reading files needs pyarrow: pip install 'fourrates[io]'") from None
+
+
+class Readable(io.RawIOBase):
+    """Any stream with read(size), as the text layer wants it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def readable(self) -> bool:  # noqa: D102
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: D102
+        data = self.stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def spooled(stream: Any) -> Any:
+    """The rest of a stream in a temporary file, for formats that are read from their end."""
+    import shutil
+    import tempfile
+
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (gone when the reader lets go of it)
+    shutil.copyfileobj(stream, file, BLOCK)
+    file.seek(0)
+    return file
+
+
+def is_text(head: bytes) -> bool:
+    """Whether these bytes can be the beginning of a text in UTF-8."""
+    if b"\0" in head:
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data" or error.start >= len(head) - 4
+    return True
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return text[0][:1].lower() + text[0][1:]

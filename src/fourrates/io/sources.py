@@ -1,0 +1,167 @@
+"""Anything that holds events to tables: paths, frames, arrays, iterators; and which format a file has."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.io.formats import arrow_tables, csv_tables, json_tables, seekable_tables
+from fourrates.io.opening import Chain, first_line, is_text, named, opened, pyarrow, spooled
+from fourrates.io.table import InputError, Table
+from fourrates.io.values import look_like_times
+
+if TYPE_CHECKING:
+    from fourrates.io.events import Events
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+PACKED = (".gz", ".bz2", ".zst", ".lz4")
+HEAD = 1 << 16  # bytes looked at to tell what a file is
+
+
+def tables(source: Any, events: Events) -> Iterator[Table]:
+    """What a source holds, table by table."""
+    if isinstance(source, str | os.PathLike):
+        source = [source]
+    if isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
+        for path in paths(source):
+            yield from _file_tables(path, events)
+        return
+    if isinstance(source, list | tuple) and not source:
+        raise InputError("no file given")
+    if hasattr(source, "__arrow_c_stream__"):
+        pa = pyarrow("pyarrow")
+        try:
+            reader = pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowException as error:
+            raise InputError(f"frame: {first_line(error)}") from None
+        yield from arrow_tables(reader, "frame", events)
+    elif isinstance(source, Mapping):
+        yield _frame({str(name): _column(value) for name, value in source.items()})
+    elif isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) == 1 for one in source):
+        yield _frame({"y_true": _column(source[0]), "y_pred": _column(source[1])})
+    elif isinstance(source, np.ndarray):
+        if source.ndim != 2 or source.shape[1] != 2:
+            raise InputError(f"an array of shape {source.shape}; two columns are needed, true labels and predictions")
+        yield _frame({"y_true": source[:, 0], "y_pred": source[:, 1]})
+    elif isinstance(source, Iterable) and not hasattr(source, "columns"):
+        yield from _pair_tables(iter(source))
+    else:
+        import narwhals as nw
+
+        try:
+            frame = nw.from_native(source)
+        except TypeError:
+            raise TypeError(f"cannot read events from {type(source).__name__}") from None
+        arrow = (frame.collect() if isinstance(frame, nw.LazyFrame) else frame).to_arrow()
+        yield from arrow_tables(arrow.to_reader(), "frame", events)
+
+
+def _column(values: Any) -> Any:
+    """An array where it keeps what stands there, a list where it would not (None among numbers, mixed kinds)."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biufUM" else array.tolist()
+
+
+def _frame(data: dict[str, Any]) -> Table:
+    sizes = {name: len(column) for name, column in data.items()}
+    if len(set(sizes.values())) > 1:
+        raise InputError(f"columns of different length: {', '.join(f'{name} {size}' for name, size in sizes.items())}")
+    size = next(iter(sizes.values()), 0)
+    return Table(data, "frame", np.arange(1, size + 1), times=look_like_times(data))
+
+
+def _pair_tables(pairs: Iterator[Any]) -> Iterator[Table]:
+    first = 1
+    while chunk := list(islice(pairs, 1 << 14)):
+        try:
+            truths, guesses = (list(side) for side in zip(*chunk, strict=True))
+        except (TypeError, ValueError):
+            raise InputError("an iterator must give pairs (y_true, y_pred)") from None
+        yield Table({"y_true": truths, "y_pred": guesses}, "iterator", np.arange(first, first + len(chunk)))
+        first += len(chunk)
+
+
+def paths(names: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Every file that paths, globs and folders stand for, in order; those of a glob or folder sorted by name."""
+    found: list[str] = []
+    for given in names:
+        name = os.fspath(given)
+        if name == "-":
+            found.append(name)
+        elif os.path.isdir(name):
+            inside = sorted(str(path) for path in Path(name).iterdir() if _bare_suffix(path.name) in SUFFIXES)
+            if not inside:
+                raise InputError(f"{name}: no file in this folder ends in {', '.join(SUFFIXES)}")
+            found += inside
+        elif os.path.exists(name) or not glob.has_magic(name):
+            found.append(name)
+        elif matched := sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path)):
+            found += matched
+        else:
+            raise InputError(f"{name}: no file matches")
+    return found
+
+
+def _bare_suffix(name: str) -> str:
+    """The suffix that tells the format, behind that of the compression."""
+    stem, suffix = os.path.splitext(name.lower())
+    return os.path.splitext(stem)[1] if suffix in PACKED else suffix
+
+
+def _file_tables(path: str, events: Events) -> Iterator[Table]:
+    source = named(path)
+    stream, on_disk = opened(path)
+    pa = pyarrow("pyarrow")
+    try:
+        head = b""
+        while b"\n" not in head and len(head) < 1 << 24:  # a header may be long, but not that long
+            more = stream.read(HEAD)
+            if not more:
+                break
+            head += more
+            if not is_text(head):
+                break
+        stream = Chain(head, stream)
+        suffix = _bare_suffix(path)
+        kind = _kind(head, suffix, source)
+        if kind in ("parquet", "ipc file"):
+            with open(path, "rb") if on_disk else spooled(stream) as file:
+                yield from seekable_tables(kind, file, source, events)
+        elif kind == "ipc stream":
+            yield from arrow_tables(pa.ipc.open_stream(pa.PythonFile(stream, "r")), source, events)
+        elif kind == "jsonl":
+            yield from json_tables(stream, source)
+        else:
+            yield from csv_tables(stream, head, source, events)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{source}: {first_line(error)}") from None
+    except (OSError, EOFError) as error:
+        raise InputError(f"{source}: {first_line(error)}") from None
+    finally:
+        stream.close()
+
+
+def _kind(head: bytes, suffix: str, source: str) -> str:
+    if not head.strip():
+        raise InputError(f"{source}: empty")
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "ipc file"
+    if head.startswith(b"\xff\xff\xff\xff"):
+        return "ipc stream"
+    if suffix in (".parquet", ".pq"):
+        raise InputError(f"{source}: not a Parquet file, whatever its name")
+    if suffix in (".arrow", ".feather", ".ipc"):
+        raise InputError(f"{source}: not an Arrow file, whatever its name")
+    if not is_text(head):
+        raise InputError(f"{source}: neither CSV, TSV, JSON lines, Parquet nor Arrow; it holds binary data")
+    return "jsonl" if suffix in (".jsonl", ".ndjson", ".json") or head.lstrip().startswith(b"{") else "csv"

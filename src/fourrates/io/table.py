@@ -1,0 +1,38 @@
+"""Columns as they came from somewhere, before they mean anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message says what is wrong, in which file and which line."""
+
+    __module__ = "fourrates.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns as they came: lists, NumPy or Arrow arrays, all of one length."""
+
+    data: Mapping[str, Any]
+    source: str
+    rows: npt.NDArray[np.int64]
+    times: Sequence[str] = ()  # columns that look like times
+    locate: Callable[[int], str] = "row {}".format
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return self.rows.size
+
+    def place(self, at: int) -> str:
+        """File and line of a row."""
+        return f"{self.source}, {self.locate(int(self.rows[at]))}"

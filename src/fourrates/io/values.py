@@ -1,0 +1,297 @@
+"""What stands in a column: labels to class codes, scores, times, keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from datetime import UTC
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates._kernel import small_codes
+from fourrates.io.opening import pyarrow
+from fourrates.io.table import InputError, Table
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.uint16]
+    Mask = npt.NDArray[np.bool_]
+    Times = npt.NDArray[np.datetime64]
+
+EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
+
+
+UNKNOWN = np.uint16(65_535)
+"""The code of what is no label. A detector of 65,536 classes could not be told from it; one has fewer."""
+
+
+class Words:
+    """From what stands in a column to class codes."""
+
+    def __init__(self, labels: Labels) -> None:
+        if len(labels.values) > UNKNOWN:
+            raise ValueError(f"{len(labels.values)} labels; files can be read with at most {UNKNOWN}")
+        self.labels = labels
+        self.by_text = {str(label): code for code, label in enumerate(labels.values)}
+        self.cache: dict[Any, int] = {}
+        self.small = labels.values == tuple(range(len(labels.values)))
+        self.letters = np.full(256, UNKNOWN, np.uint16)
+        for letter in range(128):
+            self.letters[letter] = self.code(chr(letter))
+
+    def code(self, value: Any) -> int:
+        """The code of one value, or `UNKNOWN`."""
+        found = self.labels.code(value)
+        if found < 0 and isinstance(value, str):
+            text = value.strip()
+            found = self.by_text.get(text, -1)
+            if found < 0 and text.lower() in ("true", "false"):
+                found = self.labels.code(text.lower() == "true")
+            if found < 0 and (number := _number(text)) is not None:
+                found = self.labels.code(number)
+        elif found < 0:
+            found = self.by_text.get(str(value), -1)
+        return found if found >= 0 else int(UNKNOWN)
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether nothing stands there; a word such as NA counts unless it is a label."""
+        return is_missing(value) and (value is None or value != value or value not in self.by_text)
+
+    def encode(self, column: Any) -> tuple[Codes, Mask | None]:
+        """Codes, and where the value is missing (None: nowhere)."""
+        if isinstance(column, list):
+            return self._encode_list(column)
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self.small:
+            codes = np.empty(column.size, np.uint16)
+            whole = column.view(np.uint8) if column.dtype.kind == "b" else column
+            native = np.ascontiguousarray(whole, whole.dtype.newbyteorder("="))
+            if column.size and small_codes(native, len(self.labels.values), codes) >= 0:
+                codes[(native < 0) | (native >= len(self.labels.values))] = UNKNOWN
+            return codes, None
+        if (letters := _single_letters(column)) is not None:
+            return self.letters[letters], None
+        values, positions, gone = dictionary(column)
+        codes = np.array([*(self.code(value) for value in values), UNKNOWN], np.uint16)
+        words = [i for i, value in enumerate(values) if self.is_missing(value)]
+        if words:
+            gone = either(gone, np.isin(positions, words))
+        return codes[positions], gone
+
+    def _encode_list(self, column: list[Any]) -> tuple[Codes, Mask | None]:
+        cache, found = self.cache, []
+        try:
+            found = [cache[value] for value in column]
+        except (KeyError, TypeError):
+            for value in column:
+                if not isinstance(value, Hashable):
+                    code = int(UNKNOWN)
+                elif value in cache:
+                    code = cache[value]
+                else:
+                    code = -1 if self.is_missing(value) else self.code(value)
+                    if len(cache) < 1 << 16 and value == value:
+                        cache[value] = code
+                found.append(code)
+        codes = np.array(found, np.int32)
+        gone = codes < 0
+        return codes.astype(np.uint16), gone if gone.any() else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none."""
+    return value is None or (isinstance(value, float) and value != value) or (isinstance(value, str) and value in EMPTY)
+
+
+def either(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Where one or the other mask is set; None is a mask set nowhere."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one | other
+
+
+def item(column: Any, at: int) -> Any:
+    """One value of a column as Python has it."""
+    value = column[at]
+    return value.as_py() if hasattr(value, "as_py") else value.item() if isinstance(value, np.generic) else value
+
+
+def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
+    """The first few different values at the start of a column."""
+    size = min(len(column), look)
+    values = (item(column, at) for at in range(size))
+    return list(islice(dict.fromkeys(value for value in values if isinstance(value, Hashable)), most))
+
+
+def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
+    """The bytes of a column of one-letter strings, none missing: the common case of 0 and 1 as text."""
+    if str(getattr(column, "type", "")) != "string" or column.null_count:
+        return None
+    _, offsets, data = column.buffers()
+    edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    # No string is empty (it would be missing), so as many bytes as strings means one byte each.
+    if data is None or edges[-1] - edges[0] != len(column) or (len(column) and np.diff(edges).max() != 1):
+        return None
+    return np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+
+
+def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
+    """Different values, the position among them of each value (one past the end where missing), and where that is."""
+    if hasattr(column, "dictionary_encode"):
+        encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
+        values = encoded.dictionary.to_pylist()
+        positions = encoded.indices
+        gone = None
+        if positions.null_count:
+            gone = positions.is_null().to_numpy(zero_copy_only=False)
+            positions = positions.fill_null(len(values))
+        return _nan_apart(values, positions.to_numpy(zero_copy_only=False), gone)
+    if isinstance(column, list):
+        known: dict[Any, int] = {}
+        gone = np.array([is_missing(value) for value in column], np.bool_)
+        positions = np.array(
+            [known.setdefault(value, len(known)) if isinstance(value, Hashable) else -1 for value in column], np.int64
+        )
+        return [*known], positions, gone if gone.any() else None
+    unique, positions = np.unique(column, return_inverse=True)
+    return _nan_apart(unique.tolist(), positions, None)
+
+
+def _nan_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[list[Any], Any, Mask | None]:
+    for i, value in enumerate(values):
+        if isinstance(value, float) and value != value:
+            gone = either(gone, positions == i)
+    return values, positions, gone
+
+
+def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | None]:
+    """A column of scores, and where they are missing."""
+    column = table.data[name]
+    if hasattr(column, "cast"):
+        pa = pyarrow("pyarrow")
+        try:
+            column = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            column = column.to_pylist()
+    if isinstance(column, list):
+        numbers = np.empty(len(column))
+        for at, value in enumerate(column):
+            number = float("nan") if is_missing(value) else _number(value) if isinstance(value, str) else value
+            if not isinstance(number, int | float):
+                raise InputError(f"{table.place(at)}: {value!r} in column {name!r} is not a score")
+            numbers[at] = number
+    elif column.dtype.kind in "biuf":
+        numbers = column.astype(np.float64, copy=False)
+    else:
+        raise InputError(f"{table.place(0)}: {item(column, 0)!r} in column {name!r} is not a score")
+    gone = np.isnan(numbers)
+    return numbers, gone if gone.any() else None
+
+
+def times_of(table: Table, name: str) -> tuple[Times, bool]:
+    """A column of times in microseconds, and whether they carry a zone (and are in UTC then)."""
+    column = table.data[name]
+    if hasattr(column, "cast"):
+        pa = pyarrow("pyarrow")
+        kind = str(column.type)
+        if kind.startswith(("timestamp", "date")):
+            micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+            values = micro.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            if micro.null_count:
+                values = np.where(np.isnan(values), np.iinfo(np.int64).min, values).astype(np.int64)
+            return values.view("M8[us]"), getattr(column.type, "tz", None) is not None
+        column = column.to_pylist() if not pa.types.is_primitive(column.type) else column.to_numpy(zero_copy_only=False)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        return column.astype("M8[us]"), False
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        return _epoch(column), True
+    listed: list[Any] = column if isinstance(column, list) else column.tolist()
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in listed if value is not None):
+        return _epoch(np.array([np.nan if value is None else value for value in listed], np.float64)), True
+    if (plain := _plain_times(listed)) is not None:
+        return plain
+    micros = np.empty(len(listed), "M8[us]")
+    utc = False
+    for at, value in enumerate(listed):
+        if is_missing(value):
+            micros[at] = np.datetime64("NaT")
+            continue
+        moment = _moment(value)
+        if moment is None:
+            raise InputError(f"{table.place(at)}: {value!r} in column {name!r} is not a time (ISO 8601 or epoch)")
+        micros[at], zoned = moment
+        utc |= zoned
+    return micros, utc
+
+
+def _plain_times(values: list[Any]) -> tuple[Times, bool] | None:
+    """Times that are all written alike, without a zone or all with a Z: NumPy reads those at once."""
+    if not all(isinstance(value, str) and len(value) >= 10 and value[4] == "-" == value[7] for value in values):
+        return None
+    utc = values[0].endswith("Z")
+    if utc != all(value.endswith("Z") for value in values):
+        return None
+    text = np.array([value.removesuffix("Z") for value in values])
+    if any(np.char.find(text, sign, 10).max() >= 0 for sign in ("Z", "+", "-")):
+        return None
+    try:
+        return text.astype("M8[us]"), utc
+    except ValueError:
+        return None
+
+
+def _moment(value: Any) -> tuple[np.datetime64, bool] | None:
+    from datetime import date, datetime
+
+    if isinstance(value, str):
+        number = _number(value)
+        if number is not None:
+            return _epoch(np.array([number]))[0], True
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return np.datetime64(value.astimezone(UTC).replace(tzinfo=None), "us"), True
+        return np.datetime64(value, "us"), False
+    return (np.datetime64(value, "us"), False) if isinstance(value, date) else None
+
+
+def _epoch(values: npt.NDArray[Any]) -> Times:
+    """Numbers as times: seconds, milli-, micro- or nanoseconds since 1970, told apart by their size."""
+    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    size = float(np.abs(known).max()) if known.size else 0.0
+    per_micro = next((unit for limit, unit in ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0)) if size < limit), 1e-3)
+    if values.dtype.kind == "f":
+        scaled = np.where(np.isnan(values), 0, values) * per_micro
+        return np.where(np.isnan(values), np.datetime64("NaT"), scaled.astype(np.int64).view("M8[us]"))
+    scaled = values.astype(np.int64)
+    return (scaled * int(per_micro) if per_micro >= 1 else scaled // 1000).view("M8[us]")
+
+
+def look_like_times(data: Mapping[str, Any]) -> list[str]:
+    """The columns whose first value is a date or a time."""
+    return [
+        name
+        for name, column in data.items()
+        if (isinstance(column, np.ndarray) and column.dtype.kind == "M")
+        or (len(column) and looks_like_time(item(column, 0)))
+    ]
+
+
+def looks_like_time(value: Any) -> bool:
+    """Whether a value is a date or a time as such; numbers may be anything and are not guessed at."""
+    if isinstance(value, str):
+        return re.match(r"\d{4}-\d\d-\d\d", value) is not None and _moment(value) is not None
+    return hasattr(value, "isoformat")

@@ -1,0 +1,108 @@
+"""The rates over time within their bounds, as a matplotlib figure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.io import InputError
+from fourrates.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fourrates.run import Found, Run
+
+MOST = 12  # panels
+
+CURVE, BAND, DRIFT, WARN = "#1f5fbf", "#5a697d", "#b42318", "#a86400"
+
+
+def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) -> Figure:
+    """Draw the statistics of a trace, one panel each, those that moved first.
+
+    Parameters
+    ----------
+    trace : Trace
+        What was followed.
+    found : sequence of Found
+        The drifts of this stream.
+    title : str, optional
+        Above it all.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("drawing needs matplotlib: pip install 'fourrates[plot]'") from None
+    moved = {change.rate for one in found for change in one.drift.changes}
+    curves = sorted(trace.curves(), key=lambda curve: curve.rate not in moved)[:MOST]
+    several = len({curve.decay for curve in curves}) > 1
+    drawing = Figure(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
+    panels: Any = drawing.subplots(len(curves), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    breaks = np.array([one.drift.at for one in found], np.int64)
+    for panel, curve in zip(panels, curves, strict=True):
+        # A new concept is a new line.
+        places = np.searchsorted(curve.events, breaks, side="right")
+        x = np.insert(curve.events, places, breaks).astype(float)
+
+        def broken(values: Any, places: Any = places) -> Any:
+            return np.insert(values, places, np.nan)
+
+        panel.fill_between(x, broken(curve.detect_low), broken(curve.detect_high), color=BAND, alpha=0.12, lw=0)
+        panel.fill_between(x, broken(curve.warn_low), broken(curve.warn_high), color=BAND, alpha=0.18, lw=0)
+        panel.plot(x, broken(curve.value), color=CURVE, lw=0.8)
+        with np.errstate(invalid="ignore"):
+            out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
+        panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
+        for number, one in enumerate(found, 1):
+            panel.axvspan(one.drift.since, one.drift.at, color=DRIFT, alpha=0.12, lw=0)
+            panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
+            if panel is panels[0]:
+                panel.annotate(f" {number}", (one.drift.at, 1.0), color=DRIFT, va="top", fontweight="bold")
+        panel.set_ylabel(curve.rate + (f"\n{curve.decay:g}" if several else ""))
+        panel.set_ylim(-0.02, 1.02)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
+    _time_axis(panels[-1], trace)
+    if title is not None:
+        drawing.suptitle(title, x=0.01, ha="left")
+    return drawing
+
+
+def _time_axis(panel: Any, trace: Trace) -> None:
+    """Label the axis with times where these are known, with events elsewhere."""
+    events, times = trace.clock()
+
+    def label(event: float, _: object = None) -> str:
+        if not events:
+            return f"{event:,.0f}"
+        time = np.int64(np.interp(event, events, times)).astype("M8[us]")
+        return str(time.astype("M8[D]" if times[-1] - times[0] > 3 * 86_400e6 else "M8[s]")).replace("T", "\n")
+
+    panel.xaxis.set_major_formatter(label)
+    panel.set_xlabel("event" if not events else "")
+
+
+def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) -> None:
+    """Draw the first stream that drifted, or the first of all, into a PNG, SVG or PDF file."""
+    import io
+
+    from fourrates import files
+
+    traces = run.traces
+    name = next((one.stream for one in found if one.stream in traces), next(iter(traces)))
+    own = [one for one in found if one.stream == name]
+    number = len(own)
+    title = f"{name}: " if name is not None else ""
+    title += f"{number} drift{'s' if number != 1 else ''} in {run.streams[name].events:,} events"
+    suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
+    drawing = figure(traces[name], own, title)
+    content = io.BytesIO()
+    try:
+        drawing.savefig(content, format=suffix, dpi=150)
+    except ValueError:
+        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf") from None
+    files.write(path, content.getvalue())

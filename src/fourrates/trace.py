@@ -1,0 +1,164 @@
+"""The rates of a stream over time, few enough points for a picture and none of its excursions lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates._trace import Recorder
+from fourrates.detectors import LFR, Detector
+from fourrates.detectors.base import rate_names
+from fourrates.detectors.lfr import DECAY
+from fourrates.drift import Drift
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates._trace import Kept
+
+POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
+CLOSE = 300  # points of each statistic kept on either side of a drift
+DETAILED = 12  # drifts that are kept so
+MARKS = 1000  # events whose times are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A statistic over time.
+
+    Attributes
+    ----------
+    rate : str
+        Its rate.
+    decay : float
+        Its decay.
+    events : array of int64
+        The events its points belong to, rising.
+    value, warn_low, warn_high, detect_low, detect_high : arrays of float
+        The statistic and its bounds at these; nan where there is no bound.
+    """
+
+    rate: str
+    decay: float
+    events: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    warn_low: npt.NDArray[np.float64]
+    warn_high: npt.NDArray[np.float64]
+    detect_low: npt.NDArray[np.float64]
+    detect_high: npt.NDArray[np.float64]
+
+
+class Trace:
+    """Follows the rates of one stream beside its detector.
+
+    LFR is followed within its bounds. For any other detector the rates are followed as LFR's default would see them,
+    without bounds.
+
+    Parameters
+    ----------
+    detector : Detector
+        The stream's; where it has taken events already, the trace goes on from there.
+    points : int
+        About how many points are kept in all.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.streams import SCENARIOS
+    >>> from fourrates.trace import Trace
+    >>> y_true, y_pred = (side.astype("uint16") for side in SCENARIOS["Balance1"].stream(seed=1))
+    >>> trace = Trace(fr.LFR(detect=1e-9))
+    >>> trace.take(y_true, y_pred)
+    >>> [curve.rate for curve in trace.curves()]
+    ['tnr', 'tpr', 'npv', 'ppv']
+    """
+
+    def __init__(self, detector: Detector, points: int = POINTS) -> None:
+        labels = detector._labels.values
+        classes = len(labels)
+        names = rate_names(labels)
+        tests: list[tuple[int, float, Any, int, int]] = []
+        for rate in range(2 * classes):
+            if isinstance(detector, LFR):
+                tests += [(rate, table.decay, table, low, high) for table, low, high in detector._statistics[rate]]
+            else:
+                tests.append((rate, DECAY, None, 0, 0))
+        self._names = [names[test[0]] for test in tests]
+        self._decays = [test[1] for test in tests]
+        # A bin keeps six points at most, most often four different ones.
+        bins = max(32, points // (4 * len(tests)))
+        self._most = max(40, points // (2 * DETAILED * len(tests)))  # kept close to a drift, on either side
+        self._recorder = Recorder(classes, tests, bins, min(self._most, CLOSE))
+        self._close: list[dict[int, Kept]] = [{} for _ in tests]
+        self._detailed = 0
+        self._until: int | None = None
+        self._times: list[tuple[int, int]] = []
+        if detector.events and isinstance(detector, LFR):
+            values = np.array([value for rate in range(2 * classes) for value in detector._rate(rate)[2]])
+            self._recorder.begin(detector.events, np.array(detector._confusion(), np.int64), values)
+        elif detector.events:
+            nothing = np.zeros((classes, classes), np.int64)
+            self._recorder.begin(detector.events, nothing, np.full(len(tests), 0.5))
+        self.first = detector.events
+
+    @property
+    def events(self) -> int:
+        """Events taken."""
+        return self._recorder.events
+
+    def take(self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16]) -> None:
+        """Take coded events."""
+        start = 0
+        if self._until is not None:  # the last drift's other side
+            start = min(truths.size, self._until - self.events)
+            self._recorder.take(truths[:start], guesses[:start])
+            if self.events >= self._until:
+                self._keep()
+                self._until = None
+        self._recorder.take(truths[start:], guesses[start:])
+
+    def drift(self, drift: Drift) -> None:
+        """The event just taken was a drift: keep its surroundings, and begin anew."""
+        if self._until is not None:
+            self._keep()
+        if self._detailed < DETAILED:
+            self._detailed += 1
+            self._keep()
+            # As far on as the way to it was long, so that the picture is balanced around it.
+            self._until = drift.at + 1 + max(2 * (drift.at - drift.since), 500)
+        self._recorder.restart()
+
+    def _keep(self) -> None:
+        for test, close in enumerate(self._close):
+            close.update((point[0], point) for point in self._recorder.recently(test))
+
+    def mark(self, times: npt.NDArray[np.datetime64]) -> None:
+        """The times of the events to be taken next; some are remembered."""
+        step = max(1, times.size // 16)
+        places = [*range(0, times.size - 1, step), times.size - 1]
+        for place in places:
+            if not np.isnat(times[place]):
+                self._times.append((self.events + place, int(times[place].astype("M8[us]").astype(np.int64))))
+        if len(self._times) > 2 * MARKS:
+            self._times = [*self._times[:-1:2], self._times[-1]]
+
+    def clock(self) -> tuple[list[int], list[int]]:
+        """Some events and their times in microseconds since 1970; between them time runs evenly."""
+        return [event for event, _ in self._times], [time for _, time in self._times]
+
+    def last(self, test: int) -> tuple[int, int, float]:
+        """(n, ones, statistic) of a curve as they are now."""
+        return self._recorder.last(test)
+
+    def curves(self) -> list[Curve]:
+        """The statistics over time, rate by rate."""
+        if self._until is not None:
+            self._keep()
+        curves = []
+        for test, (name, decay) in enumerate(zip(self._names, self._decays, strict=True)):
+            points = {point[0]: point for point in self._recorder.points(test)} | self._close[test]
+            rows = np.array([points[event] for event in sorted(points)], np.float64).reshape(-1, 6)
+            curves.append(Curve(name, decay, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
+        return curves

@@ -1,0 +1,146 @@
+"""Whatever is wrong with the input: one line on the standard error, exit status 2, never a traceback."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import refused
+
+
+def test_no_such_file(fourrates):
+    ran = fourrates("detect", "nowhere.csv")
+    assert refused(ran)
+    assert "nowhere.csv: no such file or directory" in ran.err
+
+
+def test_a_glob_that_matches_nothing(fourrates, tmp_path):
+    assert refused(fourrates("detect", tmp_path / "*.csv"))
+
+
+def test_an_empty_file(fourrates, tmp_path):
+    path = tmp_path / "empty.csv"
+    path.touch()
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert "empty.csv: empty" in ran.err
+
+
+def test_a_wrong_column(fourrates, drifting):
+    ran = fourrates("detect", drifting, "--truth", "lable")
+    assert refused(ran)
+    assert "no column 'lable'; there are 'timestamp', 'y_true', 'y_pred'" in ran.err
+
+
+def test_labels_the_options_do_not_know(fourrates, tmp_path):
+    path = tmp_path / "mails.csv"
+    path.write_text("label,prediction\nham,ham\nspam,ham\n")
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert "line 2: 'ham' in column 'label' is not one of the labels 0, 1; if these are the labels: --labels" in ran.err
+
+
+def test_a_truncated_gzip(fourrates, drifting, tmp_path):
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(gzip.compress(drifting.read_bytes())[:-5000])
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert "cut.csv.gz: " in ran.err
+
+
+def test_parquet_that_is_not(fourrates, tmp_path):
+    path = tmp_path / "not.parquet"
+    for content in (b"y_true,y_pred\n1,1\n", b"PAR1" + bytes(100) + b"PAR1", b"PAR1"):
+        path.write_bytes(content)
+        assert refused(fourrates("detect", path))
+
+
+def test_binary_junk(fourrates, tmp_path):
+    path = tmp_path / "junk.csv"
+    path.write_bytes(bytes(range(256)) * 100)
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert "binary data" in ran.err
+
+
+def test_junk_after_a_good_beginning(fourrates, tmp_path):
+    path = tmp_path / "junk.csv"
+    path.write_bytes(b"y_true,y_pred\n" + b"1,1\n" * 500_000 + bytes(range(256)) * 10)
+    assert refused(fourrates("detect", path))
+
+
+def test_a_folder_without_data(fourrates, tmp_path):
+    assert refused(fourrates("detect", tmp_path))
+
+
+def test_a_pipe_that_closes_before_anything_came(fourrates):
+    for command in ("detect", "watch"):
+        ran = fourrates(command, "-", stdin=subprocess.DEVNULL)
+        assert refused(ran)
+        assert "standard input: empty" in ran.err
+
+
+def test_a_pipe_that_closes_in_the_middle_of_a_row(fourrates):
+    ran = fourrates("detect", "-", input="y_true,y_pred,x\n1,1,1\n0,")
+    assert refused(ran)
+    assert "standard input, line 3: 2 fields where 3 belong" in ran.err
+
+
+def test_a_reader_that_closes_the_pipe(drifting):
+    command = [sys.executable, "-m", "fourrates", "detect", str(drifting), "--json"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "fourrates: the pipe that took the output was closed"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+@pytest.mark.parametrize("option", ["--csv", "--report", "--save", "--plot"])
+def test_a_disk_that_is_full(fourrates, drifting, option):
+    ran = fourrates("detect", drifting, option, "/dev/full")
+    assert ran.status == 2
+    assert "no space left on device" in ran.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_behind_the_output(drifting):
+    command = [sys.executable, "-m", "fourrates", "detect", str(drifting)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "fourrates: no space left on device"
+
+
+@pytest.mark.parametrize("option", ["--csv", "--report", "--save", "--plot"])
+def test_a_folder_that_is_not_writable(fourrates, drifting, tmp_path, option):
+    if os.geteuid() == 0:  # the mode of a folder does not stop root; /proc does
+        folder = "/proc"
+    else:
+        tmp_path.chmod(0o500)
+        folder = tmp_path
+    ran = fourrates("detect", drifting, option, f"{folder}/result")
+    assert refused(ran)
+
+
+def test_a_folder_that_is_not_there(fourrates, drifting, tmp_path):
+    assert refused(fourrates("detect", drifting, "--report", tmp_path / "none" / "page.html"))
+
+
+def test_an_option_that_is_none(fourrates, drifting):
+    ran = fourrates("detect", drifting, "--colour")
+    assert ran.status == 2
+    assert len(ran.err.strip().splitlines()) == 1
+    assert refused(fourrates("nothing"))
+
+
+def test_a_state_that_is_none(fourrates, drifting, tmp_path):
+    state = tmp_path / "state"
+    for content in ("", "{}", '{"fourrates": 99, "detector": "LFR"}', '{"fourrates": 1, "detector": "Path"}', "junk"):
+        state.write_text(content)
+        ran = fourrates("detect", drifting, "--resume", state)
+        assert refused(ran), ran.err
+    assert refused(fourrates("detect", drifting, "--resume", tmp_path / "nowhere"))

@@ -1,0 +1,162 @@
+"""`fourrates watch`: what is told, when, and to whom."""
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import ClassVar
+
+import pytest
+
+import fourrates as fr
+
+COMMAND = [sys.executable, "-m", "fourrates", "watch"]
+CAREFUL = ["--detector", "LFR(detect=1e-6)"]
+
+
+def lines_of(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def watching():
+    """Start `watch` with pipes; ended after the test."""
+    started = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def one_at_a_time(stream):
+    """Every warning and drift, from plain updates."""
+    detector, told, warning = fr.LFR(detect=1e-6), [], False
+    for truth, guess in zip(stream.y_true.tolist(), stream.y_pred.tolist(), strict=True):
+        drift = detector.update(truth, guess)
+        if drift is not None:
+            told.append(("drift", drift.at))
+        elif detector.warning_detected and not warning:
+            told.append(("warning", detector.events - 1))
+        warning = detector.warning_detected
+    return told
+
+
+def test_every_warning_and_drift_is_a_line(fourrates, drifting, stream):
+    with drifting.open() as file:
+        ran = fourrates("watch", "-", *CAREFUL, stdin=file)
+    assert ran.status == 0
+    assert [(line["kind"], line["at"]) for line in lines_of(ran.out)] == one_at_a_time(stream)
+    assert "60,000 events" in ran.err
+
+
+def test_drifts_alone(fourrates, drifting, stream):
+    with drifting.open() as file:
+        ran = fourrates("watch", "-", *CAREFUL, "--no-warnings", stdin=file)
+    assert [line["at"] for line in lines_of(ran.out)] == [at for kind, at in one_at_a_time(stream) if kind == "drift"]
+
+
+def test_a_drift_is_told_while_the_pipe_is_open(watching):
+    process = watching("-", "--no-warnings")
+    process.stdin.write(b"y_true,y_pred\n" + b"1,1\n0,0\n" * 300 + b"1,0\n" * 30)
+    process.stdin.flush()
+    line = json.loads(process.stdout.readline())
+    assert line["kind"] == "drift"
+    assert 600 <= line["at"] < 630
+    assert process.poll() is None
+
+
+def test_interrupting_prints_the_summary(watching):
+    process = watching("-")
+    process.stdin.write(b'{"y_true": 1, "y_pred": 1}\n' * 100)
+    process.stdin.flush()
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert b"100 events" in err
+    assert b"Traceback" not in err
+
+
+def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 300)
+    process = watching(path, "--no-warnings")
+    time.sleep(2)
+    with path.open("a") as file:
+        file.write("1,0\n" * 30)
+    assert json.loads(process.stdout.readline())["kind"] == "drift"
+    replacement = tmp_path / "new.csv"
+    replacement.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 300 + "1,0\n" * 30)
+    os.replace(replacement, path)
+    while json.loads(process.stdout.readline())["at"] < 1230:  # the way back up is a drift too
+        pass
+
+
+def test_bad_lines_end_it_with_the_line_named(fourrates):
+    ran = fourrates("watch", "-", input="y_true,y_pred\n1,1\n1,x\n")
+    assert ran.status == 2
+    assert "standard input, line 3: 'x' in column 'y_pred' is not one of the labels 0, 1" in ran.err
+    ran = fourrates("watch", "-", input="y_true,y_pred\n1,1\n1\n")
+    assert "standard input, line 3: 1 fields where 2 belong" in ran.err
+
+
+def test_a_command_gets_the_drift(fourrates, drifting, tmp_path):
+    got = tmp_path / "got"
+    with drifting.open() as file:
+        ran = fourrates("watch", "-", *CAREFUL, "--exec", f"cat >> {got}; echo $FOURRATES_RATES >> {got}", stdin=file)
+    assert ran.status == 0
+    record, rates = got.read_text().splitlines()[:2]
+    assert json.loads(record)["kind"] == "drift"
+    assert rates == "tpr:down"
+
+
+def test_a_command_that_fails_is_tried_again_and_then_told(fourrates, drifting, tmp_path):
+    tries = tmp_path / "tries"
+    with drifting.open() as file:
+        ran = fourrates(
+            "watch", "-", *CAREFUL, "--exec", f"echo x >> {tries}; test $(wc -l < {tries}) -ge 3", stdin=file
+        )
+    assert ran.status == 0
+    assert len(tries.read_text().splitlines()) >= 3
+    assert "--exec failed" not in ran.err
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    answers: ClassVar[list[int]] = []
+    got: ClassVar[list[dict]] = []
+
+    def do_POST(self):
+        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(self.answers.pop(0) if self.answers else 200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_webhook_is_tried_again_and_does_not_hold_up_the_stream(fourrates, drifting):
+    Hook.answers, Hook.got = [500, 503], []
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with drifting.open() as file:
+            ran = fourrates("watch", "-", *CAREFUL, "--webhook", f"http://127.0.0.1:{server.server_port}/", stdin=file)
+        server.shutdown()
+    told = [line["at"] for line in lines_of(ran.out) if line["kind"] == "drift"]
+    assert ran.status == 0
+    assert [record["at"] for record in Hook.got] == [told[0], told[0], *told]
+
+
+def test_an_address_that_is_none_is_refused(fourrates):
+    assert fourrates("watch", "-", "--webhook", "example.org", input="").status == 2

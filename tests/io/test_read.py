@@ -1,0 +1,360 @@
+"""Events come out the same from every source; what is guessed is said; what is wrong is named."""
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from fourrates import io
+
+TRUTH = [0, 1, 1, 0, 1, 0, 0, 1]
+GUESS = [0, 1, 0, 0, 1, 1, 0, 1]
+START = np.datetime64("2026-03-01T00:00:00", "us")
+TIMES = START + np.arange(8) * np.timedelta64(90, "m")
+
+
+def table():
+    return pa.table({"id": list("abcdefgh"), "label": TRUTH, "prediction": GUESS, "timestamp": pa.array(TIMES)})
+
+
+def together(events):
+    batches = list(events)
+    return (
+        np.concatenate([batch.truths for batch in batches]).tolist(),
+        np.concatenate([batch.guesses for batch in batches]).tolist(),
+    )
+
+
+def write_csv(path, delimiter=","):
+    options = pyarrow.csv.WriteOptions(delimiter=delimiter)
+    pyarrow.csv.write_csv(table(), path, options)
+
+
+def write_jsonl(path):
+    lines = [json.dumps(row, default=str) for row in table().to_pylist()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_stream(path):
+    with pa.ipc.new_stream(path, table().schema) as writer:
+        writer.write_table(table())
+
+
+WRITERS = {
+    "x.csv": write_csv,
+    "x.tsv": lambda path: write_csv(path, "\t"),
+    "semicolons.csv": lambda path: write_csv(path, ";"),
+    "x.jsonl": write_jsonl,
+    "x.parquet": lambda path: pq.write_table(table(), path),
+    "x.feather": lambda path: pyarrow.feather.write_feather(table(), path, compression="zstd"),
+    "x.arrow": write_stream,
+}
+PACKERS = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("packing", PACKERS)
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_and_packing_gives_the_same_events(tmp_path, name, packing):
+    plain = tmp_path / name
+    WRITERS[name](plain)
+    path = tmp_path / (name + packing)
+    path.write_bytes(PACKERS[packing](plain.read_bytes()))
+    said = []
+    events = io.read(path, say=said.append)
+    batches = list(events)
+    assert together(batches) == (TRUTH, GUESS)
+    assert np.concatenate([batch.times for batch in batches]).tolist() == TIMES.tolist()
+    assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(1, 9))
+    assert said == ["labels in column 'label', predictions in column 'prediction', times in column 'timestamp'"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_pipe_gives_the_same_events(tmp_path, name):
+    path = tmp_path / name
+    WRITERS[name](path)
+    code = "from fourrates import io\nfor b in io.read('-'): print(b.truths.tolist(), b.guesses.tolist(), b.source)"
+    done = subprocess.run([sys.executable, "-c", code], input=path.read_bytes(), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == f"{TRUTH} {GUESS} standard input"
+
+
+def frames():
+    import pandas as pd
+    import polars as pl
+
+    columns = {"y_true": TRUTH, "y_pred": GUESS}
+    return {
+        "pandas": pd.DataFrame(columns),
+        "polars": pl.DataFrame(columns),
+        "polars lazy": pl.DataFrame(columns).lazy(),
+        "pyarrow": pa.table(columns),
+        "mapping": columns,
+        "mapping of arrays": {name: np.array(column) for name, column in columns.items()},
+        "arrays": (np.array(TRUTH), np.array(GUESS, bool)),
+        "one array": np.column_stack([TRUTH, GUESS]),
+        "iterator": zip(TRUTH, GUESS, strict=True),
+        "generator": (pair for pair in zip(TRUTH, GUESS, strict=True)),
+    }
+
+
+@pytest.mark.parametrize("kind", frames())
+def test_frames_arrays_and_iterators_give_the_same_events(kind):
+    assert together(io.read(frames()[kind])) == (TRUTH, GUESS)
+
+
+def test_several_files_a_glob_and_a_folder_are_read_in_order(tmp_path):
+    for day in range(3):
+        (tmp_path / f"day-{day}.csv").write_text(f"y_true,y_pred\n{day % 2},1\n")
+    (tmp_path / "notes.txt").write_text("not data")
+    wanted = ([0, 1, 0], [1, 1, 1])
+    assert together(io.read([tmp_path / f"day-{day}.csv" for day in range(3)])) == wanted
+    assert together(io.read(str(tmp_path / "day-*.csv"))) == wanted
+    assert together(io.read(tmp_path)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("actual,predicted\n1,0\n", "labels in column 'actual', predictions in column 'predicted'"),
+        ("Y True,yPred,junk\n1,0,3\n", "labels in column 'Y True', predictions in column 'yPred'"),
+        ("target,score\n1,0.3\n", "labels in column 'target', scores in column 'score' (positive from 0.5 on)"),
+    ],
+)
+def test_columns_are_guessed_from_common_names_and_the_guess_is_said(tmp_path, text, said):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    heard = []
+    assert together(io.read(path, say=heard.append)) == ([1], [0])
+    assert heard == [said]
+
+
+def test_named_columns_are_not_guessed_and_not_said(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("label,prediction,truth_from_review\n0,0,1\n")
+    heard = []
+    columns = io.Columns(truth="truth_from_review", guess="prediction")
+    assert together(io.read(path, columns=columns, say=heard.append)) == ([1], [0])
+    assert heard == []
+
+
+def test_a_score_is_cut_at_the_threshold():
+    events = io.read({"label": [0, 1, 1], "score": [0.69, 0.7, 0.9]}, threshold=0.7)
+    assert together(events) == ([0, 1, 1], [0, 1, 1])
+
+
+def test_a_threshold_prefers_the_score_to_the_predictions():
+    frame = {"label": [0, 1], "prediction": [0, 0], "score": [0.1, 0.9]}
+    assert together(io.read(frame, threshold=0.5)) == ([0, 1], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "values", [["0", "1"], ["0.0", "1.0"], ["false", "True"], [False, True], [0.0, 1.0], [" 0", "1 "]]
+)
+def test_text_is_the_label_it_spells(values):
+    assert together(io.read({"label": values, "prediction": values})) == ([0, 1], [0, 1])
+
+
+def test_labels_are_words_or_many(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("label,prediction\ncat,dog\ncow,cow\ndog,cat\n")
+    assert together(io.read(path, labels=["cat", "dog", "cow"])) == ([0, 2, 1], [1, 2, 0])
+    assert together(io.read({"label": ["ok"], "prediction": ["fraud"]}, labels=["fraud", "ok"], positive="fraud")) == (
+        [0],
+        [1],
+    )
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
+def test_rows_without_a_label_are_counted_and_skipped_or_refused(tmp_path, name):
+    path = tmp_path / name
+    truth, guess = [1, None, 0, 1], [1, 1, 0, None]
+    frame = pa.table({"y_true": truth, "y_pred": guess})
+    if name == "x.csv":
+        path.write_text("y_true,y_pred\n1,1\n,1\n0,0\n1,NA\n")
+    elif name == "x.jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in frame.to_pylist()))
+    else:
+        pq.write_table(frame, path)
+    events = io.read(path)
+    (batch,) = events
+    assert (batch.truths.tolist(), batch.guesses.tolist(), batch.rows.tolist()) == ([1, 0], [1, 0], [1, 3])
+    assert (events.rows, events.skipped) == (4, 2)
+    where = {"x.csv": "line 3", "x.jsonl": "line 2", "x.parquet": "row 2"}[name]
+    with pytest.raises(io.InputError, match=f"{where}: the value in column 'y_true' is missing"):
+        list(io.read(path, missing="refuse"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label,prediction\n1,1\n\n0,maybe\n", "line 4: 'maybe' in column 'prediction' is not one of the labels 0, 1"),
+        ('label,prediction,why\n1,1,"two\nlines"\n0,2,\n', "line 4: '2' in column 'prediction' is not one of"),
+        ("label,prediction\n1,1\n1,1,1\n", "line 3: 3 fields where 2 belong"),
+        ("label,prediction\n1,1\n1\n", "line 3: 1 fields where 2 belong"),
+        ("label,prediction\nham,spam\n", "if these are the labels: --labels ham,spam"),
+        ("label,prediction\n", "a header and no rows"),
+        ("a,b,c\n1,1,1\n", r"which column holds the true labels \(--truth\)\? There are 'a', 'b', 'c'"),
+        ("label,b,c\n1,1,1\n", r"which column holds the predictions \(--pred, or --score\)\?"),
+        ("label,label\n1,1\n", "column 'label' is there twice"),
+        ('{"label": 1, "prediction": 1}\n{"label": 1\n', "line 2: not JSON"),
+        ('{"label": 1, "prediction": 1}\n[1, 1]\n', "line 2: list, not an object"),
+        (
+            '{"label": 1, "prediction": 1}\n\n{"label": 3, "prediction": 1}\n',
+            "line 3: 3 in column 'label' is not one of",
+        ),
+        ('{"label": 1, "prediction": [1]}\n', "line 1: \\[1\\] in column 'prediction' is not one of"),
+        ("", "empty"),
+        (" \n ", "empty"),
+    ],
+)
+def test_bad_rows_are_named_by_file_and_line(tmp_path, text, message):
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    with pytest.raises(io.InputError, match=message) as caught:
+        list(io.read(path))
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_labels_come_with_the_option_that_would_name_them(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("label,prediction\nham,spam\nspam,spam\n")
+    with pytest.raises(io.InputError, match=r"--labels ham,spam$"):
+        list(io.read(path))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.jsonl", "x"])
+def test_binary_junk_is_named(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(np.random.default_rng(1).bytes(5000))
+    with pytest.raises(io.InputError, match=r"binary data|not a Parquet file|not UTF-8"):
+        list(io.read(path))
+
+
+def test_a_file_that_only_begins_like_parquet_is_named(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1" + bytes(2000))
+    with pytest.raises(io.InputError, match=r"x\.parquet: "):
+        list(io.read(path))
+
+
+@pytest.mark.parametrize("packing", [".gz", ".bz2", ".zst"])
+def test_a_packed_file_cut_short_is_an_error_after_its_sound_part(tmp_path, packing):
+    rows = "y_true,y_pred\n" + "1,1\n0,1\n0,0\n" * 300_000
+    packed = PACKERS[packing](rows.encode())
+    path = tmp_path / f"x.csv{packing}"
+    path.write_bytes(packed[: len(packed) * 9 // 10])
+    with pytest.raises(io.InputError, match=rf"x\.csv{packing}: "):
+        list(io.read(path))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-03-01T00:00:00Z", "2026-03-01T02:30:00+01:00"],
+        [1772323200, 1772328600],
+        [1772323200_000, 1772328600_000],
+        [1772323200_000_000_000, 1772328600_000_000_000],
+        [1772323200.0, 1772328600.0],
+    ],
+)
+def test_times_with_a_zone_and_epochs_are_utc(tmp_path, times):
+    path = tmp_path / "x.csv"
+    path.write_text("y_true,y_pred,when\n" + "".join(f"1,1,{time}\n" for time in times))
+    for source in (path, {"y_true": [1, 1], "y_pred": [1, 1], "when": times}):
+        events = io.read(source, columns=io.Columns(time="when"))
+        (batch,) = events
+        assert batch.times.tolist() == TIMES[:2].tolist()
+        assert events.utc
+
+
+def test_a_time_that_is_none_is_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"y_true": 1, "y_pred": 1, "when": "yesterday"}\n')
+    with pytest.raises(io.InputError, match="line 1: 'yesterday' in column 'when' is not a time"):
+        list(io.read(path, columns=io.Columns(time="when")))
+
+
+def test_numbers_in_a_column_called_time_are_not_guessed_to_be_times():
+    events = io.read({"y_true": [1], "y_pred": [1], "time": [17]})
+    list(events)
+    assert events.columns.time is None
+
+
+def test_keys_number_the_streams_in_order_of_appearance(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("model,y_true,y_pred\nb,1,1\na,1,1\nb,0,0\n,1,1\n")
+    events = io.read(path, columns=io.Columns(by="model"))
+    (batch,) = events
+    assert batch.keys.tolist() == [0, 1, 0]
+    assert events.keys == ["b", "a"]
+    assert events.skipped == 1
+
+
+def test_two_columns_of_labels_without_a_header_are_taken_and_said(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("1,0\n0,0\n")
+    said = []
+    assert together(io.read(path, say=said.append)) == ([1, 0], [0, 0])
+    assert said[0].startswith("no header")
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_name(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("y_true,y_pred\n1,0\n", encoding="utf-8-sig")
+    assert together(io.read(path)) == ([1], [0])
+
+
+def test_lines_arriving_in_any_pieces_give_the_same_events():
+    text = "".join(f"{t},{g}\r\n" for t, g in zip(TRUTH, GUESS, strict=True))
+    for size in (1, 2, 3, 7, 100):
+        tail = io.Tail(io.read("-"), "a pipe")
+        data = ("label,prediction\n" + text).encode().rstrip()
+        batches = [batch for at in range(0, len(data), size) for batch in tail.feed(data[at : at + size])]
+        batches += tail.finish()
+        assert together(batches) == (TRUTH, GUESS)
+        assert batches[-1].rows[-1] == 9
+
+
+def test_json_lines_may_leave_names_out():
+    tail = io.Tail(io.read("-"), "a pipe")
+    (batch,) = tail.feed(b'{"y_true": 1, "y_pred": 0, "x": 2}\n\n{"y_pred": 1}\n{"y_true": 0, "y_pred": 0}\n')
+    assert batch.rows.tolist() == [1, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_memory_stays_flat_whatever_the_size(tmp_path):
+    """Peaks of reading 0.5 and 4 million rows differ by less than the codes of 4 million rows would take (16 MB)."""
+    code = "import sys; from fourrates import io\nfor b in io.read(sys.argv[1]): pass\n"
+    code += "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
+    for name in ("x.csv", "x.parquet"):
+        peaks = []
+        for rows in (500_000, 4_000_000):
+            path = tmp_path / f"{rows}-{name}"
+            if name == "x.csv":
+                path.write_text("y_true,y_pred\n" + "1,1\n0,1\n" * (rows // 2))
+            else:
+                pq.write_table(
+                    pa.table({"y_true": TRUTH * (rows // 8), "y_pred": GUESS * (rows // 8)}), path, row_group_size=rows
+                )
+            done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True, text=True)
+            peaks.append(int(done.stdout))
+        assert peaks[1] - peaks[0] < 16_000, peaks
+
+
+def test_reading_needs_no_more_than_numpy_until_it_reads():
+    code = "import sys; import fourrates.io; print([m for m in ('pyarrow', 'narwhals', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "[]"

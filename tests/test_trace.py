@@ -1,0 +1,102 @@
+"""What is kept for a picture: the statistics as the detector has them, and no excursion lost."""
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+from fourrates.run import Run
+from fourrates.streams import SCENARIOS
+from fourrates.trace import Trace
+
+
+def events(size, seed=1, classes=2):
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, classes, size).astype(np.uint16)
+    guess = np.where(random.random(size) < 0.8, truth, random.integers(0, classes, size)).astype(np.uint16)
+    return truth, guess
+
+
+@pytest.mark.parametrize("parameters", [{}, {"decay": (0.9, 0.98)}, {"labels": range(5)}, {"detect": {"tpr": 1e-3}}])
+def test_the_trace_ends_where_the_detector_does(parameters):
+    detector = fr.LFR(**parameters)
+    trace = Trace(detector)
+    truth, guess = events(20_000, classes=len(detector._labels.values))
+    done = 0
+    while done < truth.size:
+        taken, drift = detector._run(truth, guess, done)
+        trace.take(truth[done : done + taken], guess[done : done + taken])
+        done += taken
+        if drift is not None:
+            trace.drift(drift)
+    curves = trace.curves()
+    test = 0
+    for name, state in detector.rates.items():
+        for one in state.statistics:
+            assert curves[test].rate == name
+            assert trace.last(test)[0] == state.n
+            assert trace.last(test)[2] == one.value
+            assert curves[test].value[-1] == one.value
+            assert curves[test].warn_low[-1] == one.warn.lower
+            assert curves[test].detect_high[-1] == one.detect.upper
+            test += 1
+
+
+def test_no_excursion_is_lost():
+    """Wherever a statistic left its warning bounds in a bin, a point outside is kept of it; so are its extremes."""
+    detector = fr.LFR(detect=1e-9)
+    trace = Trace(detector, points=1600)
+    truth, guess = events(100_000)
+    bits = {name: [] for name in detector.rates}
+    for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
+        detector.update(t, g)
+        for name in (("tnr", "tpr")[t], ("npv", "ppv")[g]):
+            state = detector.rates[name]
+            bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
+    trace.take(truth, guess)
+    width = trace._recorder.width
+    assert 100_000 / width <= 100
+    for curve in trace.curves():
+        every = np.array(bits[curve.rate])
+        bins = every[:, 0].astype(int) // width
+        kept = curve.events // width
+        for one in np.unique(bins):
+            full = every[bins == one]
+            mine = kept == one
+            assert curve.value[mine].min() == full[:, 1].min()
+            assert curve.value[mine].max() == full[:, 1].max()
+            assert (curve.value < curve.warn_low)[mine].any() == (full[:, 1] < full[:, 2]).any()
+            assert (curve.value > curve.warn_high)[mine].any() == (full[:, 1] > full[:, 3]).any()
+
+
+def test_every_point_close_to_a_drift_is_kept():
+    stream = SCENARIOS["Imbalance2"].stream(seed=7, length=400_000, change=200_000)
+    truth, guess = (side.astype(np.uint16) for side in stream)
+    run = Run(fr.LFR(detect=1e-6), Trace)
+    from fourrates import io
+
+    (found, *_) = [one for batch in io.read((truth, guess)) for one in run.take(batch)]
+    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.drift.changes[0].rate]
+    window = np.flatnonzero(truth[found.drift.since : found.drift.at + 1] == 1) + found.drift.since
+    assert np.isin(window, curve.events).all()
+
+
+def test_the_size_does_not_grow_with_the_stream():
+    sizes = []
+    for length in (10**5, 10**6):
+        trace = Trace(fr.LFR(detect=1e-9))
+        trace.take(*events(length))
+        sizes.append(sum(curve.events.size for curve in trace.curves()))
+    assert sizes[1] < 1.5 * sizes[0]
+    assert sizes[1] < 36_000
+
+
+def test_a_resumed_detector_is_followed_from_where_it_stands():
+    detector = fr.LFR()
+    truth, guess = events(3000)
+    detector._run(truth, guess, 0)
+    trace = Trace(detector)
+    assert trace.events == trace.first == detector.events
+    more = events(500, seed=2)
+    detector.update_many(*more)
+    trace.take(*more)
+    assert [trace.last(i)[2] for i in range(4)] == [state.statistic for state in detector.rates.values()]

@@ -1,0 +1,118 @@
+"""A real browser and a real terminal. Without them these tests are skipped, or fail where FOURRATES_UI is set."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fourrates.streams import fraud
+
+PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
+
+
+def needed(reason):
+    if os.environ.get("FOURRATES_UI"):
+        pytest.fail(reason)
+    pytest.skip(reason + "; make test-ui installs it")
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    stream = fraud(seed=1)
+    path = tmp_path_factory.mktemp("ui") / "transactions.csv"
+    rows = zip(np.datetime_as_string(stream.times), stream.y_true, stream.y_pred, strict=True)
+    path.write_text("timestamp,y_true,y_pred\n" + "".join(f"{t},{a},{b}\n" for t, a, b in rows))
+    return path
+
+
+@pytest.fixture(scope="session")
+def page(data):
+    path = data.with_name("report.html")
+    command = [sys.executable, "-m", "fourrates", "detect", data, "-d", "LFR(detect=1e-6)", "--report", path]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        needed("selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        needed("no chromium with chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    yield chrome
+    chrome.quit()
+
+
+@pytest.fixture
+def opened(browser, page):
+    """Open the page at a size, in light or dark."""
+
+    def show(width=1100, height=900, scheme="light", media="screen"):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        browser.get_log("browser")
+        browser.get(page.as_uri())
+        return browser
+
+    return show
+
+
+@pytest.fixture
+def terminal():
+    """A tmux window of 110 by 34; give it a command, read its screen."""
+    tmux = shutil.which("tmux")
+    if tmux is None:
+        needed("no tmux")
+    name = f"fourrates-{os.getpid()}"
+    base = [tmux, "-L", name]
+
+    class Terminal:
+        def start(self, command):
+            size = ["-x", "110", "-y", "34"]
+            subprocess.run([*base, "-f", os.devnull, "new-session", "-d", *size, "bash --norc"], check=True)
+            self.type(command)
+            self.press("Enter")
+
+        def type(self, text):
+            subprocess.run([*base, "send-keys", "-l", text], check=True)
+
+        def press(self, key):
+            subprocess.run([*base, "send-keys", key], check=True)
+
+        def screen(self, colours=False):
+            command = [*base, "capture-pane", "-p", *(["-e"] if colours else [])]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    yield Terminal()
+    subprocess.run([*base, "kill-server"], check=False, capture_output=True)
