@@ -9,7 +9,6 @@ import numpy as np
 
 from fourrates._trace import Recorder
 from fourrates.detectors import LFR, Detector
-from fourrates.detectors.lfr import DECAY, FOUR
 from fourrates.drift import Drift
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from fourrates._trace import Kept
 
 POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
+DECAY = 0.9  # of rates that no bounds belong to
 CLOSE = 300  # points of each statistic kept on either side of a drift
 DETAILED = 12  # drifts that are kept so
 MARKS = 1000  # events whose times are kept
@@ -52,8 +52,7 @@ class Curve:
 class Trace:
     """Follows the rates of one stream beside its detector.
 
-    LFR is followed within its bounds. For any other detector the rates are followed as LFR's default would see them,
-    without bounds.
+    LFR is followed within its bounds. Beside any other detector the rates are followed without bounds.
 
     Parameters
     ----------
@@ -77,7 +76,9 @@ class Trace:
     def __init__(self, detector: Detector, points: int = POINTS) -> None:
         labels = detector._labels.values
         classes = len(labels)
-        names = FOUR if classes == 2 else tuple(f"{kind}:{one}" for kind in ("recall", "precision") for one in labels)
+        names = ["tnr", "tpr", "npv", "ppv"]
+        if classes > 2:
+            names = [f"{kind}:{label}" for kind in ("recall", "precision") for label in labels]
         tests: list[tuple[int, float, Any, int, int]] = []
         for rate in range(2 * classes):
             if isinstance(detector, LFR):
