@@ -113,7 +113,7 @@ def test_missing_rows_are_told(fourrates, tmp_path):
 @pytest.mark.parametrize(
     ("detector", "message"),
     [
-        ("NONE", "no detector 'NONE'; there are LFR"),
+        ("NONE", "no detector 'NONE'; there are "),
         ("LFR(speed=2)", "LFR has no parameter 'speed'; it has decay"),
         ("LFR(0.9)", "name the parameters"),
         ("LFR(decay=", "is not written like"),

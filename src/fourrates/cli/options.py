@@ -194,7 +194,7 @@ def spec(text: str) -> Spec:
     >>> spec("LFR(speed=3)")
     Traceback (most recent call last):
     ...
-    fourrates.io.InputError: LFR has no parameter 'speed'; it has decay, warn, detect, sides, null, correction
+    fourrates.io.InputError: LFR has no parameter 'speed'; it has decay, warn, detect, arl, sides, null, correction
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
