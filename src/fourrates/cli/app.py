@@ -14,7 +14,9 @@ import fourrates
 from fourrates.cli import INTERRUPTED
 from fourrates.cli.bounds import bounds
 from fourrates.cli.compare import compare
+from fourrates.cli.datasets import datasets
 from fourrates.cli.demo import demo
+from fourrates.cli.design import design
 from fourrates.cli.detect import detect
 from fourrates.cli.watch import watch
 from fourrates.io import InputError
@@ -58,6 +60,8 @@ app.command()(detect)
 app.command()(compare)
 app.command()(watch)
 app.command()(bounds)
+app.command()(design)
+app.command()(datasets)
 app.command()(demo)
 
 

@@ -1,0 +1,54 @@
+"""``fourrates datasets``: the paper's public data sets, where they are and whether they are what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fourrates.cli import options as opt
+from fourrates.cli import output
+from fourrates.io import InputError
+
+
+def datasets(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Data sets to bring here; all are listed if none is named."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where to look first; then FOURRATES_DATA, then the cache.")
+    ] = None,
+    json: opt.Json = False,
+) -> None:
+    """List the paper's public data sets, or bring some here: found or downloaded, and verified.
+
+    [bold]Examples[/bold]
+
+      fourrates datasets
+
+      fourrates datasets sea hyperplane --folder data
+    """
+    from fourrates.streams.datasets import DATASETS, DatasetError, paths
+
+    rows = []
+    for name in names or DATASETS:
+        try:
+            files, state = paths(name, folder, fetch=bool(names)), "verified"
+        except (DatasetError, ValueError) as error:
+            if names:
+                raise InputError(str(error)) from None
+            files, state = [], str(error)
+        rows.append({"name": name, "state": state, "files": [str(path) for path in files]})
+    if json:
+        print(output.as_json({"datasets": rows}))
+        return
+    table = output.grid()
+    for heading in ("data set", "changes", "where"):
+        table.add_column(heading)
+    for row in rows:
+        name = str(row["name"])
+        changes = ", ".join(f"{change:,}" for change in DATASETS[name].changes) or "not known"
+        table.add_row(name, changes, "\n".join(row["files"]) or str(row["state"]))
+    output.console().print(table)
