@@ -33,6 +33,14 @@ def test_the_headline_and_every_drift_are_words_in_the_page():
     assert "timestamp" in text
 
 
+def test_many_drifts_leave_the_charts_in_sight():
+    truth, guess = SCENARIOS["Balance1"].stream(seed=3, length=100_000, change=100_000)
+    text, found = report((truth, guess), fr.LFR(detect=1e-3))
+    assert len(found) > 100
+    assert f"<summary>{len(found) - 4:,} more</summary>" in text
+    assert text.count('class="drift"') == 100
+
+
 def test_a_calm_stream_is_said_to_be_calm():
     text, found = report(SCENARIOS["Balance1"].stream(seed=1, length=2000, change=2000), fr.LFR(detect=1e-9))
     assert found == []

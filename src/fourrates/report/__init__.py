@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STREAMS = 24  # shown with charts, those with drifts first
 MOST = 32_000  # points drawn in all, where there are several streams
+OPEN = 4  # of these shown at once, the others on demand: the charts should not be far
 LISTED = 100  # drifts told in full
 RATES = 8  # curves drawn before "show all"
 
@@ -138,10 +139,14 @@ class _Report:
     def drifts(self) -> str:
         if not self.found:
             return ""
-        items = "\n".join(self.drift(i, one) for i, one in enumerate(self.found[:LISTED], 1))
-        more = f"<p>... and {len(self.found) - LISTED:,} more.</p>" if len(self.found) > LISTED else ""
-        heading = '<h2 id="h-drifts">What was found</h2>'
-        return f'<section aria-labelledby="h-drifts">{heading}<ol class="drifts">{items}</ol>{more}</section>'
+        items = [self.drift(i, one) for i, one in enumerate(self.found[:LISTED], 1)]
+        text = f'<ol class="drifts">{"".join(items[:OPEN])}</ol>'
+        if len(items) > OPEN:
+            left = len(self.found) - len(items)
+            more = f"<p>{left:,} more are not listed; --csv and --json tell them all.</p>" if left else ""
+            text += f"<details><summary>{len(self.found) - OPEN:,} more</summary>"
+            text += f'<ol class="drifts">{"".join(items[OPEN:])}</ol>{more}</details>'
+        return f'<section aria-labelledby="h-drifts"><h2 id="h-drifts">What was found</h2>{text}</section>'
 
     def drift(self, number: int, one: Found) -> str:
         if one.stream is not None:
@@ -169,7 +174,7 @@ class _Report:
 <div class="facts"><dl>
 <dt>Found at</dt><dd class="num">event {one.drift.at:,}</dd>
 <dt>Since</dt><dd class="num">event {one.drift.since:,}{since}</dd>
-<dt>Learn from</dt><dd class="num">{len(window):,} events of the new concept,
+<dt>Learn from</dt><dd class="num">{len(window):,} event{"s" if len(window) > 1 else ""} of the new concept,
 {window.start:,} to {window.stop - 1:,}<br><span class="soft">{rows}</span></dd>
 </dl><div class="matrices">{matrices}</div></div></li>"""
 

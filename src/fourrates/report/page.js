@@ -47,7 +47,9 @@
     const { ctx, bbox } = u;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = css("--drift");
-    ctx.lineWidth = 2 * devicePixelRatio;
+    const inside = stream.drifts.filter((d) => d.at >= u.scales.x.min && d.at <= u.scales.x.max).length;
+    ctx.lineWidth = (inside > 20 ? 1 : 2) * devicePixelRatio;
+    let free = -Infinity; // where the next number may stand without touching the last one
     ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
     stream.drifts.forEach((drift, i) => {
       if (drift.at < u.scales.x.min || drift.at > u.scales.x.max) return;
@@ -61,6 +63,8 @@
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
       ctx.textAlign = x > bbox.left + bbox.width - 30 * devicePixelRatio ? "right" : "left";
+      if (x < free) return;
+      free = x + 24 * devicePixelRatio;
       ctx.fillText(String(i + 1), x + (ctx.textAlign === "right" ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
     });
     ctx.restore();
