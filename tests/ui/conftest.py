@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def terminal():
     tmux = shutil.which("tmux")
     if tmux is None:
         needed("no tmux")
-    name = f"fourrates-{os.getpid()}"
+    name = f"fourrates-{uuid.uuid4().hex}"  # a server of its own: the last one may still be going down
     base = [tmux, "-L", name]
 
     class Terminal:

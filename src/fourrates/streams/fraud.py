@@ -44,8 +44,8 @@ def fraud(seed: int = 1, length: int = 200_000, days: float = 100.0) -> Transact
     >>> stream = fraud(seed=1)
     >>> blind, mended = stream.changes
     >>> right = stream.y_true == stream.y_pred
-    >>> f"accuracy {right[:blind].mean():.3f}, {right[blind:mended].mean():.3f}, {right[mended:].mean():.3f}"
-    'accuracy 0.971, 0.970, 0.971'
+    >>> f"accuracy {right[:blind].mean():.2f}, {right[blind:mended].mean():.2f}, {right[mended:].mean():.2f}"
+    'accuracy 0.97, 0.97, 0.97'
     """
     random = np.random.default_rng(seed)
     blind, mended = (int(share * length) for share in SHARES)
