@@ -10,30 +10,17 @@ machine disturbs both alike. Ends with status 1 if a mark is missed: an update n
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 from river.drift import binary
+from turns import best
 
 import fourrates as fr
 from fourrates.streams import SCENARIOS
 
-TURNS = 7
 LOOP = 100_000
 BATCH = 1_000_000
 PEERS: dict[Any, Any] = {fr.DDM: binary.DDM, fr.EDDM: binary.EDDM}
-
-
-def best(*jobs: Callable[[], object]) -> list[float]:
-    """The shortest time of each job, taken in turns."""
-    times = [float("inf")] * len(jobs)
-    for _ in range(TURNS):
-        for i, job in enumerate(jobs):
-            start = time.perf_counter()
-            job()
-            times[i] = min(times[i], time.perf_counter() - start)
-    return times
 
 
 def ours(kind: Any, events: list[tuple[int, int]]) -> int:

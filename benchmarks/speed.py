@@ -7,20 +7,19 @@ machine disturbs both alike. Ends with status 1 if a mark is missed.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
 import pyximport
 from river.drift import ADWIN
 from river.drift.binary import DDM
+from turns import best
 
 import fourrates as fr
 
 pyximport.install(language_level=3, inplace=False)
 import bare  # noqa: E402
 
-TURNS = 7
 LOOP = 200_000
 QUIET = 1e-9  # no alarm interrupts the loops that are timed
 
@@ -30,17 +29,6 @@ def stream(size: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     truth = random.integers(0, classes, size, dtype=np.uint16)
     other = (truth + random.integers(1, classes, size, dtype=np.uint16)) % classes
     return truth, np.where(random.random(size) < 0.9, truth, other)
-
-
-def best(*jobs: Callable[[], object]) -> list[float]:
-    """The shortest time of each job, taken in turns."""
-    times = [float("inf")] * len(jobs)
-    for _ in range(TURNS):
-        for i, job in enumerate(jobs):
-            start = time.perf_counter()
-            job()
-            times[i] = min(times[i], time.perf_counter() - start)
-    return times
 
 
 def pairs_loop(make: Callable[[], fr.LFR], events: list[tuple[int, int]]) -> Callable[[], int]:
@@ -129,18 +117,12 @@ def main() -> int:
                 for _ in range(whole):
                     detector.update_many(truth[part], guess[part])
 
-        (seconds,) = best(run) if size < 10**8 else [best_once(run)]
+        (seconds,) = best(run, turns=7 if size < 10**8 else 1)
         cost = seconds / (repeats * size)
         first = first or cost
         report(f"{size:,} events / 10,000 events, per event ({1e9 * cost:.1f} ns)", cost / first, 1.25)
     print("every mark reached" if not missed else f"{missed} marks missed")
     return 1 if missed else 0
-
-
-def best_once(job: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    job()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":
