@@ -235,7 +235,8 @@ def _river(name: str) -> type[Any]:
         raise InputError(f"river.{name} needs river: pip install river") from None
     # HDDM_A in one release, HDDMA in another
     names = {one.replace("_", "").lower(): (module, one) for module in (drift, binary) for one in module.__all__}
-    kind = getattr(*names.get(name.replace("_", "").lower(), (drift, "")), None)
+    module, exact = names.get(name.replace("_", "").lower(), (drift, ""))
+    kind = getattr(module, exact, None)
     if not isinstance(kind, type):
         raise InputError(f"river has no detector {name!r} in river.drift or river.drift.binary")
     return kind
