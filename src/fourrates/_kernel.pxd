@@ -21,9 +21,9 @@ cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcep
 
 cdef class Table:
     cdef readonly double decay
-    cdef readonly tuple levels
-    cdef readonly object near, far, few
-    cdef Grid grid
+    cdef readonly tuple levels, deep_levels
+    cdef readonly object near, far, few, deep_far, deep_few
+    cdef Grid grid, deep
 
     cdef int check(self, int level, int64_t n, int64_t ones) except -1
 

@@ -58,6 +58,21 @@ cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcep
     return edge(grid, level, grid.marks // n, zeros, n, &hint)
 
 
+cdef int lay_out(Grid* grid, const float[:, :, ::1] far, const float[:, :, ::1] few) except -1:
+    grid.far, grid.few, grid.counts = &far[0, 0, 0], &few[0, 0, 0], few.shape[2]
+    grid.rows, grid.steps, grid.marks = far.shape[1], far.shape[2] - 1, (far.shape[1] - 1) * grid.window
+    return 0
+
+
+cdef int depth(const Grid* deep, int levels, int64_t n, int64_t zeros, double statistic) noexcept nogil:
+    """How many of the deep levels the statistic is rarer than, from the first on; none within the window."""
+    cdef int level = 0
+    if n > deep.window:
+        while level < levels and below(deep, level, n, zeros, statistic, deep.marks // n):
+            level += 1
+    return level
+
+
 cdef class Table:
     """Lower bounds of the statistic for every (n, zeros), at several levels; the upper ones are their mirror image.
 
@@ -78,19 +93,23 @@ cdef class Table:
         Row i answers for n up to (rows - 1) window / i, row 0 for any n.
     few : array of float32, levels by rows by counts
         The bound of that row for so many zeros.
+    deep : tuple of float
+        Levels, falling, for which there are bounds beyond the window only: enough of them to tell a p-value.
+    deep_far, deep_few : arrays of float32, optional
+        As `far` and `few`, for these.
     """
 
-    def __init__(self, double decay, tuple levels, near, far, few):
+    def __init__(self, double decay, tuple levels, near, far, few, tuple deep=(), deep_far=None, deep_few=None):
         cdef const float[:, ::1] near_view = near
-        cdef const float[:, :, ::1] far_view = far, few_view = few
         self.decay, self.levels, self.near, self.far, self.few = decay, levels, near, far, few
-        self.grid.near, self.grid.far, self.grid.few = &near_view[0, 0], &far_view[0, 0, 0], &few_view[0, 0, 0]
-        self.grid.counts = few.shape[2]
-        self.grid.near_size, self.grid.rows, self.grid.steps = near.shape[1], far.shape[1], far.shape[2] - 1
-        self.grid.window = 0
+        self.deep_levels, self.deep_far, self.deep_few = deep, deep_far, deep_few
+        self.grid.near, self.grid.near_size, self.grid.window = &near_view[0, 0], near.shape[1], 0
         while (self.grid.window + 2) * (self.grid.window + 3) // 2 <= self.grid.near_size:
             self.grid.window += 1
-        self.grid.marks = (self.grid.rows - 1) * self.grid.window
+        self.deep.window = self.grid.window
+        lay_out(&self.grid, far, few)
+        if deep:
+            lay_out(&self.deep, deep_far, deep_few)
 
     @property
     def window(self):
@@ -100,7 +119,8 @@ cdef class Table:
     @property
     def nbytes(self):
         """Memory of the bounds, in bytes."""
-        return self.near.nbytes + self.far.nbytes + self.few.nbytes
+        deep = self.deep_far.nbytes + self.deep_few.nbytes if self.deep_levels else 0
+        return self.near.nbytes + self.far.nbytes + self.few.nbytes + deep
 
     cdef int check(self, int level, int64_t n, int64_t ones) except -1:
         if not 0 <= level < len(self.levels):
@@ -118,6 +138,13 @@ cdef class Table:
         """The upper bound at `levels[level]`, given `ones` among n observations."""
         self.check(level, n, ones)
         return 1.0 - bound(&self.grid, level, n, ones)
+
+    def p_value(self, int64_t n, int64_t ones, double statistic, bint down=True):
+        """A deep level at which this statistic is as rare as that: never below its p-value; 1 if there is none."""
+        self.check(0, n, ones)
+        cdef int found = (depth(&self.deep, len(self.deep_levels), n, n - ones, statistic) if down else
+                          depth(&self.deep, len(self.deep_levels), n, ones, 1.0 - statistic))
+        return self.deep_levels[found - 1] if found else 1.0
 
 
 ctypedef fused Integer:
@@ -260,6 +287,15 @@ cdef struct Rate:
     int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
 
 
+cdef struct Pair:
+    # Two tests of different recalls, which are independent given the classes, held against a region of both p-values.
+    Rate* rate[2]
+    Test* test[2]
+    const Grid* deep
+    int levels                # deep ones; none: there is no such pair
+    int need[64]              # how deep the second must be where the first is 1, 2, ... levels deep
+
+
 cdef class FourRates(Pairs):
     """The state of LFR: 2K rates, each with one statistic a decay, and the K x K counts."""
 
@@ -270,6 +306,7 @@ cdef class FourRates(Pairs):
     cdef int outside              # how many tests stand outside their warning bounds
     cdef tuple tables
     cdef Grid* grid               # one a table
+    cdef Pair pair
 
     def __dealloc__(self):
         free(self.rate)
@@ -305,6 +342,19 @@ cdef class FourRates(Pairs):
                 i += 1
         self._forget()
 
+    def _pair_up(self, int test, list need):
+        """Hold the two recalls of two classes together: their test number `test`, and how deep the second must be."""
+        cdef int i
+        cdef Table table
+        for i in range(2):
+            self.pair.rate[i], self.pair.test[i] = &self.rate[i], &self.rate[i].test[test]
+        table = self.tables[self.pair.test[0].table]
+        if not len(need) == len(table.deep_levels) <= 64:
+            raise ValueError(f"{len(need)} depths for {len(table.deep_levels)} levels, of which there may be 64")
+        for i, depth in enumerate(need):
+            self.pair.need[i] = depth
+        self.pair.deep, self.pair.levels = &table.deep, len(need)
+
     def _restart(self):
         cdef int i
         memset(self.confusion, 0, self.classes * self.classes * sizeof(int64_t))
@@ -339,7 +389,7 @@ cdef class FourRates(Pairs):
                     self.since = -1
                 elif self.since < 0:
                     self.since = first + i
-                if found & CROSSED:
+                if found & CROSSED or (self.pair.levels and self.together()):
                     self.events = first + i + 1
                     state[0] = DRIFT
                     return i + 1
@@ -389,6 +439,29 @@ cdef class FourRates(Pairs):
         return found
 
     @cython.final
+    cdef bint together(self) noexcept nogil:
+        """Whether the pair's two statistics, both outside their warning bounds, are too rare together."""
+        cdef int[2] found = [0, 0]
+        cdef int i
+        for i in range(2):
+            if self.pair.test[i].place == INSIDE:
+                return False
+        for i in range(2):
+            found[i] = self.depth(i)
+            if found[i] == 0:
+                return False
+        return found[1] >= self.pair.need[found[0] - 1]
+
+    @cython.final
+    cdef int depth(self, int i) noexcept nogil:
+        """How deep one of the pair stands on its side."""
+        cdef Rate* rate = self.pair.rate[i]
+        cdef Test* test = self.pair.test[i]
+        if test.place == UNDER:
+            return depth(self.pair.deep, self.pair.levels, rate.n, rate.n - rate.ones[0], test.statistic)
+        return depth(self.pair.deep, self.pair.levels, rate.n, rate.ones[0], 1.0 - test.statistic)
+
+    @cython.final
     cdef void look_ahead(self, const Grid* grid, Rate* rate, Test* test) noexcept nogil:
         """Find limits that hold for the next n / 32 observations, whatever they are.
 
@@ -429,6 +502,19 @@ cdef class FourRates(Pairs):
                 test = &rate.test[i]
                 if test.place != INSIDE and self.examine(rate, test) & CROSSED:
                     found.append((r, i, test.place == UNDER))
+        return found
+
+    def _together(self):
+        """(rate, whether downwards, bound) for both of the pair if they crossed together."""
+        cdef int i, level
+        cdef Rate* rate
+        cdef bint down
+        found = []
+        if self.pair.levels and self.together():
+            for i in range(2):
+                rate, down, level = self.pair.rate[i], self.pair.test[i].place == UNDER, self.depth(i) - 1
+                edge_of = bound(self.pair.deep, level, rate.n, rate.n - rate.ones[0] if down else rate.ones[0])
+                found.append((i, down, edge_of if down else 1.0 - edge_of))
         return found
 
     def _confusion(self):

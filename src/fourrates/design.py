@@ -12,11 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.null import check_decay, check_level
+from fourrates.null import Level, check_decay, check_level
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from fourrates.detectors.lfr import LFR, Sides
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
+SLOW, FAST = 0.985, 0.95  # the decays of a plan: small changes that last, and large ones soon
+SHARES = {"recall slow": 0.73, "recall fast": 0.14, "precision slow": 0.02, "precision fast": 0.01, "joint": 0.10}
+RAMP = 2500  # observations until a slow level has grown to its full size,
+FRACTION = 8  # or those of this part of the run length, whichever are fewer
+ATTENTION = 0.005  # p-values above it are not worth a joint test
+DEPTH = 0.08  # standard deviations between two levels of a joint test
+JOINT_COST = 1.4  # the hazard of a joint test, all pairs of directions together, next to that of one rate at its level
 MEMORIES = 12  # of 1 / (1 - decay) observations each: after so many the start is forgotten
 
 
@@ -70,20 +78,123 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     >>> detector = fr.LFR(arl=30 * 40_000)  # the same in one step
     """
     decays = tuple(check_decay(one) for one in (decay if isinstance(decay, Sequence) else (decay,)))
+    level, hazards = _level(decays, sides, 0.5 / check_arl(arl))
+    return Design(float(arl), level, {rate: 1 / (2 * hazard or 1e-300) for rate, hazard in hazards.items()})
+
+
+def check_arl(arl: float) -> float:
+    """`arl` as it is, or an error that says what is accepted."""
     if not (isinstance(arl, int | float | np.number) and 100 <= arl < math.inf):
         raise ValueError(f"arl {arl!r} is not a number of events, at least 100")
+    return arl
 
-    def run_lengths(level: float) -> dict[float, float]:
+
+def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[float, dict[float, float]]:
+    """The level, shared by the decays, at which the worst hazard of a rate is the budget; the hazards by rate."""
+
+    def hazards(level: float) -> dict[float, float]:
         share = level / len(decays)
-        return {rate: 1 / (2 * sum(_hazard(one, rate, share, sides) for one in decays) or 1e-300) for rate in RATES}
+        return {rate: sum(_hazard(one, rate, share, sides) for one in decays) for rate in RATES}
 
-    level = 0.5 / arl
+    level = budget
     for _ in range(6):  # the hazard is nearly proportional to the level
-        level = min(level * min(run_lengths(level).values()) / arl, 0.4)
+        level = min(level * budget / (max(hazards(level).values()) or 1e-300), 0.4)
     # Atoms of the law make the hazard jump a little as the level moves: end on the safe side.
-    while min((found := run_lengths(level)).values()) < arl:
+    while max((found := hazards(level)).values()) > budget:
         level *= 0.98
-    return Design(float(arl), check_level(level, "the detection level for this arl,"), found)
+    return check_level(level, "the detection level for this arl,"), found
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What :class:`~fourrates.LFR` watches for a budget when no decay is given.
+
+    Attributes
+    ----------
+    recalls, precisions : tuples of (decay, Level)
+        The statistics of each recall and of each precision, with their detection levels.
+    deep : tuple of float
+        Levels for the p-values of the two recalls, by the first of their statistics.
+    need : tuple of int
+        How many of these levels the second recall must have passed where the first has passed 1, 2, ...
+    joint : float
+        The chance, at a step of a stable stream and for one pair of directions, that both lie in that region: a bound.
+    """
+
+    recalls: tuple[tuple[float, Level], ...]
+    precisions: tuple[tuple[float, Level], ...]
+    deep: tuple[float, ...] = ()
+    need: tuple[int, ...] = ()
+    joint: float = 0.0
+
+
+@lru_cache(maxsize=64)
+def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
+    """Split a false-alarm budget between tests, for detection close to the limit.
+
+    Each recall and each precision has a slow and a fast statistic; with two classes the slow statistics of the two
+    recalls are also held together, for given the true classes they are independent. Nearly all of the budget goes to
+    the recalls, which between them carry most of what a changed classifier shows; the precisions keep enough to notice
+    what the recalls cannot, a shift of the classes. The slow levels grow with the square of the number of observations
+    after a restart: early on a slow statistic and the mean it is held against are nearly the same, and a budget spent
+    there buys little.
+
+    Parameters
+    ----------
+    arl : float
+        Events between two false alarms, at least 100.
+    classes : int
+        How many.
+    sides : {"both", "down", "up"}
+        The sides watched.
+
+    Examples
+    --------
+    >>> from fourrates.design import plan
+    >>> found = plan(arl=100_000)
+    >>> for decay, level in found.recalls:
+    ...     print(f"{decay}: {level.value:.1e} after {level.ramp:,} observations")
+    0.985: 2.0e-05 after 2,500 observations
+    0.95: 1.7e-06 after 0 observations
+    """
+    check_arl(arl)
+    shares = SHARES if classes == 2 else {name: share for name, share in SHARES.items() if name != "joint"}
+    total = sum(shares.values())
+
+    def level(name: str, decay: float, cost: float = 1.0) -> float:
+        return _level((decay,), sides, shares[name] / total / cost / arl)[0]
+
+    def watch(kind: str) -> tuple[tuple[float, Level], ...]:
+        return tuple(
+            (decay, Level(level(f"{kind} {name}", decay), ramp))
+            for name, decay, ramp in (("slow", SLOW, round(min(RAMP, arl / FRACTION / classes))), ("fast", FAST, 0))
+        )
+
+    if classes > 2:
+        return Plan(watch("recall"), watch("precision"))
+    joint = level("joint", SLOW, JOINT_COST)
+    deep, need = _region(joint)
+    return Plan(watch("recall"), watch("precision"), deep, need, joint)
+
+
+def _region(level: float) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Levels for two independent p-values, and a region of them that has this chance: Stouffer's, in steps."""
+    normal = NormalDist()
+    first, last = -normal.inv_cdf(ATTENTION), -normal.inv_cdf(level / 2)
+    scores = np.linspace(first, last, math.ceil((last - first) / DEPTH) + 1)
+    deep = [normal.cdf(-score) for score in scores]
+    steps = -np.diff([*deep, 0.0])
+
+    def needed(total: float) -> npt.NDArray[np.int64]:
+        return np.searchsorted(scores, total - scores - 1e-12)  # the first that makes up the sum
+
+    def chance(total: float) -> float:
+        return float(steps @ np.append(deep, 0.0)[needed(total)])
+
+    # The sums of two scores are where the chance changes.
+    sums = np.arange(2 * len(scores)) * (scores[1] - scores[0]) + 2 * first
+    total = next(one for one in sums if chance(one) <= level)
+    return tuple(deep), tuple(int(one) + 1 for one in needed(total))
 
 
 def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:

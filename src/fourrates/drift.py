@@ -30,6 +30,8 @@ class RateChange:
         Observations behind the statistic.
     decay : float or None
         The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
+    together : bool
+        Whether it was too rare only together with the other recall: `bound` is then the bound of the level it reached.
     """
 
     rate: str
@@ -39,13 +41,14 @@ class RateChange:
     expected: float | None
     n: int
     decay: float | None = None
+    together: bool = False
 
     def __str__(self) -> str:
         side = "below" if self.direction == "down" else "above"
         expected = "" if self.expected is None else f"{self.expected:.3f} expected "
         return (
-            f"{self.rate} {self.direction}: {self.statistic:.3f}, {side} its bound {self.bound:.3f} "
-            f"({expected}after {self.n:,} observations)"
+            f"{self.rate} {self.direction}{' together' if self.together else ''}: {self.statistic:.3f}, "
+            f"{side} its bound {self.bound:.3f} ({expected}after {self.n:,} observations)"
         )
 
 

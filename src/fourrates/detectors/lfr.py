@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -12,12 +13,20 @@ from fourrates._kernel import FourRates, Table
 from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.labels import plain
-from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
+from fourrates.null import NULLS, Bounds, Level, Null, check_decay, check_level, table
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
 MANY = 2**30  # observations: as good as infinitely many
+
+
+class Watch(NamedTuple):
+    """One statistic of a rate: its decay and its levels."""
+
+    decay: float
+    warn: float
+    detect: Level
 
 
 class LFR(Detector, FourRates):
@@ -40,7 +49,9 @@ class LFR(Detector, FourRates):
     ----------
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
-        once. Several values give each rate one statistic each, and the level is shared between them.
+        once. Several values give each rate one statistic each, and the level is shared between them. If it is not
+        given: 0.9, or with `arl` a slow and a fast one and a joint test of the recalls, see
+        :func:`fourrates.design.plan`.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
@@ -105,7 +116,7 @@ class LFR(Detector, FourRates):
 
     def __init__(
         self,
-        decay: float | Sequence[float] | Mapping[str, float | Sequence[float]] = DECAY,
+        decay: float | Sequence[float] | Mapping[str, float | Sequence[float]] | None = None,
         warn: float | Mapping[str, float] = WARN,
         detect: float | Mapping[str, float] | None = None,
         *,
@@ -134,29 +145,23 @@ class LFR(Detector, FourRates):
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
-        decays = [_decays(value) for value in self._by_rate("decay", decay, DECAY)]
-        every_side = self._by_rate("sides", sides, "both")
-        if arl is not None:
-            detect = self._level(arl, detect, decays, every_side, correction)
-        self._set_up(
-            decays=decays,
-            warns=self._by_rate("warn", warn, WARN),
-            detects=self._by_rate("detect", DETECT if detect is None else detect, DETECT),
-            sides=every_side,
-            null=null,
-            corrected=correction is not None,
-        )
-
-    @staticmethod
-    def _level(arl: float, detect: Any, decays: list[Any], sides: list[Sides], correction: str | None) -> float:
-        """The detection level that keeps a run length."""
-        from fourrates.design import design
-
-        if detect is not None:
+        every_side: list[Sides] = self._by_rate("sides", sides, "both")
+        for rate, side in zip(self._names, every_side, strict=True):
+            if side not in SIDES:
+                raise ValueError(f"sides {side!r} of {rate} is not one of {SIDES}")
+        warns = self._by_rate("warn", warn, WARN)
+        if arl is not None and detect is not None:
             raise ValueError(f"arl {arl!r} and detect {detect!r}: one of them says the other")
-        if correction is not None:
+        if arl is not None and correction is not None:
             raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
-        return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))
+        if arl is not None and decay is None and null == "exact":
+            self._set_up_plan(arl, warns, every_side)
+            return
+        decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
+        if arl is not None:
+            detect = _level(arl, decays, every_side)
+        detects = self._by_rate("detect", DETECT if detect is None else detect, DETECT)
+        self._set_up(self._watches(decays, warns, detects, every_side, correction is not None), every_side, null)
 
     def _by_rate(self, name: str, value: Any, default: Any) -> list[Any]:
         """The value for each rate, in the order of the kernel."""
@@ -167,36 +172,67 @@ class LFR(Detector, FourRates):
                 raise ValueError(f"{name}: rate {rate!r} is not one of {self._names}")
         return [value.get(rate, default) for rate in self._names]
 
-    def _set_up(
+    def _watches(
         self,
         decays: list[tuple[float, ...]],
         warns: list[float],
         detects: list[float],
         sides: list[Sides],
-        null: Null,
         corrected: bool,
-    ) -> None:
-        for rate, warn, detect, side in zip(self._names, warns, detects, sides, strict=True):
-            if side not in SIDES:
-                raise ValueError(f"sides {side!r} of {rate} is not one of {SIDES}")
+    ) -> list[list[Watch]]:
+        """For each rate its statistics, the levels shared between them."""
+        tests = sum(2 if side == "both" else 1 for side in sides) if corrected else 1
+        found = []
+        for rate, own, warn, detect in zip(self._names, decays, warns, detects, strict=True):
             if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
                 raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
-        tests = sum(2 if side == "both" else 1 for side in sides) if corrected else 1
-        shared = [tests * len(own) for own in decays]
-        warns = [check_level(w / s, "warn, as shared,") for w, s in zip(warns, shared, strict=True)]
-        detects = [check_level(d / s, "detect, as shared,") for d, s in zip(detects, shared, strict=True)]
-        levels = sorted({*warns, *detects}, reverse=True)
-        used = sorted({value for own in decays for value in own})
-        tables = tuple(table(value, levels, null) for value in used)
-        self._statistics = []
+            shared = tests * len(own)
+            low, high = (
+                check_level(level / shared, f"{name}, as shared,")
+                for name, level in (("warn", warn), ("detect", detect))
+            )
+            found.append([Watch(value, low, Level(high)) for value in own])
+        return found
+
+    def _set_up_plan(self, arl: float, warns: list[float], sides: list[Sides]) -> None:
+        """A slow and a fast statistic for each rate, and the two recalls together."""
+        from fourrates.design import plan
+
+        found = plan(arl, len(self._labels.values), sides[0] if len(set(sides)) == 1 else "both")
+        watches = []
+        for i, (rate, warn) in enumerate(zip(self._names, warns, strict=True)):
+            own = found.recalls if i < len(self._names) // 2 else found.precisions
+            low = check_level(warn / len(own), f"{rate}: warn, as shared,")
+            for _, detect in own:
+                if not detect.value < low:
+                    raise ValueError(
+                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {detect.value!r}"
+                    )
+            watches.append([Watch(decay, low, detect) for decay, detect in own])
+        self._set_up(watches, sides, "exact", found.deep)
+        if found.need:
+            self._pair_up(0, list(found.need))
+
+    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null, deep: tuple[float, ...] = ()) -> None:
+        """Build the tables; the `deep` levels are for the first statistic of each rate."""
+        every = [watch for own in watches for watch in own]
+        used = sorted({watch.decay for watch in every})
+        levels = {
+            decay: sorted({level for one in every if one.decay == decay for level in (Level(one.warn), one.detect)})[
+                ::-1
+            ]
+            for decay in used
+        }
+        first = watches[0][0].decay
+        tables = {decay: table(decay, levels[decay], null, deep=deep if decay == first else ()) for decay in used}
         self._watched = [(side != "up", side != "down") for side in sides]
+        self._statistics = []
         settings = []
-        for own, warn, detect, watched in zip(decays, warns, detects, self._watched, strict=True):
-            at = [used.index(value) for value in own]
-            low, high = levels.index(warn), levels.index(detect)
-            self._statistics.append([(tables[i], low, high) for i in at])
-            settings.append([(i, low, high, *watched) for i in at])
-        self._configure(len(self._labels.values), tables, settings)
+        for own, watched in zip(watches, self._watched, strict=True):
+            found = [(levels[one.decay].index(Level(one.warn)), levels[one.decay].index(one.detect)) for one in own]
+            self._statistics.append([(tables[one.decay], *at) for one, at in zip(own, found, strict=True)])
+            settings.append([(used.index(one.decay), *at, *watched) for one, at in zip(own, found, strict=True)])
+        self._configure(len(self._labels.values), tuple(tables.values()), settings)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
@@ -236,6 +272,11 @@ class LFR(Detector, FourRates):
                 continue
             state = self._rate_state(i)
             changes[name] = state.statistics[test].change(name, "down" if down else "up", state.n)
+        for i, down, bound in self._together():
+            name = self._names[i]
+            state = self._rate_state(i)
+            change = state.statistics[0].change(name, "down" if down else "up", state.n)
+            changes.setdefault(name, replace(change, bound=bound, together=True))
         return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
 
     def _dump(self) -> bytes:
@@ -275,3 +316,10 @@ def _decays(value: Any) -> tuple[float, ...]:
     if not found or len(set(found)) < len(found):
         raise ValueError(f"decay {value!r} must be one number or several different ones")
     return found
+
+
+def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
+    """The detection level that keeps a run length."""
+    from fourrates.design import design
+
+    return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))
