@@ -567,14 +567,35 @@ def test_a_model_learnt_elsewhere_can_serve():
     ]
 
 
-def test_river_models_learn_from_the_window():
-    river = pytest.importorskip("river")
+class Perceptron:
+    """A model as river has them: one example at a time, each a dict."""
+
+    def __init__(self):
+        self.weights = dict.fromkeys("ab", 0.0)
+
+    def clone(self):
+        return Perceptron()
+
+    def predict_one(self, x):
+        return sum(self.weights[name] * x[name] for name in x) > 0
+
+    def learn_one(self, x, y):
+        for name in x:
+            self.weights[name] += (y - self.predict_one(x)) * x[name]
+
+
+def of_river():
+    pytest.importorskip("river")
     from river import preprocessing, tree
 
-    assert river.__version__
+    return preprocessing.StandardScaler() | tree.HoeffdingTreeClassifier(grace_period=20)
+
+
+@pytest.mark.parametrize("make_model", [Perceptron, of_river])
+def test_river_models_learn_from_the_window(make_model):
+    model = make_model()
     X, y = flipping(3000, 1500)
     examples = [{"a": a, "b": b} for a, b in X.tolist()]
-    model = preprocessing.StandardScaler() | tree.HoeffdingTreeClassifier(grace_period=20)
     whole, single = (Relearner(model, fr.LFR(), min_examples=200).fit(examples[:300], y[:300]) for _ in range(2))
     predictions = whole.run(iter(examples), y)
     assert [single.run([x], [label])[0] for x, label in zip(examples, y, strict=True)] == predictions.tolist()
