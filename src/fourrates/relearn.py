@@ -109,7 +109,7 @@ class _Window:
         self._parts: deque[tuple[Any, Codes]] = deque()
 
     @property
-    def range(self) -> range:
+    def positions(self) -> range:
         return range(self.start, self.start + self._size)
 
     @property
@@ -328,7 +328,10 @@ class Relearner:
     # What a user does ---------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Learn the first model, or by hand another one. These examples do not count as part of the stream."""
+        """Learn the first model, or by hand another one; if that raises, nothing has changed.
+
+        These examples do not count as part of the stream.
+        """
         rows, truths = self._read(X, y)
         return self._begin(self._learnt(rows, truths), "hand" if self._lives else "first", None)
 
@@ -436,14 +439,14 @@ class Relearner:
         failures: list[FitError] = []
         while done < truths.size:
             lives = len(self._lives)
-            if self.collecting:
-                step, act = self._lacking(truths[done:]), self._collect
-            else:
-                step, act = block, self._watch
-                block = min(2 * block, LARGEST_BLOCK)
-            part = slice(done, min(done + step, truths.size))
+            ahead = truths[done : done + LARGEST_BLOCK]
+            part = slice(done, done + min(self._lacking(ahead) if self.collecting else block, ahead.size))
             self._fill(guesses, rows, part)
-            taken = act(take(rows, part), truths[part], guesses[part].astype(np.uint16))
+            if self.collecting:
+                taken = self._collect(take(rows, part), truths[part])
+            else:
+                taken = self._watch(take(rows, part), truths[part], guesses[part].astype(np.uint16))
+                block = min(2 * block, LARGEST_BLOCK)
             np.add.at(self._confusion, (truths[done : done + taken], guesses[done : done + taken]), 1)
             done += taken
             try:
@@ -474,7 +477,7 @@ class Relearner:
         self.events += taken
         return taken
 
-    def _collect(self, rows: Any, truths: Codes, guesses: Codes) -> int:
+    def _collect(self, rows: Any, truths: Codes) -> int:
         """Keep examples for the next model; how many, which is all of them."""
         self._window.add(rows, truths)
         self.events += truths.size
@@ -492,7 +495,7 @@ class Relearner:
         """Learn the next model if it is time."""
         if self._due is None or self.events < self._due or not self._window.has_two_classes:
             return
-        window = self._window.range
+        window = self._window.positions
         try:
             model = self._learnt(*self._window.all())
         except Exception as error:
