@@ -118,7 +118,7 @@ def score(
     found = _positions(drifts, end)
     delays = tuple(
         next((at - start for at in found if start <= at < stop), None)
-        for start, stop in zip(starts, [*starts[1:], math.inf], strict=True)
+        for start, stop in zip(starts, [*starts, math.inf][1:], strict=True)
     )
     return Score(
         hits=sum(delay is not None and delay < within for delay in delays),
