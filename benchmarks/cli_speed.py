@@ -93,7 +93,7 @@ def warm(path: Path) -> float:
 
     def ours() -> None:
         run = Run(fr.LFR(detect=1e-9))
-        for batch in io.ahead(iter(io.read(path))):
+        for batch in io.read(path).ahead():
             run.take(batch)
 
     def theirs() -> None:
