@@ -73,7 +73,9 @@ class Command(TyperCommand):
         kinds, parameters = get_type_hints(function), inspect.signature(function).parameters
         if rest or not words.keys() <= parameters.keys():
             return None
-        given = {name: word for name, word in words.items() if isinstance(word, str | bool | list | tuple) and word != ()}
+        given = {
+            name: word for name, word in words.items() if isinstance(word, str | bool | list | tuple) and word != ()
+        }
         defaults = {name: parameter.default for name, parameter in parameters.items() if name not in given}
         if inspect.Parameter.empty in defaults.values():
             return None
@@ -98,7 +100,11 @@ def value_of(word: Any, kind: Any) -> Any:
     ...
     ValueError: could not convert string to float: 'half'
     """
-    one = next((part for part in get_args(kind) if part is not type(None)), kind) if type(None) in get_args(kind) else kind
+    one = (
+        next((part for part in get_args(kind) if part is not type(None)), kind)
+        if type(None) in get_args(kind)
+        else kind
+    )
     if get_origin(one) is list:
         return [value_of(each, get_args(one)[0]) for each in word]
     if get_origin(one) is Literal and word in get_args(one):

@@ -15,7 +15,7 @@ import numpy as np
 
 from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
 from fourrates.io.table import InputError, Table
-from fourrates.io.values import EMPTY, UNKNOWN, looks_like_time
+from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
 
 if TYPE_CHECKING:
     from fourrates.io.events import Events
@@ -63,7 +63,7 @@ def _arrow_column(array: Any) -> Any:
     """NumPy where nothing is lost by it, so that the kernel reads the values where they lie."""
     pa = pyarrow("pyarrow")
     if array.null_count == 0 and pa.types.is_integer(array.type):
-        return array.to_numpy()
+        return arrow_numbers(array, 0)
     return array
 
 

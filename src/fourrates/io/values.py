@@ -145,17 +145,32 @@ def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
     return np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
 
 
+def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
+    """The numbers of an Arrow array where they lie; a copy with `missing` in place of those that are, if any are.
+
+    Arrow's own `to_numpy` imports pandas if that is installed, which takes longer than a million rows.
+    """
+    buffer = array.buffers()[1]
+    if buffer is None:  # no rows
+        return np.empty(0, array.type.to_pandas_dtype())
+    numbers = np.frombuffer(buffer, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+    gone = _arrow_nulls(array)
+    return numbers if gone is None else np.where(gone, numbers.dtype.type(missing), numbers)
+
+
+def _arrow_nulls(array: Any) -> Mask | None:
+    if not array.null_count:
+        return None
+    return np.from_dlpack(array.is_null().cast("uint8")).view(np.bool_)
+
+
 def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
     """Different values, the position among them of each value (one past the end where missing), and where that is."""
     if hasattr(column, "dictionary_encode"):
         encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
         values = encoded.dictionary.to_pylist()
         positions = encoded.indices
-        gone = None
-        if positions.null_count:
-            gone = positions.is_null().to_numpy(zero_copy_only=False)
-            positions = positions.fill_null(len(values))
-        return _nan_apart(values, positions.to_numpy(zero_copy_only=False), gone)
+        return _nan_apart(values, arrow_numbers(positions, len(values)), _arrow_nulls(positions))
     if isinstance(column, list):
         known: dict[Any, int] = {}
         gone = np.array([is_missing(value) for value in column], np.bool_)
@@ -180,7 +195,7 @@ def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | No
     if hasattr(column, "cast"):
         pa = pyarrow("pyarrow")
         try:
-            column = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            column = arrow_numbers(column.cast(pa.float64()), np.nan)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             column = column.to_pylist()
     if isinstance(column, list):
@@ -206,11 +221,12 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
         kind = str(column.type)
         if kind.startswith(("timestamp", "date")):
             micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
-            values = micro.cast(pa.int64()).to_numpy(zero_copy_only=False)
-            if micro.null_count:
-                values = np.where(np.isnan(values), np.iinfo(np.int64).min, values).astype(np.int64)
+            values = arrow_numbers(micro.cast(pa.int64()), np.iinfo(np.int64).min)  # which NumPy takes for NaT
             return values.view("M8[us]"), getattr(column.type, "tz", None) is not None
-        column = column.to_pylist() if not pa.types.is_primitive(column.type) else column.to_numpy(zero_copy_only=False)
+        if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
+            column = column.to_pylist()
+        else:
+            column = arrow_numbers(column.cast(pa.float64(), safe=False) if column.null_count else column, np.nan)
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         return column.astype("M8[us]"), False
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
