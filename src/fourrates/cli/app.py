@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _call(words: list[str]) -> Any:
-    """Call the command named first. What comes before a command, or instead of one, is for the group of them to read."""
+    """Call the command named first. What comes before one, or instead of one, is for the group of them to read."""
     if words and words[0] in NAMES:
         return command(words[0])(words[1:], prog_name=f"fourrates {words[0]}", standalone_mode=False)
     return app(words, prog_name="fourrates", standalone_mode=False)
