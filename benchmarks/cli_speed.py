@@ -1,9 +1,8 @@
 """The command line against pyarrow and against its own promises, as whole processes.
 
-Every ratio is of two times taken in this run, in turns. Python compiles a module when it is first imported and keeps the
-result; pip has done so for pyarrow and everything else that is installed. A source tree may never have been run, or in an
-environment where nothing is kept, so its modules are compiled before the clock starts. Ends with status 1 if a mark is
-missed.
+Every ratio is of two times taken in this run, in turns. Python compiles a module when it is first imported and keeps
+the result; pip has done so for pyarrow and all else that is installed. A source tree may never have been run, or where
+nothing is kept, so its modules are compiled before the clock starts. Ends with status 1 if a mark is missed.
 """
 
 from __future__ import annotations

@@ -178,8 +178,19 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
             [known.setdefault(value, len(known)) if isinstance(value, Hashable) else -1 for value in column], np.int64
         )
         return [*known], positions, gone if gone.any() else None
+    if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
+        return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)
     return _nan_apart(unique.tolist(), positions, None)
+
+
+def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any], None]:
+    """The same as for others, by counting instead of sorting: keys are mostly small numbers."""
+    lowest = column.min()
+    above = column.astype(np.int64) - int(lowest) if column.dtype != np.uint64 else (column - lowest).astype(np.int64)
+    there = np.bincount(above) > 0
+    values = [int(lowest) + above for above in np.flatnonzero(there).tolist()]
+    return values, (np.cumsum(there) - 1).take(above), None
 
 
 def _nan_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[list[Any], Any, Mask | None]:
