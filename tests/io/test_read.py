@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fourrates import io
+from fourrates.io.values import dictionary
 
 TRUTH = [0, 1, 1, 0, 1, 0, 0, 1]
 GUESS = [0, 1, 0, 0, 1, 1, 0, 1]
@@ -358,3 +359,44 @@ def test_reading_needs_no_more_than_numpy_until_it_reads():
     code = "import sys; import fourrates.io; print([m for m in ('pyarrow', 'narwhals', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("spread", [5, 100, 10**12])
+def test_keys_are_numbered_alike_whether_they_lie_close_or_far_apart(kind, spread):
+    info = np.iinfo(kind)
+    random = np.random.default_rng(1)
+    keys = (
+        random.choice([info.min, info.max, *range(50)], 200) if spread > info.max else random.integers(0, spread, 200)
+    )
+    keys = np.concatenate([keys.astype(kind), np.array([info.max], kind) - np.arange(20).astype(kind)])
+    values, positions, gone = dictionary(keys)
+    unique, inverse = np.unique(keys, return_inverse=True)
+    assert (values, positions.tolist(), gone) == (unique.tolist(), inverse.tolist(), None)
+    for part in (keys[-20:], keys[:1]):
+        values, positions, _ = dictionary(part)
+        assert [values[at] for at in positions] == part.tolist()
+
+
+def test_a_missing_time_or_key_is_missing_whatever_pyarrow_leaves_in_its_place():
+    times = pa.array([10**15, None, 3 * 10**15, 4 * 10**15], pa.timestamp("us"))
+    keys = pa.array([7, 8, None, 9])
+    epochs = pa.array([1_700_000_000, None, 1_700_000_001, 1_700_000_002])
+    labels = pa.array([1, 0, 1, 0])
+    for column in (times, epochs):
+        table = pa.table({"y_true": labels, "y_pred": labels, "when": column, "model": keys})
+        events = io.read(table.slice(1), columns=io.Columns(time="when", by="model"))
+        (batch,) = events
+        assert np.isnat(batch.times).tolist() == [True, False]
+        assert events.keys == ["8", "9"]
+        assert events.skipped == 1
+
+
+def test_text_that_is_not_utf_8_is_refused_and_other_letters_than_ascii_are_read(tmp_path):
+    path = tmp_path / "words.csv"
+    path.write_text("y_true,y_pred\n" + "größe,klein\n" * 10, encoding="utf-8")
+    (batch,) = io.read(path, labels=["klein", "größe"])
+    assert batch.truths.tolist() == [1] * 10
+    path.write_bytes(b"y_true,y_pred\n" + b"1,0\n" * 40_000 + b"1,\xff\n")
+    with pytest.raises(io.InputError, match="not text in UTF-8"):
+        list(io.read(path))

@@ -12,21 +12,16 @@ import typer
 
 import fourrates
 from fourrates.cli import INTERRUPTED
-from fourrates.cli.bounds import bounds
-from fourrates.cli.compare import compare
-from fourrates.cli.datasets import datasets
-from fourrates.cli.demo import demo
-from fourrates.cli.design import design
-from fourrates.cli.detect import detect
-from fourrates.cli.watch import watch
+from fourrates.cli.commands import NAMES, SETTINGS, Commands, command
 from fourrates.io import InputError
 
 app = typer.Typer(
     name="fourrates",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
 
 
@@ -56,15 +51,6 @@ def _main(
     """
 
 
-app.command()(detect)
-app.command()(compare)
-app.command()(watch)
-app.command()(bounds)
-app.command()(design)
-app.command()(datasets)
-app.command()(demo)
-
-
 # Typer carries a copy of click, or uses the one installed: its errors are found by way of one it shares.
 _ClickError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -72,7 +58,7 @@ _ClickError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status. What is wrong is said in one line, never in a traceback."""
     try:
-        status = app(list(arguments), prog_name="fourrates", standalone_mode=False)
+        status = _call(list(arguments))
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except _ClickError as error:
@@ -91,6 +77,13 @@ def run(arguments: Sequence[str]) -> int:
         return _say(f"{where}{(error.strerror or str(error)).lower()}")
     except (InputError, ValueError, TypeError) as error:
         return _say(str(error))
+
+
+def _call(words: list[str]) -> Any:
+    """Call the command named first. What comes before one, or instead of one, is for the group of them to read."""
+    if words and words[0] in NAMES:
+        return command(words[0])(words[1:], prog_name=f"fourrates {words[0]}", standalone_mode=False)
+    return app(words, prog_name="fourrates", standalone_mode=False)
 
 
 def _say(message: str, status: int = 2) -> int:

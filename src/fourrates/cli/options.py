@@ -15,7 +15,7 @@ import typer
 
 import fourrates.detectors
 from fourrates.detectors import Detector
-from fourrates.io import Batch, Columns, Events, InputError, ahead, read
+from fourrates.io import Batch, Columns, Events, InputError, read
 
 DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
 
@@ -142,7 +142,7 @@ def events_of(
 
 def started(events: Events, files: list[str]) -> tuple[Batch, Iterator[Batch]]:
     """The first batch, and the others."""
-    batches = ahead(iter(events))
+    batches = events.ahead()
     first = next(batches, None)
     if first is None:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")

@@ -8,10 +8,9 @@ size. :class:`Tail` does the same for lines that are still arriving.
 Columns that are not named are guessed from common names, and what was guessed is said through `say`.
 """
 
-from fourrates.io.ahead import ahead
 from fourrates.io.events import MISSING, Batch, Columns, Events, Missing, read
 from fourrates.io.sources import paths
 from fourrates.io.table import InputError
 from fourrates.io.tail import Tail
 
-__all__ = ["MISSING", "Batch", "Columns", "Events", "InputError", "Missing", "Tail", "ahead", "paths", "read"]
+__all__ = ["MISSING", "Batch", "Columns", "Events", "InputError", "Missing", "Tail", "paths", "read"]

@@ -1,32 +1,32 @@
-"""The next batch is read while the present one is worked on."""
+"""The next ones are made while the present one is worked on."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Iterator
+from typing import TypeVar
 
-from fourrates.io.events import Batch
+One = TypeVar("One")
+WAITING = 2  # of those made and not yet taken
 
-WAITING = 2  # batches
 
+def ahead(those: Iterator[One]) -> Iterator[One]:
+    """Take from an iterator in a thread of its own, a few ahead; an error comes where the next one would have come.
 
-def ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Read batches in a thread of its own, a few ahead; an error comes where its batch would have come.
-
-    Readers and detectors both leave the interpreter to others while they work, so on two cores the time of the shorter
-    one vanishes.
+    Readers and detectors leave the interpreter to others while they work, so on two cores the time of the shorter one
+    vanishes.
 
     Examples
     --------
-    >>> from fourrates import io
-    >>> [batch.truths.tolist() for batch in io.ahead(iter(io.read({"y_true": [0, 1], "y_pred": [0, 1]})))]
-    [[0, 1]]
+    >>> from fourrates.io.ahead import ahead
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
     """
-    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(WAITING)
+    ready: queue.Queue[One | BaseException | None] = queue.Queue(WAITING)
     stopped = threading.Event()
 
-    def give(one: Batch | BaseException | None) -> bool:
+    def give(one: One | BaseException | None) -> bool:
         while not stopped.is_set():
             try:
                 ready.put(one, timeout=0.1)
@@ -37,8 +37,8 @@ def ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
 
     def work() -> None:
         try:
-            for batch in batches:
-                if not give(batch):
+            for one in those:
+                if not give(one):
                     return
             give(None)
         except BaseException as error:

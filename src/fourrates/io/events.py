@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from fourrates.io.ahead import ahead
 from fourrates.io.table import InputError, Table
 from fourrates.io.values import UNKNOWN, Words, dictionary, distinct, either, is_missing, item, numbers, times_of
 from fourrates.labels import Labels
@@ -161,9 +162,26 @@ class Events:
         self._settled = False
 
     def __iter__(self) -> Iterator[Batch]:
+        return self._batches(self._tables())
+
+    def ahead(self) -> Iterator[Batch]:
+        """Iterate with the next batches in the making: tables are read in one thread and turned into codes in another.
+
+        Examples
+        --------
+        >>> from fourrates import io
+        >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
+        [[0, 1]]
+        """
+        return ahead(self._batches(ahead(self._tables())))
+
+    def _tables(self) -> Iterator[Table]:
         from fourrates.io.sources import tables  # which read the columns settled here
 
-        for table in tables(self._source, self):
+        return tables(self._source, self)
+
+    def _batches(self, tables: Iterator[Table]) -> Iterator[Batch]:
+        for table in tables:
             yield from self.batch(table)
 
     # From names to columns ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 
 from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
 from fourrates.io.table import InputError, Table
-from fourrates.io.values import EMPTY, UNKNOWN, looks_like_time
+from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
 
 if TYPE_CHECKING:
     from fourrates.io.events import Events
@@ -63,7 +63,7 @@ def _arrow_column(array: Any) -> Any:
     """NumPy where nothing is lost by it, so that the kernel reads the values where they lie."""
     pa = pyarrow("pyarrow")
     if array.null_count == 0 and pa.types.is_integer(array.type):
-        return array.to_numpy()
+        return arrow_numbers(array, 0)
     return array
 
 
@@ -95,12 +95,14 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
             convert_options=pc.ConvertOptions(
                 include_columns=list(dict.fromkeys(columns.used())),
                 column_types=types,
+                check_utf8=False,  # done below, faster
                 strings_can_be_null=True,
                 null_values=[word for word in EMPTY if word not in events._words.by_text],
             ),
         )
         for batch in reader:
             if batch.num_rows:
+                _check_utf8(batch)
                 rows = np.arange(first, first + batch.num_rows)
                 data = dict(zip(batch.schema.names, batch.columns, strict=True))
                 yield Table(data, source, rows, locate=locate)
@@ -118,11 +120,19 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
             row = int(number[1]) - header.there if number else first
             what = f"{value[1]!r}{f' in column {name!r}' if name else ''}"
             raise InputError(f"{source}, {locate(row)}: {what} is of another kind than those before") from None
-        if "invalid UTF8" in str(error):
+        if "Invalid UTF8" in str(error):
             raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
         raise
     if first == 1:
         raise InputError(f"{source}: a header and no rows")
+
+
+def _check_utf8(batch: Any) -> None:
+    """Raise if a string is not UTF-8. One look at all bytes settles it where they are ASCII, as they mostly are."""
+    for column in batch.columns:
+        data = column.buffers()[-1] if str(column.type) == "string" else None
+        if data is not None and data.size and np.frombuffer(data, np.uint8).max() >= 128:
+            column.validate(full=True)
 
 
 @dataclass(frozen=True, slots=True)

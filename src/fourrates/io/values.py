@@ -73,7 +73,7 @@ class Words:
                 codes[(native < 0) | (native >= len(self.labels.values))] = UNKNOWN
             return codes, None
         if (letters := _single_letters(column)) is not None:
-            return self.letters[letters], None
+            return self.letters.take(letters), None  # twice as fast as by index
         values, positions, gone = dictionary(column)
         codes = np.array([*(self.code(value) for value in values), UNKNOWN], np.uint16)
         words = [i for i, value in enumerate(values) if self.is_missing(value)]
@@ -139,10 +139,29 @@ def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
         return None
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    # No string is empty (it would be missing), so as many bytes as strings means one byte each.
-    if data is None or edges[-1] - edges[0] != len(column) or (len(column) and np.diff(edges).max() != 1):
+    # As many bytes as strings, and none is empty: one byte each.
+    if data is None or edges[-1] - edges[0] != len(column) or not (edges[1:] > edges[:-1]).all():
         return None
     return np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+
+
+def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
+    """The numbers of an Arrow array where they lie; a copy with `missing` in place of those that are, if any are.
+
+    Arrow's own `to_numpy` imports pandas if that is installed, which takes longer than a million rows.
+    """
+    buffer = array.buffers()[1]
+    if buffer is None:  # no rows
+        return np.empty(0, array.type.to_pandas_dtype())
+    numbers = np.frombuffer(buffer, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+    gone = _arrow_nulls(array)
+    return numbers if gone is None else np.where(gone, numbers.dtype.type(missing), numbers)
+
+
+def _arrow_nulls(array: Any) -> Mask | None:
+    if not array.null_count:
+        return None
+    return np.from_dlpack(array.is_null().cast("uint8")).view(np.bool_)
 
 
 def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
@@ -151,11 +170,7 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
         encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
         values = encoded.dictionary.to_pylist()
         positions = encoded.indices
-        gone = None
-        if positions.null_count:
-            gone = positions.is_null().to_numpy(zero_copy_only=False)
-            positions = positions.fill_null(len(values))
-        return _nan_apart(values, positions.to_numpy(zero_copy_only=False), gone)
+        return _nan_apart(values, arrow_numbers(positions, len(values)), _arrow_nulls(positions))
     if isinstance(column, list):
         known: dict[Any, int] = {}
         gone = np.array([is_missing(value) for value in column], np.bool_)
@@ -163,8 +178,19 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
             [known.setdefault(value, len(known)) if isinstance(value, Hashable) else -1 for value in column], np.int64
         )
         return [*known], positions, gone if gone.any() else None
+    if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
+        return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)
     return _nan_apart(unique.tolist(), positions, None)
+
+
+def _close_integers(column: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[Any], None]:
+    """The same as for others, by counting instead of sorting: keys are mostly small numbers."""
+    lowest = column.min()
+    above = column.astype(np.int64) - int(lowest) if column.dtype != np.uint64 else (column - lowest).astype(np.int64)
+    there = np.bincount(above) > 0
+    values = [int(lowest) + above for above in np.flatnonzero(there).tolist()]
+    return values, (np.cumsum(there) - 1).take(above), None
 
 
 def _nan_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[list[Any], Any, Mask | None]:
@@ -180,7 +206,7 @@ def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | No
     if hasattr(column, "cast"):
         pa = pyarrow("pyarrow")
         try:
-            column = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            column = arrow_numbers(column.cast(pa.float64()), np.nan)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             column = column.to_pylist()
     if isinstance(column, list):
@@ -206,11 +232,12 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
         kind = str(column.type)
         if kind.startswith(("timestamp", "date")):
             micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
-            values = micro.cast(pa.int64()).to_numpy(zero_copy_only=False)
-            if micro.null_count:
-                values = np.where(np.isnan(values), np.iinfo(np.int64).min, values).astype(np.int64)
+            values = arrow_numbers(micro.cast(pa.int64()), np.iinfo(np.int64).min)  # which NumPy takes for NaT
             return values.view("M8[us]"), getattr(column.type, "tz", None) is not None
-        column = column.to_pylist() if not pa.types.is_primitive(column.type) else column.to_numpy(zero_copy_only=False)
+        if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
+            column = column.to_pylist()
+        else:
+            column = arrow_numbers(column.cast(pa.float64(), safe=False) if column.null_count else column, np.nan)
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         return column.astype("M8[us]"), False
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
