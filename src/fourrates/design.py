@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
 SLOW, FAST = 0.985, 0.95  # the decays of a plan: small changes that last, and large ones soon
 SHARES = {"recall slow": 0.73, "recall fast": 0.14, "precision slow": 0.02, "precision fast": 0.01, "joint": 0.10}
+SHORTEST = 20_000  # events between two false alarms from which on a slow statistic pays
 RAMP = 2500  # observations until a slow level has grown to its full size,
 FRACTION = 8  # or those of this part of the run length, whichever are fewer
 ATTENTION = 0.005  # p-values above it are not worth a joint test
@@ -142,7 +143,7 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     Parameters
     ----------
     arl : float
-        Events between two false alarms, at least 100.
+        Events between two false alarms, at least 20,000: where they are more frequent, a slow statistic comes too late.
     classes : int
         How many.
     sides : {"both", "down", "up"}
@@ -157,7 +158,8 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     0.985: 2.0e-05 after 2,500 observations
     0.95: 1.7e-06 after 0 observations
     """
-    check_arl(arl)
+    if check_arl(arl) < SHORTEST:
+        raise ValueError(f"arl {arl!r} is below {SHORTEST}, the least there is a plan for")
     shares = SHARES if classes == 2 else {name: share for name, share in SHARES.items() if name != "joint"}
     total = sum(shares.values())
 

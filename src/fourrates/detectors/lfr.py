@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class LFR(Detector, FourRates):
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
         once. Several values give each rate one statistic each, and the level is shared between them. If it is not
-        given: 0.9, or with `arl` a slow and a fast one and a joint test of the recalls, see
+        given: 0.9, or with an `arl` of 20,000 or more a slow and a fast one and a joint test of the recalls, see
         :func:`fourrates.design.plan`.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
@@ -154,7 +154,7 @@ class LFR(Detector, FourRates):
             raise ValueError(f"arl {arl!r} and detect {detect!r}: one of them says the other")
         if arl is not None and correction is not None:
             raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
-        if arl is not None and decay is None and null == "exact":
+        if decay is None and null == "exact" and _planned(arl):
             self._set_up_plan(arl, warns, every_side)
             return
         decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
@@ -316,6 +316,12 @@ def _decays(value: Any) -> tuple[float, ...]:
     if not found or len(set(found)) < len(found):
         raise ValueError(f"decay {value!r} must be one number or several different ones")
     return found
+
+
+def _planned(arl: float | None) -> TypeGuard[float]:
+    from fourrates.design import SHORTEST, check_arl
+
+    return arl is not None and check_arl(arl) >= SHORTEST
 
 
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
