@@ -296,8 +296,18 @@ cdef struct Pair:
     int need[64]              # how deep the second must be where the first is 1, 2, ... levels deep
 
 
+cdef enum:
+    LEVELS = 14  # of the past: level j remembers every 2**j-th mark,
+    SLOTS = 16   # the latest so many of them
+    CLASSES = 64  # with more classes than this the past is not remembered
+
+
 cdef class FourRates(Pairs):
-    """The state of LFR: 2K rates, each with one statistic a decay, and the K x K counts."""
+    """The state of LFR: 2K rates, each with one statistic a decay, the K x K counts, and what these were at past marks.
+
+    There is a mark every 4 K events. The marks remembered are dense near the present and ever sparser towards the past,
+    as many however long the stream: the older a change, the less the last events matter to where it was.
+    """
 
     cdef int classes, tests
     cdef Rate* rate               # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
@@ -307,8 +317,11 @@ cdef class FourRates(Pairs):
     cdef tuple tables
     cdef Grid* grid               # one a table
     cdef Pair pair
+    cdef int64_t* past            # levels by slots by 3 K: the observations of each rate, then the diagonal counts
+    cdef int64_t spacing, marks, until  # events between two marks, marks passed, events to the next
 
     def __dealloc__(self):
+        free(self.past)
         free(self.rate)
         free(self.test)
         free(self.confusion)
@@ -327,6 +340,11 @@ cdef class FourRates(Pairs):
         self.test = <Test*>calloc(self.tests, sizeof(Test))
         self.confusion = <int64_t*>calloc(classes * classes, sizeof(int64_t))
         self.grid = <Grid*>calloc(len(tables), sizeof(Grid))
+        self.spacing = 4 * classes
+        if classes <= CLASSES:
+            self.past = <int64_t*>calloc(LEVELS * SLOTS * 3 * classes, sizeof(int64_t))
+            if self.past == NULL:
+                raise MemoryError
         if self.rate == NULL or self.test == NULL or self.confusion == NULL or self.grid == NULL:
             raise MemoryError
         for position, table in enumerate(tables):
@@ -363,6 +381,7 @@ cdef class FourRates(Pairs):
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         self.outside = 0
+        self.marks, self.until = 0, self.spacing
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
@@ -375,28 +394,57 @@ cdef class FourRates(Pairs):
         cdef double hit
         cdef int classes = self.classes, truth, guess, found
         cdef bint warned = self.outside > 0 or self.since >= 0
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i = 0, stop
         state[0] = QUIET
-        for i in range(size):
-            truth, guess = truths[i], guesses[i]
-            hit = bits[truth == guess]
-            confusion[truth * classes + guess] += 1
-            found = self.touch(&recall[truth], hit)
-            found |= self.touch(&precision[guess], hit)
-            if found or warned:
-                warned = self.outside > 0
-                if not warned:
-                    self.since = -1
-                elif self.since < 0:
-                    self.since = first + i
-                if found & CROSSED or (self.pair.levels and self.together()):
-                    self.events = first + i + 1
-                    state[0] = DRIFT
-                    return i + 1
+        while i < size:
+            stop = min(size, i + self.until)
+            self.until -= stop - i
+            while i < stop:
+                truth, guess = truths[i], guesses[i]
+                i += 1
+                hit = bits[truth == guess]
+                confusion[truth * classes + guess] += 1
+                found = self.touch(&recall[truth], hit)
+                found |= self.touch(&precision[guess], hit)
+                if found or warned:
+                    warned = self.outside > 0
+                    if not warned:
+                        self.since = -1
+                    elif self.since < 0:
+                        self.since = first + i - 1
+                    if found & CROSSED or (self.pair.levels and self.together()):
+                        self.events = first + i
+                        state[0] = DRIFT
+                        return i
+            if self.until == 0:
+                self.remember()
         if self.outside:
             state[0] = WARNING
         self.events = first + size
         return size
+
+    @cython.final
+    cdef void remember(self) noexcept nogil:
+        """Pass a mark."""
+        cdef int classes = self.classes, level, i
+        cdef int64_t* slot
+        self.marks += 1
+        self.until = self.spacing
+        if self.past == NULL:
+            return
+        for level in range(LEVELS):
+            slot = self.slot(level, self.marks >> level)
+            for i in range(2 * classes):
+                slot[i] = self.rate[i].n
+            for i in range(classes):
+                slot[2 * classes + i] = self.rate[i].ones[0]
+            if self.marks >> level & 1:
+                break
+
+    @cython.final
+    cdef int64_t* slot(self, int level, int64_t number) noexcept nogil:
+        """Where a level keeps its mark of this number."""
+        return self.past + (level * SLOTS + number % SLOTS) * 3 * self.classes
 
     @cython.final
     cdef inline int touch(self, Rate* rate, double hit) noexcept nogil:
@@ -520,6 +568,38 @@ cdef class FourRates(Pairs):
     def _confusion(self):
         cdef int i, j, classes = self.classes
         return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
+
+    def _marks(self):
+        """(events since the restart, observations of each rate, diagonal counts) of the marks remembered, in order."""
+        cdef int level, i, classes = self.classes
+        cdef int64_t number, last
+        cdef int64_t* slot
+        found = {}
+        if self.past != NULL:
+            for level in range(LEVELS):
+                last = self.marks >> level
+                for number in range(max(1, last - SLOTS + 1), last + 1):
+                    slot = self.slot(level, number)
+                    found[(number << level) * self.spacing] = [slot[i] for i in range(3 * classes)]
+        return [(events, row[:2 * classes], row[2 * classes:]) for events, row in sorted(found.items())]
+
+    def _past_state(self, int64_t[::1] past):
+        """Copy out what is remembered of the past, if anything."""
+        if self.past != NULL:
+            memcpy(&past[0], self.past, past.shape[0] * sizeof(int64_t))
+
+    def _set_past_state(self, const int64_t[::1] past):
+        """Copy in what is remembered of the past; the counts are in place already."""
+        cdef int64_t events = 0
+        cdef int i
+        for i in range(self.classes):
+            events += self.rate[i].n
+        self.marks, self.until = events // self.spacing, self.spacing - events % self.spacing
+        if self.past != NULL:
+            memcpy(self.past, &past[0], past.shape[0] * sizeof(int64_t))
+
+    def _past_size(self):
+        return LEVELS * SLOTS * 3 * self.classes if self.past != NULL else 0
 
     def _state(self, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] places):
         """Copy out the K x K counts, the statistics, and where these stand."""

@@ -93,16 +93,23 @@ def check_arl(arl: float) -> float:
 def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[float, dict[float, float]]:
     """The level, shared by the decays, at which the worst hazard of a rate is the budget; the hazards by rate."""
 
-    def hazards(level: float) -> dict[float, float]:
-        share = level / len(decays)
-        return {rate: sum(_hazard(one, rate, share, sides) for one in decays) for rate in RATES}
+    def hazard(rate: float, level: float) -> float:
+        return sum(_hazard(one, rate, level / len(decays), sides) for one in decays)
 
-    level = budget
-    for _ in range(6):  # the hazard is nearly proportional to the level
-        level = min(level * budget / (max(hazards(level).values()) or 1e-300), 0.4)
+    def hazards(level: float) -> dict[float, float]:
+        return {rate: hazard(rate, level) for rate in RATES}
+
+    level, found = budget, hazards(budget)
+    # The hazard is nearly proportional to the level; follow the worst rate, then look at all of them again.
+    for _ in range(2):
+        worst = max(found, key=found.__getitem__)
+        for _ in range(2):
+            level = min(level * budget / (hazard(worst, level) or 1e-300), 0.4)
+        found = hazards(level)
     # Atoms of the law make the hazard jump a little as the level moves: end on the safe side.
-    while max((found := hazards(level)).values()) > budget:
+    while max(found.values()) > budget:
         level *= 0.98
+        found = hazards(level)
     return check_level(level, "the detection level for this arl,"), found
 
 

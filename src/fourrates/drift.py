@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fourrates.null import Bounds
+from fourrates.onset import Share
 
 Direction = Literal["down", "up"]
 
@@ -32,6 +33,9 @@ class RateChange:
         The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
     together : bool
         Whether it was too rare only together with the other recall: `bound` is then the bound of the level it reached.
+    before, after : Share or None
+        The rate as observed from the last restart up to the start of the drift, and since, with intervals; for LFR.
+        What led to an alarm looks larger than it is, the more so the smaller the change.
     """
 
     rate: str
@@ -42,6 +46,8 @@ class RateChange:
     n: int
     decay: float | None = None
     together: bool = False
+    before: Share | None = field(default=None, compare=False)
+    after: Share | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         side = "below" if self.direction == "down" else "above"
@@ -66,12 +72,19 @@ class Drift:
         The rates that crossed their detection bounds.
     confusion : tuple of tuples of int
         Counts since the last reset, by true class and then by predicted class, in the order of the labels.
+    started : int or None
+        The first event of the new concept, by maximum likelihood; None where the detector does not remember enough:
+        only LFR does, with up to 64 classes.
+    started_between : (int, int) or None
+        An interval that holds it in nine of ten cases.
     """
 
     at: int
     since: int
     changes: tuple[RateChange, ...]
     confusion: tuple[tuple[int, ...], ...]
+    started: int | None = field(default=None, compare=False)
+    started_between: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def window(self) -> range:

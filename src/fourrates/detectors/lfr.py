@@ -14,6 +14,7 @@ from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.labels import plain
 from fourrates.null import NULLS, Bounds, Level, Null, check_decay, check_level, table
+from fourrates.onset import Share, locate
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
@@ -277,23 +278,60 @@ class LFR(Detector, FourRates):
             state = self._rate_state(i)
             change = state.statistics[0].change(name, "down" if down else "up", state.n)
             changes.setdefault(name, replace(change, bound=bound, together=True))
-        return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
+        found = Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
+        return self._located(found)
+
+    def _located(self, drift: Drift) -> Drift:
+        """The drift with its start, and the values of the moved rates before and after that."""
+        marks = self._marks()
+        if not marks:
+            return drift
+        classes = len(self._labels.values)
+        events, n, ones = (np.array(column) for column in zip(*marks, strict=True))
+        ones = np.hstack([ones, ones])  # of the recalls, and the same of the precisions
+        now = [self._rate(i)[:2] for i in range(2 * classes)]
+        moved = [self._names.index(change.rate) for change in drift.changes]
+        # Recalls carry most of what a change shows; a shift of the classes alone shows in the precisions only.
+        family = slice(classes) if min(moved) < classes else slice(classes, None)
+        onset = locate(n[:, family], ones[:, family], list(zip(*now[family], strict=True)))
+        origin = drift.at + 1 - sum(count for count, _ in now[:classes])
+        # Between two marks the counts are not known: the interval reaches to the marks next to it.
+        bounds = np.concatenate([[0], events, [drift.at - origin]])
+        changes = tuple(
+            replace(
+                change,
+                before=Share.of(int(ones[onset.mark, i]), int(n[onset.mark, i])),
+                after=Share.of(int(now[i][1] - ones[onset.mark, i]), int(now[i][0] - n[onset.mark, i])),
+            )
+            for change, i in zip(drift.changes, moved, strict=True)
+        )
+        return replace(
+            drift,
+            changes=changes,
+            started=origin + int(events[onset.mark]),
+            started_between=(origin + int(bounds[onset.first]), origin + int(bounds[onset.last + 2])),
+        )
 
     def _dump(self) -> bytes:
         counts, statistics, places = self._arrays()
         self._state(counts, statistics, places)
-        return counts.astype("<i8").tobytes() + statistics.astype("<f8").tobytes() + places.tobytes()
+        past = np.empty(self._past_size(), np.int64)
+        self._past_state(past)
+        state = (counts.astype("<i8"), statistics.astype("<f8"), places, past.astype("<i8"))
+        return b"".join(part.tobytes() for part in state)
 
     def _load(self, state: bytes) -> None:
-        counts, statistics, places = self._arrays()
-        middle, end = counts.nbytes, counts.nbytes + statistics.nbytes
-        if len(state) != end + places.nbytes:
-            raise ValueError(f"the saved state has {len(state)} bytes where {end + places.nbytes} belong")
+        sizes = [*(part.nbytes for part in self._arrays()), 8 * self._past_size()]
+        if len(state) != sum(sizes):
+            raise ValueError(f"the saved state has {len(state)} bytes where {sum(sizes)} belong")
+        ends = np.cumsum(sizes)
+        counts, statistics, places, past = (state[end - size : end] for size, end in zip(sizes, ends, strict=True))
         self._set_state(
-            np.frombuffer(state[:middle], "<i8").astype(np.int64),
-            np.frombuffer(state[middle:end], "<f8").astype(np.float64),
-            np.frombuffer(state[end:], np.uint8).copy(),
+            np.frombuffer(counts, "<i8").astype(np.int64),
+            np.frombuffer(statistics, "<f8").astype(np.float64),
+            np.frombuffer(places, np.uint8).copy(),
         )
+        self._set_past_state(np.frombuffer(past, "<i8").astype(np.int64))
 
     def _arrays(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         tests = sum(map(len, self._statistics))
