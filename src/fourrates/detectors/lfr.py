@@ -109,7 +109,10 @@ class LFR(Detector, FourRates):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics", "_watched")
+    __slots__ = ("_names", "_statistics", "_watched", "joint")
+
+    joint: float
+    """The chance, at a step of a stable stream and for each pair of directions, that two recalls alarm together."""
 
     _names: tuple[str, ...]
     _watched: list[tuple[bool, bool]]  # for each rate: down, up
@@ -146,6 +149,7 @@ class LFR(Detector, FourRates):
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
+        self.joint = 0.0
         every_side: list[Sides] = self._by_rate("sides", sides, "both")
         for rate, side in zip(self._names, every_side, strict=True):
             if side not in SIDES:
@@ -213,6 +217,7 @@ class LFR(Detector, FourRates):
         self._set_up(watches, sides, "exact", found.deep)
         if found.need:
             self._pair_up(0, list(found.need))
+            self.joint = found.joint
 
     def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null, deep: tuple[float, ...] = ()) -> None:
         """Build the tables; the `deep` levels are for the first statistic of each rate."""
