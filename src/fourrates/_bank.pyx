@@ -318,10 +318,12 @@ cdef class Streams:
 
     def state(self, int64_t slot, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] places):
         """Copy out the K x K counts, the statistics, and where these stand."""
-        cdef char* record = self.record(slot)
-        cdef Cell* cells = <Cell*>(record + self.cells)
+        self.copy(self.record(slot), &counts[0], &statistics[0], &places[0])
+
+    cdef void copy(self, const char* record, int64_t* counts, double* statistics, uint8_t* places) noexcept nogil:
+        cdef const Cell* cells = <const Cell*>(record + self.cells)
         cdef int j
-        memcpy(&counts[0], record + sizeof(Head), 8 * self.classes * self.classes)
+        memcpy(counts, record + sizeof(Head), 8 * self.classes * self.classes)
         for j in range(self.tests):
             statistics[j], places[j] = cells[j].statistic, cells[j].calm & 3
 
@@ -340,27 +342,47 @@ cdef class Streams:
         self.size = slots.shape[0]
         self.reserve(self.size)
 
+    def keys(self):
+        """(keys, kinds) of all streams."""
+        cdef int64_t slot
+        numbers, kinds = np.empty(self.size, np.int64), np.empty(self.size, np.uint8)
+        cdef int64_t[::1] number = numbers
+        cdef uint8_t[::1] kind = kinds
+        for slot in range(self.size):
+            number[slot] = (<Head*>self.record(slot)).key
+            kind[slot] = (<Head*>self.record(slot)).events // KIND & 3
+        return numbers, kinds
+
+    def summary(self):
+        """(events, flags, groups, last events) of all streams."""
+        cdef int64_t slot
+        cdef Head* head
+        events, flags = np.empty(self.size, np.int64), np.empty(self.size, np.uint8)
+        groups, last = np.empty(self.size, np.uint16), np.empty(self.size, np.int64)
+        cdef int64_t[::1] event = events, late = last
+        cdef uint8_t[::1] flag = flags
+        cdef uint16_t[::1] group = groups
+        for slot in range(self.size):
+            head = <Head*>self.record(slot)
+            event[slot], flag[slot] = <int64_t>(head.events >> FLAGS), head.events & ((1 << FLAGS) - 1)
+            group[slot], late[slot] = head.since & ((1 << GROUP) - 1), head.last
+        return events, flags, groups, last
+
     def columns(self):
         """Everything there is to know of all streams, as arrays by name."""
         cdef int64_t slot
-        cdef Head* head
-        cdef int64_t[::1] keys, last, events, since
-        cdef uint8_t[::1] flags
-        cdef uint16_t[::1] groups
-        cdef int64_t[:, ::1] counts
-        cdef double[:, ::1] statistics
-        cdef uint8_t[:, ::1] places
-        arrays = _columns(self.size, self.classes, self.tests)
-        keys, last, events, since = arrays["keys"], arrays["last"], arrays["events"], arrays["since"]
-        flags, groups = arrays["flags"], arrays["groups"]
-        counts, statistics, places = arrays["counts"], arrays["statistics"], arrays["places"]
+        since, counts = np.empty(self.size, np.int64), np.empty((self.size, self.classes * self.classes), np.int64)
+        statistics, places = np.empty((self.size, self.tests)), np.empty((self.size, self.tests), np.uint8)
+        cdef int64_t[::1] begun = since
+        cdef int64_t[:, ::1] count = counts
+        cdef double[:, ::1] statistic = statistics
+        cdef uint8_t[:, ::1] place = places
         for slot in range(self.size):
-            head = <Head*>self.record(slot)
-            keys[slot], last[slot] = head.key, head.last
-            events[slot], flags[slot] = <int64_t>(head.events >> FLAGS), head.events & ((1 << FLAGS) - 1)
-            since[slot], groups[slot] = <int64_t>(head.since >> GROUP) - 1, head.since & ((1 << GROUP) - 1)
-            self.state(slot, counts[slot], statistics[slot], places[slot])
-        return arrays
+            begun[slot] = <int64_t>((<Head*>self.record(slot)).since >> GROUP) - 1
+            self.copy(self.record(slot), &count[slot, 0], &statistic[slot, 0], &place[slot, 0])
+        events, flags, groups, last = self.summary()
+        return {"keys": self.keys()[0], "flags": flags, "groups": groups, "events": events, "since": since, "last": last,
+                "counts": counts, "statistics": statistics, "places": places}
 
     def extend(self, dict arrays):
         """Add streams as `columns` gave them."""
@@ -393,20 +415,6 @@ cdef class Streams:
             for j in range(self.tests):  # calm until observation 0: the limits are found anew
                 cells[j].statistic, cells[j].calm = statistics[slot, j], places[slot, j]
         self.size += keys.shape[0]
-
-
-def _columns(int64_t size, int classes, int tests):
-    return {
-        "keys": np.empty(size, np.int64),
-        "flags": np.empty(size, np.uint8),
-        "groups": np.empty(size, np.uint16),
-        "events": np.empty(size, np.int64),
-        "since": np.empty(size, np.int64),
-        "last": np.empty(size, np.int64),
-        "counts": np.empty((size, classes * classes), np.int64),
-        "statistics": np.empty((size, tests), np.float64),
-        "places": np.empty((size, tests), np.uint8),
-    }
 
 
 cdef struct Entry:
