@@ -1,9 +1,9 @@
 """Many keyed streams in one compiled array of states: a customer, a shop, a model each, watched by LFR.
 
 :class:`Bank` takes arrays of (key, y_true, y_pred) in the order of arrival and gives the drifts with their keys, the
-same as one :class:`~fourrates.LFR` for each key would, in 128 bytes a stream for two classes at one decay. The budget is
-global: `arl` counts the events of all streams together, and :meth:`Bank.discoveries` names streams so that few of them
-are named in error.
+same as one :class:`~fourrates.LFR` for each key would, in 128 bytes a stream for two classes at one decay. The budget
+is global: `arl` counts the events of all streams together, and :meth:`Bank.discoveries` names streams so that few of
+them are named in error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from fourrates._bank import Streams
 from fourrates.detectors import LFR
 from fourrates.drift import Drift, RateState
-from fourrates.keys import OTHER, Keys, canonical, sort_out
+from fourrates.keys import OTHER, Keys, canonical, parts, sort_out
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -259,9 +259,11 @@ class Bank:
         """
         if other._settings() != self._settings():
             raise ValueError("the banks differ in their settings: " + _difference(self._settings(), other._settings()))
-        for key in other:
-            if key in self:
-                raise ValueError(f"key {key!r} is in both banks")
+        numbers, kinds = other._streams.keys()
+        common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
+        if common.size:
+            key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
+            raise ValueError(f"key {key!r} is in both banks")
         columns = other._streams.columns()
         columns["last"] += self.events
         names = dict(self._keys.names)
@@ -293,11 +295,11 @@ class Bank:
         self._left = 0
 
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
-        """Name streams that drifted since the last :meth:`mark`; of those named, a share of q is wrong on average, or less.
+        """Name streams that drifted since the last :meth:`mark`, wrongly in a share of at most q on average.
 
-        It holds whatever the streams have to do with each other (docs/many-streams.md has the proof), as long as neither
-        the number of events of a stream nor the time you ask depends on how its predictions turn out. Streams are named
-        together: the fewer events there were since the mark and the smaller the detection level, the fewer it takes.
+        It holds whatever the streams have to do with each other (docs/many-streams.md has the proof), as long as
+        neither the number of events of a stream nor the time you ask depends on how its predictions turn out. Streams
+        are named together: the fewer events since the mark and the smaller the detection level, the fewer it takes.
 
         Parameters
         ----------
@@ -309,7 +311,8 @@ class Bank:
         events, flags, groups, _ = self._streams.summary()
         before = self._at_mark()
         chance = np.array([_chance(one) for one in self._detectors])[groups]
-        false = np.exp(chance * before) * np.expm1(chance * (events - before))  # alarms to expect of a stable stream
+        with np.errstate(over="ignore", invalid="ignore"):  # alarms to expect of a stable stream
+            false = np.exp(chance * before) * np.expm1(chance * (events - before))
         alarmed = np.flatnonzero(flags & ALARMED)
         alarmed = alarmed[np.argsort(false[alarmed], kind="stable")]
         watched = int((events > before).sum()) + self._left
@@ -494,7 +497,7 @@ def _tests(detector: LFR) -> list[list[tuple[Any, int, int, bool, bool]]]:
 
 
 def _chance(detector: LFR) -> float:
-    """An event of a stable stream leaves the detection bounds with at most this chance: two rates, their levels added."""
+    """The chance that an event of a stable stream leaves the detection bounds, at most: two rates, levels added."""
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
     levels = [

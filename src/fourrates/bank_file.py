@@ -1,6 +1,6 @@
 """The file of a bank: an .npz of NumPy, sealed with a checksum of all its bytes.
 
-:func:`pack` makes its content; :func:`unpack` reads it, and says what is wrong with one that is damaged or no bank at all.
+:func:`pack` makes its content; :func:`unpack` reads it, or says what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of streams to slots 0, 1, ...: integers by a compiled index, everything else by a dictionary.
 
-Keys are equal as Python's are: 2, 2.0 and numpy.int64(2) are one key, "2" is another. Nothing that is missing (None, nan,
-a null) and nothing that cannot be hashed is a key.
+Keys are equal as Python's are: 2, 2.0 and numpy.int64(2) are one key, "2" is another. Nothing that is missing (None,
+nan, a null) and nothing that cannot be hashed is a key.
 """
 
 from __future__ import annotations
@@ -72,6 +72,17 @@ def sort_out(keys: Any) -> Sorted:
     if isinstance(keys, np.ma.MaskedArray) and np.ma.getmaskarray(keys).any():
         raise _no_key("masked", int(np.ma.getmaskarray(keys).argmax()))
     return _array(np.asarray(keys))
+
+
+def parts(numbers: Array, kinds: Array, names: dict[int, Hashable]) -> Sorted:
+    """Keys given by their numbers and kinds, as a bank holds them."""
+    others = np.flatnonzero(kinds == OTHER)
+    low, high = np.flatnonzero(kinds == INTEGER), np.flatnonzero(kinds == HIGH)
+    return Sorted(
+        numbers.size,
+        [(low, numbers[low], False), (high, numbers[high], True)],
+        [(others, [names[number] for number in numbers[others].tolist()])],
+    )
 
 
 def canonical(key: Any, position: int | None = None) -> Hashable:
