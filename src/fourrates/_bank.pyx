@@ -30,10 +30,11 @@ cdef extern from *:
     void fetch "FOURRATES_FETCH"(const void* place) noexcept nogil
 
 cdef enum:
-    AHEAD = 24            # events between asking for a record and using it
+    AHEAD = 12            # events between asking for a record and using it
     WORTH = 6             # observations: a look ahead over fewer costs more than it saves
     LINE = 64             # bytes of a line of the cache
-    BLOCK = 1 << 22       # bytes of a block of records; NumPy asks for huge pages from this size on
+    BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
+    BLOCKS = 16           # the most there are: then they are put together two by two
     DRIFTED = 1           # flags: the last event was a drift
     ALARMED = 2           # there was a drift since the last mark
     KIND = 4              # two bits: what the key is
@@ -108,6 +109,11 @@ cdef int settle(const Grid* grid, Test* test, Cell* cell, int64_t n, int64_t one
     return found
 
 
+cdef char* aligned(const uint8_t[::1] block) noexcept:
+    """The first place in a block that begins two lines of the cache."""
+    return <char*>((<size_t>&block[0] + 2 * LINE - 1) // (2 * LINE) * (2 * LINE))
+
+
 @cython.final
 cdef class Streams:
     """The states of many streams, by slot 0, 1, ...
@@ -131,8 +137,7 @@ cdef class Streams:
     cdef Group* group
     cdef readonly int groups
     cdef list blocks, kept             # arrays; tables, so that theirs stay
-    cdef char** block                  # where each array's first record lies
-    cdef Py_ssize_t rooms              # for pointers to blocks
+    cdef char* block[BLOCKS]           # where each array's first record lies
 
     def __init__(self, int classes, list groups):
         cdef int g, j, r
@@ -177,7 +182,6 @@ cdef class Streams:
                 free(self.group[g].grid)
         free(self.group)
         free(self.first)
-        free(self.block)
 
     @property
     def nbytes(self):
@@ -189,23 +193,24 @@ cdef class Streams:
 
     def reserve(self, int64_t size):
         """Make room for so many streams; what is too much is given back."""
-        cdef char** block
-        cdef const uint8_t[::1] view
-        cdef Py_ssize_t wanted = (size + self.mask) >> self.shift, old, i
-        if wanted > self.rooms:
-            block = <char**>calloc(2 * wanted, sizeof(char*))
-            if block == NULL:
-                raise MemoryError
-            if self.block != NULL:
-                memcpy(block, self.block, self.rooms * sizeof(char*))
-            free(self.block)
-            self.block, self.rooms = block, 2 * wanted
-        for i in range(len(self.blocks), wanted):
-            array = np.zeros((self.stride << self.shift) + 2 * LINE, np.uint8)
-            view = array
-            self.blocks.append(array)
-            self.block[i] = <char*>((<size_t>&view[0] + 2 * LINE - 1) // (2 * LINE) * (2 * LINE))
-        del self.blocks[wanted:]
+        cdef int shift = self.shift
+        while size > <int64_t>BLOCKS << shift:
+            shift += 1
+        blocks = self.blocks if shift == self.shift else self.put_together(shift)
+        while len(blocks) << shift < size:
+            blocks.append(np.zeros((self.stride << shift) + 2 * LINE, np.uint8))
+        del blocks[(size + (<int64_t>1 << shift) - 1) >> shift:]
+        self.blocks, self.shift, self.mask = blocks, shift, (<int64_t>1 << shift) - 1
+        for i, block in enumerate(blocks):
+            self.block[i] = aligned(block)
+
+    cdef list put_together(self, int shift):
+        """The streams in larger blocks."""
+        cdef int64_t slot, mask = (<int64_t>1 << shift) - 1
+        blocks = [np.zeros((self.stride << shift) + 2 * LINE, np.uint8) for _ in range((self.size + mask) >> shift)]
+        for slot in range(0, self.size, self.mask + 1):
+            memcpy(aligned(blocks[slot >> shift]) + (slot & mask) * self.stride, self.record(slot), self.stride << self.shift)
+        return blocks
 
     def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds, const uint16_t[::1] groups):
         """Add streams that have seen nothing."""
