@@ -75,6 +75,21 @@ def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, si
     assert states(bank) == {key: one.to_bytes() for key, one in detectors.items()}
 
 
+@pytest.mark.parametrize(("decay", "swing"), [(0.9, 0.03), (0.99, 0.004)])
+def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
+    # A swing so slow and small that it seldom alarms, so that statistics come to stand at every place of the far rows.
+    random = np.random.default_rng(6)
+    truth = random.random(1_000_000) < 0.4
+    wrong = 0.1 + swing * np.sin(np.arange(truth.size) / 300)
+    guess = truth ^ (random.random(truth.size) < wrong)
+    alone, bank = fr.LFR(decay, 0.05, 1e-6), fr.Bank(fr.LFR(decay, 0.05, 1e-6))
+    for part in np.array_split(np.arange(truth.size), 5):
+        drifts = alone.update_many(truth[part], guess[part])
+        assert [one.drift for one in bank.update(np.full(part.size, 7), truth[part], guess[part])] == drifts
+        assert bank[7].detector().to_bytes() == alone.to_bytes()
+    assert sum(state.n for state in alone.rates.values()) > 100_000
+
+
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=400),
     cuts=st.lists(st.integers(0, 400), max_size=3),
@@ -554,14 +569,14 @@ def stable(random, streams, length):
 
 
 def test_a_stable_stream_raises_no_more_alarms_than_discoveries_reckons_with():
-    # e^(c n) - 1 alarms a stream, c = 4 levels an event: 0.08 at n = 400 and level 5e-5. Over 20,000 streams 1,667 at
-    # most (fewer by far: alarms come in clusters).
+    # e^(c n) - 1 alarms a stream, c = 4 levels an event: 0.08 at n = 400 and level 5e-5. Over 20,000 streams 1,666 at
+    # most. Excursions come in clusters and only the first step is an alarm, so there are less than half as many, as
+    # docs/many-streams.md says; the standard deviation is 30 or less.
     random = np.random.default_rng(42)
     keys, truth = stable(random, 20_000, 400)
     guess = truth ^ (random.random(keys.size) < 0.2)
     found = len(fr.Bank(fr.LFR(detect=5e-5)).update(keys, truth, guess))
-    assert found <= 20_000 * math.expm1(4 * 5e-5 * 400)
-    assert found >= 100
+    assert 100 <= found <= 20_000 * math.expm1(4 * 5e-5 * 400) / 2
 
 
 @pytest.mark.parametrize(("drifted", "late"), [(0, False), (8, False), (40, True)])

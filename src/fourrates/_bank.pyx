@@ -250,6 +250,13 @@ cdef class Streams:
 
     cdef Py_ssize_t scan(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t start,
                          Py_ssize_t size, int64_t clock, bint* drifted) noexcept nogil:
+        # Locals, for a store to a record may, as far as a compiler knows, change what self points to.
+        cdef char** block = self.block
+        cdef int64_t mask = self.mask, stride = self.stride
+        cdef Py_ssize_t sums_at = self.sums, cells_at = self.cells
+        cdef const int* recall = self.first
+        cdef const int* precision = self.first + self.classes
+        cdef int shift = self.shift
         cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
         cdef double hit
         cdef int classes = self.classes, truth, guess, found
@@ -263,34 +270,34 @@ cdef class Streams:
         cdef Py_ssize_t i
         for i in range(start, size):
             if i + AHEAD < size:  # not in a function of its own: without effect on results it would be optimised away
-                record = self.record(slots[i + AHEAD])
+                record = block[slots[i + AHEAD] >> shift] + (slots[i + AHEAD] & mask) * stride
                 fetch(record)
                 fetch(record + LINE)
-                if self.stride > 2 * LINE:
+                if stride > 2 * LINE:
                     truth, guess = truths[i + AHEAD], guesses[i + AHEAD]
-                    counts, cells = <int64_t*>(record + sizeof(Head)), <Cell*>(record + self.cells)
+                    counts, cells = <int64_t*>(record + sizeof(Head)), <Cell*>(record + cells_at)
                     fetch(&counts[truth * classes + guess])
                     fetch(&counts[truth * (classes + 1)])
                     fetch(&counts[guess * (classes + 1)])
-                    fetch(record + self.sums + 8 * truth)
-                    fetch(record + self.sums + 8 * (classes + guess))
-                    fetch(&cells[self.first[truth]])
-                    fetch(&cells[self.first[classes + guess]])
-            record = self.record(slots[i])
-            head, counts, cells = <Head*>record, <int64_t*>(record + sizeof(Head)), <Cell*>(record + self.cells)
+                    fetch(record + sums_at + 8 * truth)
+                    fetch(record + sums_at + 8 * (classes + guess))
+                    fetch(&cells[recall[truth]])
+                    fetch(&cells[precision[guess]])
+            record = block[slots[i] >> shift] + (slots[i] & mask) * stride
+            head, counts, cells = <Head*>record, <int64_t*>(record + sizeof(Head)), <Cell*>(record + cells_at)
             truth, guess = truths[i], guesses[i]
             hit = bits[truth == guess]
             counts[truth * classes + guess] += 1
             if classes == 2:
                 n, m = counts[2 * truth] + counts[2 * truth + 1], counts[guess] + counts[2 + guess]
             else:
-                sums = <int64_t*>(record + self.sums)
+                sums = <int64_t*>(record + sums_at)
                 sums[truth] += 1
                 sums[classes + guess] += 1
                 n, m = sums[truth], sums[classes + guess]
             group = &self.group[head.since & ((1 << GROUP) - 1)]
-            found = touch(group, cells, self.first[truth], self.first[truth + 1], n, counts[truth * (classes + 1)], hit)
-            found |= touch(group, cells, self.first[classes + guess], self.first[classes + guess + 1], m,
+            found = touch(group, cells, recall[truth], recall[truth + 1], n, counts[truth * (classes + 1)], hit)
+            found |= touch(group, cells, precision[guess], precision[guess + 1], m,
                            counts[guess * (classes + 1)], hit)
             head.last = clock + i
             head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
