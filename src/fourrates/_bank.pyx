@@ -30,7 +30,8 @@ cdef extern from *:
     void fetch "FOURRATES_FETCH"(const void* place) noexcept nogil
 
 cdef enum:
-    AHEAD = 12            # events between asking for a record and using it
+    AHEAD = 16            # keys between asking for an entry of the index and using it
+    TOGETHER = 8          # events whose records are asked for at once; more lines than a processor can wait for stall it
     WORTH = 6             # observations: a look ahead over fewer costs more than it saves
     LINE = 64             # bytes of a line of the cache
     BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
@@ -267,22 +268,25 @@ cdef class Streams:
         cdef Head* head
         cdef Group* group
         cdef char* record
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
         for i in range(start, size):
-            if i + AHEAD < size:  # not in a function of its own: without effect on results it would be optimised away
-                record = block[slots[i + AHEAD] >> shift] + (slots[i + AHEAD] & mask) * stride
-                fetch(record)
-                fetch(record + LINE)
-                if stride > 2 * LINE:
-                    truth, guess = truths[i + AHEAD], guesses[i + AHEAD]
-                    counts, cells = <int64_t*>(record + sizeof(Head)), <Cell*>(record + cells_at)
-                    fetch(&counts[truth * classes + guess])
-                    fetch(&counts[truth * (classes + 1)])
-                    fetch(&counts[guess * (classes + 1)])
-                    fetch(record + sums_at + 8 * truth)
-                    fetch(record + sums_at + 8 * (classes + guess))
-                    fetch(&cells[recall[truth]])
-                    fetch(&cells[precision[guess]])
+            if (i - start) % TOGETHER == 0:
+                # Not one by one, so that they wait for their pages together; and not in a function of its own: without
+                # effect on results it would be optimised away.
+                for j in range(i + TOGETHER, min(i + 2 * TOGETHER, size)):
+                    record = block[slots[j] >> shift] + (slots[j] & mask) * stride
+                    fetch(record)
+                    fetch(record + LINE)
+                    if stride > 2 * LINE:
+                        truth, guess = truths[j], guesses[j]
+                        counts, cells = <int64_t*>(record + sizeof(Head)), <Cell*>(record + cells_at)
+                        fetch(&counts[truth * classes + guess])
+                        fetch(&counts[truth * (classes + 1)])
+                        fetch(&counts[guess * (classes + 1)])
+                        fetch(record + sums_at + 8 * truth)
+                        fetch(record + sums_at + 8 * (classes + guess))
+                        fetch(&cells[recall[truth]])
+                        fetch(&cells[precision[guess]])
             record = block[slots[i] >> shift] + (slots[i] & mask) * stride
             head, counts, cells = <Head*>record, <int64_t*>(record + sizeof(Head)), <Cell*>(record + cells_at)
             truth, guess = truths[i], guesses[i]
