@@ -375,7 +375,7 @@ class Bank:
         if others and group_of is None:
             raise ValueError(f"the bank has groups {tuple(about['groups'])}: say group_of")
         bank = cls(first, groups=dict(zip(about["groups"], others, strict=True)), group_of=group_of)
-        marked = columns.pop("marked")
+        marked = np.ascontiguousarray(columns.pop("marked"), np.int64)
         columns = bank._sound(columns)
         others_at = columns["flags"] // KIND & 3 == OTHER
         bank._fill_up(
