@@ -28,6 +28,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/setup_cost.py
 	$(BIN)/python benchmarks/cli_speed.py
+	$(BIN)/python benchmarks/bank_speed.py
 
 # The paper's tables for the synthetic scenarios, and run lengths asked against measured: minutes, not seconds.
 tables: $(VENV)/.installed-core

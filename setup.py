@@ -12,7 +12,7 @@ setup(
     ext_modules=cythonize(
         [
             Extension(f"fourrates.{name}", [f"src/fourrates/{name}.pyx"], extra_compile_args=FLAGS)
-            for name in ("_kernel", "_law", "_baselines", "_trace")
+            for name in ("_kernel", "_law", "_baselines", "_trace", "_bank")
         ],
         compiler_directives={
             "language_level": "3",

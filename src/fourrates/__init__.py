@@ -5,6 +5,7 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
+from fourrates.bank import Bank, KeyedDrift
 from fourrates.design import design, expected_delay, expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState
@@ -15,7 +16,9 @@ __all__ = [
     "EDDM",
     "LFR",
     "NFR",
+    "Bank",
     "Drift",
+    "KeyedDrift",
     "PerfSim",
     "RateChange",
     "RateState",

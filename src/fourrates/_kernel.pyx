@@ -12,19 +12,6 @@ from libc.string cimport memcpy, memset
 cdef double INF = float("inf")
 
 
-cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
-                       int64_t row) noexcept nogil:
-    """Whether the statistic lies under its lower bound, given `zeros` among n observations; `row` is used beyond the window."""
-    cdef int64_t step
-    if n <= grid.window:
-        return statistic < grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
-    if zeros < grid.counts and statistic < grid.few[(level * grid.rows + row) * grid.counts + zeros]:
-        return True
-    step = <int64_t>(statistic * grid.steps) + 1
-    return (step <= grid.steps and
-            zeros <= n * <double>grid.far[(level * grid.rows + row) * (grid.steps + 1) + step])
-
-
 cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n, int32_t* hint) noexcept nogil:
     """The lower bound in a far row, given `zeros` among n observations. `hint` is where it was found last, and now."""
     cdef double share = <double>zeros / n, found, other
@@ -71,6 +58,30 @@ cdef int depth(const Grid* deep, int levels, int64_t n, int64_t zeros, double st
         while level < levels and below(deep, level, n, zeros, statistic, deep.marks // n):
             level += 1
     return level
+
+
+cdef void look_ahead(const Grid* grid, Test* test, int place, int64_t n, int64_t ones, int64_t row,
+                     int64_t last) noexcept nogil:
+    """Find limits of a place that hold up to `last` observations in this row, whatever the next ones are.
+
+    Within a far row a bound falls with the number of zeros and rises with n: its extremes are reached when the
+    next ones are all zeros or all ones.
+    """
+    cdef int64_t zeros = n - ones, ahead = last - n
+    cdef double hair = 1e-9  # a statistic on the very edge is left to `below`
+    cdef double low = -INF, high = INF
+    if place == INSIDE:
+        if test.down:
+            low = edge(grid, test.warn, row, zeros, last, &test.hints[0]) + hair
+        if test.up:
+            high = 1.0 - edge(grid, test.warn, row, ones, last, &test.hints[1]) - hair
+    elif place == UNDER:
+        low = edge(grid, test.detect, row, zeros, last, &test.hints[2]) + hair
+        high = edge(grid, test.warn, row, zeros + ahead, last, &test.hints[3]) - hair
+    else:
+        low = 1.0 - edge(grid, test.warn, row, ones + ahead, last, &test.hints[4]) + hair
+        high = 1.0 - edge(grid, test.detect, row, ones, last, &test.hints[5]) - hair
+    test.lows[place], test.highs[place] = low, high
 
 
 cdef class Table:
@@ -256,28 +267,6 @@ cdef class Pairs:
 
     def _set_progress(self, int64_t events, int64_t since, bint drift, bint warning):
         self.events, self.since, self.drift_detected, self.warning_detected = events, since, drift, warning
-
-
-cdef enum:
-    INSIDE = 0   # its warning bounds
-    UNDER = 1
-    OVER = 2
-    MOVED = 1    # from one of these places to another
-    CROSSED = 2  # a detection bound
-
-
-cdef struct Test:
-    # One statistic of one rate, and where it stands. While n <= calm_until and low <= statistic <= high, it stands where it
-    # stood and no detection bound is crossed: the limits were found to hold for every count of ones reachable by then.
-    double statistic, decay, gain, low, high
-    int64_t calm_until
-    int place                 # INSIDE, UNDER or OVER
-    int table, warn, detect   # positions of the table and of the levels in it
-    bint down, up             # the sides it watches
-    int64_t row               # of the table, while n <= calm_until
-    double lows[3]            # low and high by place
-    double highs[3]
-    int32_t hints[6]          # where they stood in the row before
 
 
 cdef struct Rate:
@@ -467,18 +456,13 @@ cdef class FourRates(Pairs):
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
         """Find out where the statistic stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
         cdef const Grid* grid = &self.grid[test.table]
-        cdef int64_t zeros = rate.n - rate.ones[0]
-        cdef int place = INSIDE, found = 0
+        cdef int found = 0, place
         if rate.n > test.calm_until and rate.n > grid.window:
-            self.look_ahead(grid, rate, test)
-        if test.down and below(grid, test.warn, rate.n, zeros, test.statistic, test.row):
-            place = UNDER
-            if below(grid, test.detect, rate.n, zeros, test.statistic, test.row):
-                found = CROSSED
-        elif test.up and below(grid, test.warn, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
-            place = OVER
-            if below(grid, test.detect, rate.n, rate.ones[0], 1.0 - test.statistic, test.row):
-                found = CROSSED
+            test.calm_until = horizon(grid, rate.n, &test.row)
+            for place in range(3):
+                if place == INSIDE or (place == UNDER and test.down) or (place == OVER and test.up):
+                    look_ahead(grid, test, place, rate.n, rate.ones[0], test.row, test.calm_until)
+        place = stand(grid, test, test.statistic, rate.n, rate.ones[0], test.row, &found)
         if place != test.place:
             self.outside += (place != INSIDE) - (test.place != INSIDE)
             test.place = place
@@ -508,30 +492,6 @@ cdef class FourRates(Pairs):
         if test.place == UNDER:
             return depth(self.pair.deep, self.pair.levels, rate.n, rate.n - rate.ones[0], test.statistic)
         return depth(self.pair.deep, self.pair.levels, rate.n, rate.ones[0], 1.0 - test.statistic)
-
-    @cython.final
-    cdef void look_ahead(self, const Grid* grid, Rate* rate, Test* test) noexcept nogil:
-        """Find limits that hold for the next n / 32 observations, whatever they are.
-
-        Within a far row a bound falls with the number of zeros and rises with n: its extremes are reached when the
-        next ones are all zeros or all ones.
-        """
-        cdef int64_t row = grid.marks // rate.n, last = rate.n + (rate.n >> 5)
-        cdef int64_t zeros = rate.n - rate.ones[0]
-        if row > 0:
-            last = min(last, grid.marks // row)
-        cdef int64_t ahead = last - rate.n
-        cdef double hair = 1e-9  # a statistic on the very edge is left to `below`
-        test.row, test.calm_until = row, last
-        test.lows[INSIDE], test.highs[INSIDE] = -INF, INF
-        if test.down:
-            test.lows[INSIDE] = edge(grid, test.warn, row, zeros, last, &test.hints[0]) + hair
-            test.highs[UNDER] = edge(grid, test.warn, row, zeros + ahead, last, &test.hints[1]) - hair
-            test.lows[UNDER] = edge(grid, test.detect, row, zeros, last, &test.hints[2]) + hair
-        if test.up:
-            test.highs[INSIDE] = 1.0 - edge(grid, test.warn, row, rate.ones[0], last, &test.hints[3]) - hair
-            test.lows[OVER] = 1.0 - edge(grid, test.warn, row, rate.ones[0] + ahead, last, &test.hints[4]) + hair
-            test.highs[OVER] = 1.0 - edge(grid, test.detect, row, rate.ones[0], last, &test.hints[5]) - hair
 
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
@@ -580,7 +540,9 @@ cdef class FourRates(Pairs):
                 last = self.marks >> level
                 for number in range(max(1, last - SLOTS + 1), last + 1):
                     slot = self.slot(level, number)
-                    found[(number << level) * self.spacing] = [slot[i] for i in range(3 * classes)]
+                    row = [slot[i] for i in range(3 * classes)]
+                    if sum(row[:classes]) == (number << level) * self.spacing:  # else it was passed elsewhere
+                        found[sum(row[:classes])] = row
         return [(events, row[:2 * classes], row[2 * classes:]) for events, row in sorted(found.items())]
 
     def _past_state(self, int64_t[::1] past):
@@ -589,12 +551,7 @@ cdef class FourRates(Pairs):
             memcpy(&past[0], self.past, past.shape[0] * sizeof(int64_t))
 
     def _set_past_state(self, const int64_t[::1] past):
-        """Copy in what is remembered of the past; the counts are in place already."""
-        cdef int64_t events = 0
-        cdef int i
-        for i in range(self.classes):
-            events += self.rate[i].n
-        self.marks, self.until = events // self.spacing, self.spacing - events % self.spacing
+        """Copy in what is remembered of the past."""
         if self.past != NULL:
             memcpy(self.past, &past[0], past.shape[0] * sizeof(int64_t))
 
@@ -619,3 +576,9 @@ cdef class FourRates(Pairs):
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].place = statistics[i], places[i]
             self.outside += self.test[i].place != INSIDE
+        if self.past != NULL:
+            memset(self.past, 0, self._past_size() * sizeof(int64_t))
+        cdef int64_t events = 0
+        for i in range(classes):
+            events += self.rate[i].n
+        self.marks, self.until = events // self.spacing, self.spacing - events % self.spacing

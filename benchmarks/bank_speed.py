@@ -1,0 +1,107 @@
+"""A bank of a million streams: events a second, bytes a stream, and whether single detectors find the same.
+
+50 million events in random key order, in batches of a million, with dense integer keys and with arbitrary ones of 64
+bits. Speed is per second of processor time of this one thread, so that other work on the machine counts as little as
+can be; the wall clock stands beside it. Ends with status 1 if a mark is missed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+import fourrates as fr
+
+STREAMS, EVENTS, BATCH = 1_000_000, 50_000_000, 1_000_000
+CHECKED = 1_000  # streams held against a detector of their own
+ARL = 1_000_000
+marks: list[bool] = []
+
+
+def mark(text: str, reached: bool) -> None:
+    marks.append(reached)
+    print(f"{text}: {'yes' if reached else 'NO'}")
+
+
+def batches(keys: np.ndarray, seed: int):
+    """Keys in random order and pairs; one stream in forty goes wrong half-way."""
+    random = np.random.default_rng(seed)
+    for start in range(0, EVENTS, BATCH):
+        slot = random.integers(0, STREAMS, BATCH)
+        truth = random.random(BATCH, np.float32) < 0.3
+        wrong = np.where((slot % 40 == 0) & (start >= EVENTS // 2), np.float32(0.7), np.float32(0.1))
+        yield slot, keys[slot], truth, truth ^ (random.random(BATCH, np.float32) < wrong)
+
+
+def run(name: str, keys: np.ndarray, least: float) -> float:
+    """Fill a bank; seconds of processor time an event."""
+    bank = fr.Bank(arl=ARL)
+    processor = wall = 0.0
+    drifts: list[fr.KeyedDrift] = []
+    sampled = []
+    for slot, batch, truth, guess in batches(keys, seed=1):
+        begun, clock = time.process_time(), time.perf_counter()
+        drifts += bank.update(batch, truth, guess)
+        processor += time.process_time() - begun
+        wall += time.perf_counter() - clock
+        part = slot % (STREAMS // CHECKED) == 0
+        sampled.append((slot[part], truth[part], guess[part]))
+    speed, size = EVENTS / processor / 1e6, bank.nbytes / len(bank)
+    print(f"\n{name}: {len(bank):,} streams, {bank.events:,} events, {len(drifts):,} drifts")
+    print(f"million events a second: {speed:.1f} of processor time, {EVENTS / wall / 1e6:.1f} by the wall clock")
+    mark(f"  at least {least:g} of processor time", speed >= least)
+    mark(f"  {size:.0f} bytes a stream; at most 200", size <= 200)
+    slot, truth, guess = map(np.concatenate, zip(*sampled, strict=True))
+    chosen = range(0, STREAMS, STREAMS // CHECKED)
+    alone = {int(keys[one]): fr.LFR(arl=ARL) for one in chosen}
+    expected = [
+        (int(keys[one]), drift)
+        for one in chosen
+        for drift in alone[int(keys[one])].update_many(truth[slot == one], guess[slot == one])
+    ]
+    found = [(one.key, one.drift) for one in drifts if one.key in alone]
+    same = sorted(found, key=repr) == sorted(expected, key=repr)
+    same &= all(bank[key].detector().to_bytes() == one.to_bytes() for key, one in alone.items())
+    mark(f"  {CHECKED:,} streams ({len(expected)} drifts) as one detector for each key leaves them", same)
+    return processor / EVENTS
+
+
+def dictionary_loop() -> float:
+    """Seconds of processor time an event with one detector for each key, in a plain loop."""
+    random = np.random.default_rng(2)
+    detectors = {key: fr.LFR(arl=ARL) for key in range(1000)}
+    keys = random.integers(0, 1000, 300_000).tolist()
+    begun = time.process_time()
+    for key in keys:
+        detectors[key].update(1, 1)
+    return (time.process_time() - begun) / len(keys)
+
+
+def one_stream() -> float:
+    """Seconds of processor time an event of one stream in one batch."""
+    random = np.random.default_rng(3)
+    truth = random.random(10_000_000) < 0.3
+    guess = truth ^ (random.random(truth.size) < 0.1)
+    begun = time.process_time()
+    fr.LFR(arl=ARL).update_many(truth, guess)
+    return (time.process_time() - begun) / truth.size
+
+
+def main() -> int:
+    fr.LFR(arl=ARL)  # the table, before the clock starts
+    dense = run("dense integer keys", np.arange(STREAMS), 10)
+    random = np.random.default_rng(4)
+    far = run("arbitrary keys of 64 bits", random.integers(-(2**63), 2**63 - 1, STREAMS), 4)
+    loop, alone = dictionary_loop(), one_stream()
+    print("\nper event, by processor time:")
+    print(f"a dictionary of 1,000 detectors in a plain loop / the bank, dense keys   {loop / dense:8.2f}")
+    print(f"the bank, dense keys / LFR.update_many on one stream                     {dense / alone:8.2f}")
+    print(f"the bank, arbitrary keys / the bank, dense keys                          {far / dense:8.2f}")
+    print("every mark reached" if all(marks) else f"{marks.count(False)} marks missed")
+    return 0 if all(marks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

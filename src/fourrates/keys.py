@@ -1,0 +1,300 @@
+"""Keys of streams to slots 0, 1, ...: integers by a compiled index, everything else by a dictionary.
+
+Keys are equal as Python's are: 2, 2.0 and numpy.int64(2) are one key, "2" is another. Nothing that is missing (None,
+nan, a null) and nothing that cannot be hashed is a key.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates._bank import Index
+from fourrates.labels import plain
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+    Slots = npt.NDArray[np.int32]
+
+INTEGER, HIGH, OTHER = 0, 1, 2  # kinds: of 64 bits with a sign, of 2**63 up to 2**64, anything else
+MOST = 2**31 - 2  # streams
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Keys of a batch, checked and sorted by kind; a part stands at its places, or everywhere where that is None.
+
+    Attributes
+    ----------
+    size : int
+        How many keys there are.
+    integers : list of (places, array of int64, whether negative ones stand for 2**64 more)
+        The keys that are integers of 64 bits.
+    others : list of (places, keys)
+        The rest.
+    positions : array, optional
+        Where there is one, the keys are these positions among the parts.
+    """
+
+    size: int
+    integers: list[tuple[Array | None, Array, bool]]
+    others: list[tuple[Array | None, Sequence[Hashable]]]
+    positions: Array | None = None
+
+
+def sort_out(keys: Any) -> Sorted:
+    """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands.
+
+    Parameters
+    ----------
+    keys : array, list, pandas or polars series, Arrow array
+        One-dimensional. Dictionary-encoded Arrow arrays and pandas categories are read by their dictionary.
+    """
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
+        raise TypeError(f"keys must be an array or a list of keys, not {keys!r}")
+    if isinstance(keys, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
+        return _one_by_one(keys)
+    if hasattr(keys, "dictionary_encode") and (str(keys.type)[:3] not in ("int", "uin") or keys.null_count):
+        from fourrates.io.values import dictionary
+
+        values, positions, gone = dictionary(keys.combine_chunks() if hasattr(keys, "combine_chunks") else keys)
+        return _coded(values, positions, gone)
+    categories = getattr(keys, "cat", keys)  # of a pandas series
+    if hasattr(categories, "categories") and hasattr(categories, "codes"):
+        codes = np.asarray(categories.codes)
+        return _coded(categories.categories.tolist(), codes, codes < 0)
+    if isinstance(keys, np.ma.MaskedArray) and np.ma.getmaskarray(keys).any():
+        raise _no_key("masked", int(np.ma.getmaskarray(keys).argmax()))
+    return _array(np.asarray(keys))
+
+
+def parts(numbers: Array, kinds: Array, names: dict[int, Hashable]) -> Sorted:
+    """Keys given by their numbers and kinds, as a bank holds them."""
+    others = np.flatnonzero(kinds == OTHER)
+    low, high = np.flatnonzero(kinds == INTEGER), np.flatnonzero(kinds == HIGH)
+    return Sorted(
+        numbers.size,
+        [(low, numbers[low], False), (high, numbers[high], True)],
+        [(others, [names[number] for number in numbers[others].tolist()])],
+    )
+
+
+def canonical(key: Any, position: int | None = None) -> Hashable:
+    """The one form of equal keys: an int where it is a whole number, or an error if it cannot be a key."""
+    if isinstance(key, np.generic) and key.dtype.kind not in "mM":
+        key = plain(key)
+    try:
+        hash(key)
+        missing = key is None or bool(key != key)
+    except (TypeError, ValueError):  # unhashable; pandas.NA, which is neither equal to itself nor not
+        raise _no_key(key, position) from None
+    if missing:
+        raise _no_key(key, position)
+    if isinstance(key, numbers.Number):
+        try:
+            whole = int(key)  # type: ignore[call-overload]
+        except (TypeError, ValueError, OverflowError):  # complex, infinite
+            return key
+        if whole == key:
+            return int(whole)
+    found: Hashable = key
+    return found
+
+
+def kind_of(key: Hashable) -> int:
+    """The kind of a key in its canonical form."""
+    if type(key) is int and -(2**63) <= key < 2**64:
+        return HIGH if key >= 2**63 else INTEGER
+    return OTHER
+
+
+def _array(values: Array) -> Sorted:
+    if values.ndim != 1:
+        raise ValueError(f"keys have {values.ndim} dimensions, not one")
+    kind = values.dtype.kind
+    if kind not in "biufUSOT":
+        raise TypeError(f"keys of type {values.dtype} are not numbers, strings or objects")
+    if kind == "f":
+        if (missing := np.isnan(values)).any():
+            raise _no_key(float("nan"), int(missing.argmax()))
+        if (values == np.floor(values)).all() and (np.abs(values) < 2.0**62).all():
+            values, kind = values.astype(np.int64), "i"
+    if kind in "biu":
+        unsigned = values.dtype == np.uint64
+        bits = np.ascontiguousarray(values, np.uint64 if unsigned else np.int64)
+        return Sorted(values.size, [(None, bits.view(np.int64), unsigned)], [])
+    return _one_by_one(values.tolist())
+
+
+def _one_by_one(keys: Sequence[Any]) -> Sorted:
+    kinds = set(map(type, keys))
+    if kinds <= {str, bytes}:
+        return Sorted(len(keys), [], [(None, keys)])
+    if kinds == {int}:
+        try:
+            return _array(np.array(keys, np.int64))
+        except OverflowError:
+            pass
+    found = [canonical(key, position) for position, key in enumerate(keys)]
+    sort = np.array([kind_of(key) for key in found])
+    integers: list[tuple[Array | None, Array, bool]] = []
+    for kind, kept in ((INTEGER, np.int64), (HIGH, np.uint64)):
+        places = np.flatnonzero(sort == kind)
+        if places.size:
+            integers.append((places, np.array([found[i] for i in places], kept).view(np.int64), kind == HIGH))
+    places = np.flatnonzero(sort == OTHER)
+    return Sorted(len(found), integers, [(places, [found[i] for i in places])] if places.size else [])
+
+
+def _coded(values: list[Any], positions: Array, gone: Array | None) -> Sorted:
+    """Keys by their positions in a dictionary; only those that occur count."""
+    if gone is not None and gone.any():
+        raise _no_key(None, int(gone.argmax()))
+    used = np.zeros(len(values), np.bool_)
+    used[positions] = True
+    for i in np.flatnonzero(used):
+        if type(values[i]) is not str:
+            try:
+                canonical(values[i])
+            except (TypeError, ValueError):
+                raise _no_key(values[i], int((positions == i).argmax())) from None
+    parts = _one_by_one([values[i] for i in np.flatnonzero(used)])
+    return Sorted(len(positions), parts.integers, parts.others, (np.cumsum(used) - 1)[positions])
+
+
+def _no_key(key: Any, position: int | None) -> ValueError | TypeError:
+    where = "" if position is None else f" at position {position}"
+    try:
+        hash(key)
+    except TypeError:
+        return TypeError(f"keys: {key!r}{where} cannot be a key: it is not hashable")
+    return ValueError(f"keys: {key!r}{where} cannot be a key: it is missing")
+
+
+class Keys:
+    """The keys of a bank.
+
+    Attributes
+    ----------
+    size : int
+        How many there are; they have the slots 0 .. size - 1.
+    names : dict
+        Keys that are no integers of 64 bits, by a number given to each.
+    """
+
+    __slots__ = ("_index", "_next", "_slots", "names", "size")
+
+    def __init__(self) -> None:
+        self._index = Index()
+        self._slots: dict[Hashable, int] = {}
+        self.names: dict[int, Hashable] = {}
+        self._next = 0
+        self.size = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the index of integers, in bytes."""
+        return self._index.nbytes
+
+    def free(self) -> int:
+        """The first number from which on no name has one."""
+        return self._next
+
+    def find(self, keys: Sorted) -> Slots:
+        """The slots of keys, -1 where there is none."""
+
+        def integers(bits: Array, unsigned: bool) -> Slots:
+            slots = np.empty(bits.size, np.int32)
+            self._index.find(bits, unsigned, slots)
+            return slots
+
+        def others(names: Sequence[Hashable]) -> Slots:
+            return np.array([self._slots.get(name, -1) for name in names], np.int32)
+
+        return _put_together(keys, integers, others)
+
+    def take(self, keys: Sorted) -> tuple[Slots, Array, Array]:
+        """The slots of keys, new ones included, and for each new one its number and its kind.
+
+        After an error there are no new ones.
+        """
+        before = self.size
+        new: list[tuple[Slots, Array, int | Array]] = []
+
+        def integers(bits: Array, unsigned: bool) -> Slots:
+            slots = np.empty(bits.size, np.int32)
+            start, known = self.size, self._index.size
+            self._index.take(bits, unsigned, start, slots)
+            if self._index.size > known:
+                self.size += self._index.size - known
+                fresh = slots >= start
+                kinds = np.where(bits[fresh] < 0, HIGH, INTEGER) if unsigned else INTEGER
+                new.append((slots[fresh], bits[fresh], kinds))
+            return slots
+
+        def others(names: Sequence[Hashable]) -> Slots:
+            start, first = self.size, self._next
+            slots = np.empty(len(names), np.int32)
+            for i, name in enumerate(names):
+                if (slot := self._slots.get(name)) is None:
+                    slot = self._slots[name] = self.size
+                    self.names[self._next] = name
+                    self.size, self._next = self.size + 1, self._next + 1
+                slots[i] = slot
+            added = np.arange(start, self.size, dtype=np.int32)
+            new.append((added, np.arange(first, self._next), OTHER))
+            return slots
+
+        try:
+            slots = _put_together(keys, integers, others)
+            if self.size > MOST:
+                raise ValueError(f"{self.size:,} streams; a bank holds at most {MOST:,}")
+            numbers_, kinds = np.empty(self.size - before, np.int64), np.empty(self.size - before, np.uint8)
+            for where, number, kind in new:
+                numbers_[where - before], kinds[where - before] = number, kind
+        except BaseException:
+            self.truncate(before)
+            raise
+        return slots, numbers_, kinds
+
+    def truncate(self, size: int) -> None:
+        """Forget the keys with slots from `size` on."""
+        self._index.truncate(size)
+        gone = {name for name, slot in self._slots.items() if slot >= size}
+        for name in gone:
+            del self._slots[name]
+        self.names = {number: name for number, name in self.names.items() if name not in gone}
+        self.size = size
+
+    def arrange(self, numbers: Array, kinds: Array, names: dict[int, Hashable]) -> None:
+        """Know the keys with these numbers and kinds, in slots 0, 1, ...; the others by their names."""
+        slots = np.arange(numbers.size, dtype=np.int32)
+        integers = kinds != OTHER
+        self._index.arrange(numbers[integers], slots[integers], (kinds[integers] == HIGH).astype(np.uint8))
+        places = np.flatnonzero(~integers)
+        self.names = {number: names[number] for number in numbers[places].tolist()}
+        self._slots = dict(zip(self.names.values(), places.tolist(), strict=True))
+        self._next = max(self._next, max(self.names, default=-1) + 1)
+        self.size = numbers.size
+
+    def name(self, number: int, kind: int) -> Hashable:
+        """The key with this number and kind."""
+        return self.names[number] if kind == OTHER else number + 2**64 if kind == HIGH else number
+
+
+def _put_together(keys: Sorted, integers: Any, others: Any) -> Slots:
+    parts = [(places, integers(bits, unsigned)) for places, bits, unsigned in keys.integers]
+    parts += [(places, others(names)) for places, names in keys.others]
+    if len(parts) == 1 and parts[0][0] is None:
+        slots: Slots = parts[0][1]
+    else:
+        slots = np.empty(sum(part.size for _, part in parts), np.int32)
+        for places, part in parts:
+            slots[places] = part
+    return slots if keys.positions is None else slots[keys.positions]
