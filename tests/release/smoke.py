@@ -1,6 +1,6 @@
 """Try an installed fourrates, from a folder where its source is not: the detectors, the command line, the report.
 
-    python tests/release/smoke.py
+python tests/release/smoke.py
 """
 
 import subprocess
@@ -11,7 +11,9 @@ from pathlib import Path
 
 def run(*words):
     """The command line of this environment, and what it printed."""
-    return subprocess.run([sys.executable, "-m", "fourrates", *words], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "fourrates", *words], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def main():

@@ -99,7 +99,9 @@ def test_the_wheel_works_in_a_fresh_environment(tmp_path):
 
 def test_the_core_needs_numpy_alone_and_the_command_line_says_what_it_lacks(tmp_path):
     python = fresh(tmp_path / "venv", str(only("*.whl").resolve()))
-    listed = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True, text=True
+    )
     assert {line.split("==")[0] for line in listed.stdout.split()} <= {"fourrates", "numpy", "pip", "setuptools"}
     subprocess.run([python, "-c", "import fourrates as fr; fr.LFR().update(1, 1)"], check=True, cwd=tmp_path)
     told = subprocess.run([python, "-m", "fourrates"], capture_output=True, text=True, cwd=tmp_path)
