@@ -15,10 +15,11 @@ version = release = fourrates.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
+    "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
     "mathml",
+    "blocks",
     "pictures",
 ]
 exclude_patterns = ["_site"]
@@ -30,13 +31,13 @@ myst_heading_anchors = 3
 # Docstrings
 default_role = "literal"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "inherited-members": "list,tuple,ValueError,OSError,RuntimeError,Exception"}
+autodoc_default_options = {"members": True, "inherited-members": "list"}
 autodoc_typehints = "none"  # the text says it in words
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-nitpicky = True  # a reference to something of ours that is not there is an error; words such as "array" are no reference
+numpydoc_show_class_members = False
+nitpicky = (
+    True  # a reference to something of ours that is not there is an error; words such as "array" are no reference
+)
 nitpick_ignore_regex = [("py:.*", r"(?!fourrates\.).*")]
-suppress_warnings = ["toc.empty_glob"]  # pages in brackets, such as [p]aper, come when they are written
 
 # The page
 html_theme = "furo"

@@ -135,7 +135,10 @@ def early(theme):
     """How soon a rate can be judged: exact and plug-in bounds."""
     n = np.unique(np.round(np.geomspace(10, 2_000, 70)).astype(int))
     with panel("early", theme) as axes:
-        for kind, color, words in (("exact", BLUE[theme], "exact"), ("plugin", AMBER[theme], "plug-in, the paper's idea")):
+        for kind, color, words in (
+            ("exact", BLUE[theme], "exact"),
+            ("plugin", AMBER[theme], "plug-in, the paper's idea"),
+        ):
             lower = [null.bounds(int(size), round(0.9 * size), 1e-4, null=kind).lower for size in n]
             axes.plot(n, lower, color=color, lw=1.8, label=words)
         axes.axhline(0.9, color=GREY[theme], lw=1, ls=(0, (4, 3)))
@@ -155,7 +158,9 @@ def decays(theme):
                 value = decay * value + (1 - decay) * bit
                 values.append(value)
             axes.plot(values, color=color, lw=1.2 if decay < 0.95 else 2, label=f"decay {decay}")
-        axes.plot([0, 500, 500, 900], [0.9, 0.9, 0.6, 0.6], color=RED[theme], lw=1, ls=(0, (4, 3)), label="the true rate")
+        axes.plot(
+            [0, 500, 500, 900], [0.9, 0.9, 0.6, 0.6], color=RED[theme], lw=1, ls=(0, (4, 3)), label="the true rate"
+        )
         axes.set(ylim=(0, 1.02), xlim=(0, 900), xlabel="observation", ylabel="R")
         axes.legend(frameon=False, loc="lower left", ncols=3)
 
