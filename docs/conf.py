@@ -34,9 +34,7 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": "list"}
 autodoc_typehints = "none"  # the text says it in words
 numpydoc_show_class_members = False
-nitpicky = (
-    True  # a reference to something of ours that is not there is an error; words such as "array" are no reference
-)
+nitpicky = True  # a reference to something of ours that is not there is an error; a word such as "array" is none
 nitpick_ignore_regex = [("py:.*", r"(?!fourrates\.).*")]
 
 # The page

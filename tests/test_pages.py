@@ -14,7 +14,7 @@ from fourrates.streams import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [
     (f"{page.relative_to(ROOT).as_posix()}:{page.read_text()[: match.start()].count(chr(10)) + 1}", *match.groups())
     for page in PAGES

@@ -1,4 +1,4 @@
-"""The site that ``make docs`` built: every link leads somewhere, nothing comes from elsewhere, every public name is told."""
+"""The site that ``make docs`` built: links lead somewhere, nothing comes from elsewhere, every public name is told."""
 
 import os
 import re
@@ -91,7 +91,7 @@ def test_formulas_are_shown_without_a_script():
     assert "math" in page(SITE / "mathematics.html").tags
     for path in pages():
         text = path.read_text(encoding="utf-8")
-        assert "mathjax" not in text.lower()
+        assert not [link for link in page(path).loaded if "mathjax" in link.lower()]
         assert ":math:" not in text
         assert ":class:" not in text
 
