@@ -73,7 +73,7 @@ def test_the_first_partial_fit_learns_and_may_name_classes_that_come_later():
 
 def test_the_detector_given_is_the_one_that_watches_and_stays_as_it_was(swapped):
     X, y = swapped
-    detector = fr.LFR(decay=0.95, sides="down")
+    detector = fr.LFR(sides="down", positive=False)
     model = RelearningClassifier(LogisticRegression(), detector).fit(X[:500], y[:500]).partial_fit(X[500:], y[500:])
     assert detector.events == 0
     assert model.relearner_.detector.parameters == {**detector.parameters, "labels": [False, True]}
