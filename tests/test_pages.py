@@ -28,6 +28,13 @@ def blocks(language):
     return pytest.mark.parametrize(("where", "text"), found, ids=[where for where, _ in found])
 
 
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_to_files_lead_to_files(name):
+    """Within the site ``make docs`` follows them."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
 def test_every_block_says_what_it_is():
     kinds = {kind for _, kind, _ in BLOCKS if not kind.startswith("{")}
     assert kinds <= {"python", "bash", "text"}

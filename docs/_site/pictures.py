@@ -12,7 +12,6 @@ import fourrates as fr
 from fourrates import null
 from fourrates.streams import SCENARIOS
 
-matplotlib.use("svg")
 FOLDER = Path(__file__).parents[1] / "_pictures"
 INK = {"light": "#2b3440", "dark": "#cfd6e0"}
 BLUE = {"light": "#1f5fbf", "dark": "#7aa7f0"}
