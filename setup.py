@@ -5,8 +5,8 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-# Contraction to fused multiply-add would make the last bit of a statistic depend on the processor. Debugging symbols would
-# make up most of a wheel.
+# Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
+# Debugging symbols would make up most of a wheel.
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
 
 setup(
