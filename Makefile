@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo test test-ui check bench tables clean
+.PHONY: demo test test-ui check docs dist bench tables clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -22,6 +22,19 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, into build/site. A warning is an error; then every link and anchor is followed.
+docs: $(VENV)/.installed-docs
+	rm -rf build/site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -d build/doctrees docs build/site
+	FOURRATES_SITE=build/site $(BIN)/python -m pytest -q tests/site $(PYTEST)
+
+# A source archive, a wheel built from it, both looked into, and the wheel tried in a fresh environment.
+dist: $(VENV)/.installed-dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release $(PYTEST)
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py

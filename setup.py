@@ -6,7 +6,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 # Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
-FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"]
+# Debugging symbols would make up most of a wheel.
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
 
 setup(
     ext_modules=cythonize(

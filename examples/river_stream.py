@@ -1,38 +1,24 @@
-"""river: a model that learns event by event, and a detector beside it.
+"""river: a model that learns event by event, inside river's own evaluation, and starts anew when a rate moves.
 
-    pip install river
+    pip install 'fourrates[river]'
     python examples/river_stream.py
 
-When a rate moves, the model is replaced by a new one; the events between warning and alarm are its first lessons.
+While the detector warns, a successor learns in the background; at the alarm it takes over.
 """
 
-from river import datasets, linear_model, preprocessing
+from river import datasets, evaluate, metrics, naive_bayes
 
 import fourrates as fr
+from fourrates.adapters.river import DriftDetector, DriftRetrainingClassifier
 
+# %% Web sites, and the same again with what was phishing turned into what was not
+sites = [*datasets.Phishing(), *((x, not y) for x, y in datasets.Phishing())]
 
-def new_model():
-    """A model that has learnt nothing."""
-    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
-
-
-# %% SEA: the sum of two features against a threshold, which is another one from event 4,000 on
-concepts = [datasets.synth.SEA(variant=variant, seed=variant).take(4_000) for variant in (0, 2)]
-
-# %% Predict, compare, learn
-model = new_model()
-detector = fr.LFR(decay=0.98, detect=1e-6, sides="down")  # a model that learns gets better, which is no alarm
-past, right = [], 0
-for concept in concepts:
-    for x, y in concept:
-        guess = bool(model.predict_one(x))
-        drift = detector.update(bool(y), guess)
-        model.learn_one(x, bool(y))
-        past.append((x, bool(y)))
-        right += guess == y
-        if drift is not None:
-            print(drift)
-            model = new_model()
-            for features, label in past[drift.since : drift.at + 1]:
-                model.learn_one(features, label)
-print(f"{len(past):,} events, accuracy {right / len(past):.3f}")
+# %% Predict, compare, learn: a model that learns gets better, which is no alarm, so watch for falls alone
+detector = DriftDetector(fr.LFR(detect=1e-6, sides="down"))
+model = DriftRetrainingClassifier(naive_bayes.GaussianNB(), detector)
+watched = evaluate.progressive_val_score(sites, model, metrics.Accuracy())
+alone = evaluate.progressive_val_score(sites, naive_bayes.GaussianNB(), metrics.Accuracy())
+for drift in model.drifts:
+    print(drift)
+print(f"{len(sites):,} sites; watched: {watched}; alone: {alone}")

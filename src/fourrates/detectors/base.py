@@ -63,6 +63,11 @@ class Detector(Pairs):
 
     # What a subclass gives, besides the kernel's loop -------------------------------------------------------
 
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Where each watched quantity stands now."""
+        raise NotImplementedError
+
     def _dump(self) -> bytes:
         raise NotImplementedError
 

@@ -1,0 +1,168 @@
+"""river: a drift detector fed with pairs, and a classifier that retrains when a rate moves.
+
+river hands its drift detectors one number an event, right or wrong. Four rates cannot be seen in that. So the detector
+here takes the pair as its one value, and :class:`DriftRetrainingClassifier` is river's own, but for giving it the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from river import base, drift
+
+import fourrates as fr
+from fourrates.detectors.base import Detector
+from fourrates.drift import Drift, RateState
+
+
+class DriftDetector(base.DriftAndWarningDetector):
+    """A drift detector of river's, with any detector of fourrates inside.
+
+    **Input**: pairs (y_true, y_pred) of labels, each as one value. Where the model had nothing to say, which is None in
+    river, there is nothing to watch.
+
+    Parameters
+    ----------
+    detector : Detector, optional
+        What watches; it is copied, not used up. ``LFR(sides="down")`` if not given: a model that learns gets better,
+        which is no alarm.
+
+    Attributes
+    ----------
+    drift : Drift or None
+        What the last update found. `drift_detected` and `warning_detected` are river's flags for it.
+
+    Examples
+    --------
+    A classifier whose tpr falls from 0.75 to 0.25 at event 5,000 while its accuracy stays:
+
+    >>> from fourrates.adapters.river import DriftDetector
+    >>> from fourrates.streams import SCENARIOS
+    >>> detector = DriftDetector()
+    >>> for pair in zip(*SCENARIOS["Imbalance2"].stream(seed=1)):
+    ...     detector.update(pair)
+    ...     if detector.drift_detected:
+    ...         print(detector.drift)
+    drift at 5,098, since 5,051: tpr down: 0.266, below its bound 0.281 (0.740 expected after 1,022 observations)
+
+    In river's forests, each tree has a detector of its own. A method says what it is fed with:
+
+    >>> from river import datasets, evaluate, forest, metrics
+    >>> class FourRatesForest(forest.ARFClassifier):
+    ...     def _drift_detector_input(self, tree_id, y_true, y_pred):
+    ...         return y_true, y_pred
+    >>> model = FourRatesForest(
+    ...     n_models=3,
+    ...     seed=1,
+    ...     drift_detector=DriftDetector(),
+    ...     warning_detector=DriftDetector(fr.LFR(warn=0.02, detect=0.01, sides="down")),
+    ... )
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 86.63%
+    """
+
+    def __init__(self, detector: Detector | None = None) -> None:
+        super().__init__()
+        self.detector = fr.LFR(sides="down") if detector is None else detector
+        self.drift: Drift | None = None
+        self._live = self.detector.clone()  # river copies parameters into its clones, which have seen nothing
+
+    def update(self, x: tuple[Hashable, Hashable]) -> None:
+        """Take one pair (y_true, y_pred)."""
+        try:
+            y_true, y_pred = x
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"update takes a pair (y_true, y_pred), not {x!r}: whether a prediction was right does not tell which "
+                "rate it belongs to. fourrates.adapters.river.DriftRetrainingClassifier gives the pair"
+            ) from None
+        said = y_pred is not None
+        self.drift = self._live.update(y_true, y_pred) if said else None
+        self._drift_detected = said and self._live.drift_detected
+        self._warning_detected = said and self._live.warning_detected
+
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Where each rate stands now."""
+        return self._live.rates
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"detector": fr.LFR()}
+
+
+class DriftRetrainingClassifier(drift.DriftRetrainingClassifier):
+    """A classifier of river's that starts anew when one of its rates moves.
+
+    river's own, with two differences. The detector is given the pair, so a drift that leaves the accuracy as it is gets
+    noticed. And a warning that lapses is forgotten: the model in the background, which is to replace the present one,
+    has learnt from the events of the warning that led to the drift and from no other.
+
+    Parameters
+    ----------
+    model : river classifier
+        The model, and what its successors are copies of.
+    drift_detector : DriftDetector, optional
+        The one above; with ``LFR(sides="down")`` if not given. Its labels are those of the stream.
+    train_in_background : bool
+        Whether a successor learns from the warning on, or begins with the drift.
+
+    Attributes
+    ----------
+    drifts : list of Drift
+        All that were found. Events are those for which the model had a prediction: most have none for the very first.
+
+    Examples
+    --------
+    river's web sites, 1,250 of them, and the same again with what was phishing turned into what was not:
+
+    >>> from river import datasets, evaluate, metrics, naive_bayes
+    >>> from fourrates.adapters.river import DriftRetrainingClassifier
+    >>> sites = [*datasets.Phishing(), *((x, not y) for x, y in datasets.Phishing())]
+    >>> evaluate.progressive_val_score(sites, naive_bayes.GaussianNB(), metrics.Accuracy())
+    Accuracy: 49.90%
+    >>> model = DriftRetrainingClassifier(naive_bayes.GaussianNB())
+    >>> evaluate.progressive_val_score(sites, model, metrics.Accuracy())
+    Accuracy: 88.20%
+    >>> for drift in model.drifts:
+    ...     print(drift)
+    drift at 1,256, since 1,250: tnr down: 0.421, below its bound 0.459 (0.871 expected after 708 observations)
+    """
+
+    model: Any
+    bkg_model: Any
+
+    def __init__(
+        self,
+        model: base.Classifier,
+        drift_detector: DriftDetector | None = None,
+        train_in_background: bool = True,
+    ) -> None:
+        chosen = DriftDetector() if drift_detector is None else drift_detector
+        super().__init__(model=model, drift_detector=chosen, train_in_background=train_in_background)
+        self.drifts: list[Drift] = []
+        self._warned = False
+
+    def _update_detector(self, x: dict[Any, Any], y: Hashable) -> None:
+        self.drift_detector.update((y, self.model.predict_one(x)))
+        if self.drift_detector.drift is not None:
+            self.drifts.append(self.drift_detector.drift)
+            self.model = self.bkg_model if self.train_in_background else self.model.clone()
+        if not self.train_in_background:
+            return
+        if self.drift_detector.warning_detected:
+            self.bkg_model.learn_one(x, y)
+        elif self._warned or self.drift_detector.drift_detected:
+            self.bkg_model = self.model.clone()
+        self._warned = self.drift_detector.warning_detected
+
+    @property
+    def _multiclass(self) -> bool:
+        return len(self.drift_detector.detector.parameters["labels"]) > 2
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from river import linear_model, preprocessing
+
+        yield {"model": preprocessing.StandardScaler() | linear_model.LogisticRegression()}

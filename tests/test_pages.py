@@ -1,0 +1,89 @@
+"""Every block of code on the pages is run: examples with >>> as doctests, by pytest itself; all others here."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import fourrates as fr
+from fourrates.cli import app
+from fourrates.relearn import Relearner
+from fourrates.streams import SCENARIOS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    (f"{page.relative_to(ROOT).as_posix()}:{page.read_text()[: match.start()].count(chr(10)) + 1}", *match.groups())
+    for page in PAGES
+    for match in FENCE.finditer(page.read_text())
+]
+ELSEWHERE = {"demo", "watch"}  # tests/cli runs these: one takes a while, the other does not end by itself
+
+
+def blocks(language):
+    found = [(where, text) for where, kind, text in BLOCKS if kind == language]
+    return pytest.mark.parametrize(("where", "text"), found, ids=[where for where, _ in found])
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_to_files_lead_to_files(name):
+    """Within the site ``make docs`` follows them."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_every_block_says_what_it_is():
+    kinds = {kind for _, kind, _ in BLOCKS if not kind.startswith("{")}
+    assert kinds <= {"python", "bash", "text"}
+
+
+@pytest.fixture
+def names():
+    """What stands for the reader's own data in blocks that are not examples by themselves."""
+    river = pytest.importorskip("river.datasets", reason="river is not installed")
+    examples, labels = zip(*river.Phishing().take(400), strict=True)
+    return {
+        "stream": list(zip(*SCENARIOS["Imbalance2"].stream(seed=1), strict=True)),
+        "retrain_on": len,
+        "fr": fr,
+        "Relearner": Relearner,
+        "first_examples": examples[:200],
+        "first_labels": labels[:200],
+        "examples": examples[200:],
+        "labels": labels[200:],
+    }
+
+
+@blocks("python")
+def test_python(where, text, names):
+    if ">>>" in text:
+        return  # a doctest
+    if "load(" in text and "FOURRATES_DATA" not in os.environ:
+        pytest.skip("needs the public data sets; FOURRATES_DATA names no folder with them")
+    exec(compile(text, where, "exec"), names)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files by the names that the pages use."""
+    y_true, y_pred = SCENARIOS["Imbalance2"].stream(seed=1)
+    rows = [f"{truth},{guess}\n" for truth, guess in zip(y_true, y_pred, strict=True)]
+    for name, part in (("predictions", rows), ("monday", rows[:5_000]), ("tuesday", rows[5_000:])):
+        (tmp_path / f"{name}.csv").write_text("y_true,y_pred\n" + "".join(part))
+    monkeypatch.chdir(tmp_path)
+
+
+@blocks("bash")
+def test_commands(where, text, folder, capsys):
+    for line in filter(None, text.splitlines()):
+        program, *words = shlex.split(line, comments=True)
+        if "river." in line:
+            pytest.importorskip("river", reason="river is not installed")
+        if program == "fourrates" and words[0] not in ELSEWHERE:
+            allowed = {0, 1} if "--fail-on" in words else {0}
+            assert app.run(words) in allowed, f"{where}: {line}\n{capsys.readouterr().err}"
+        else:
+            assert program in ("pip", "make", "fourrates"), f"{where}: {line}"
