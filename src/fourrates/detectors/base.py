@@ -69,6 +69,10 @@ class Detector(Pairs):
     def _load(self, state: bytes) -> None:
         raise NotImplementedError
 
+    def _unjudged(self) -> int:
+        """How many of the last events wait for a verdict that will be about all of them."""
+        return 0
+
     # What every detector does -------------------------------------------------------------------------------
 
     def update_many(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, first_only: bool = False) -> Drifts:
@@ -102,6 +106,11 @@ class Detector(Pairs):
                 if first_only:
                     break
         return Drifts(drifts, consumed)
+
+    def _keep_from(self) -> int:
+        """The earliest event that a later drift may name as its `since`: what came before is not needed any more."""
+        since = self._progress()[1]
+        return since if since >= 0 else self.events - self._unjudged()
 
     def reset(self) -> None:
         """Forget everything, the count of events too."""

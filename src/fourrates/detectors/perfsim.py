@@ -90,6 +90,9 @@ class PerfSim(CountingDetector, Similarity):
         self._begin({"warn": warn, "detect": detect, "batch": batch, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, batch)
 
+    def _unjudged(self) -> int:
+        return int(self._numbers()[0])
+
     def _rate_state(self, i: int) -> RateState:
         _, batches, similarity, *_ = self._numbers()
         n = self.parameters["batch"] if batches else 0

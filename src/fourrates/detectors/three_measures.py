@@ -109,6 +109,9 @@ class ThreeMeasures(CountingDetector, Measures):
         )
         self._configure(len(self._labels.values), watched, warn, detect, batch, history)
 
+    def _unjudged(self) -> int:
+        return int(self._numbers()[0])
+
     def _rate_state(self, i: int) -> RateState:
         n, value, mean, error = self._measure(i)
         statistic = Statistic(
