@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 
 import fourrates as fr
-from fourrates.evaluate import score
+from fourrates.evaluate import Score, score, summarise
 from fourrates.streams import SCENARIOS
+from fourrates.streams.scenarios import Pairs
 
 SETTINGS = (
     {"decay": 0.9, "detect": 1e-5},
     {"decay": 0.9, "detect": 1e-5, "null": "plugin"},
     {"decay": 0.98, "detect": 1e-5},
 )
+
+
+def judged(detector: fr.LFR, pairs: Pairs) -> Score:
+    detector.reset()
+    return score(detector.update_many(*pairs), changes=5_000, within=200)
 
 
 def main() -> None:
@@ -24,12 +30,8 @@ def main() -> None:
         detector = fr.LFR(**setting)
         cells = []
         for scenario in SCENARIOS.values():
-            hits = false = 0
-            for seed in range(runs):
-                detector.reset()
-                found = score(detector.update_many(*scenario.stream(seed)), change=5_000, within=200)
-                hits, false = hits + found.hit, false + found.false_alarms
-            cells.append(f"{100 * hits / runs:.1f} / {100 * false / runs:.1f}")
+            found = summarise(judged(detector, scenario.stream(seed)) for seed in range(runs))
+            cells.append(f"{100 * found.recall:.1f} / {100 * found.false_per_run:.1f}")
         name = ", ".join(f"{key}={value}" for key, value in setting.items())
         print(f"{f'LFR({name})':<50}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
 

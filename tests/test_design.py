@@ -67,7 +67,7 @@ def test_the_expected_delay_is_what_is_seen(name):
     hits = 0
     for seed in range(streams):
         detector.reset()
-        hits += score(detector.update_many(*scenario.stream(seed)), change=5_000, within=200).hit
+        hits += score(detector.update_many(*scenario.stream(seed)), changes=5_000, within=200).hits
     expected = delay.within(200)
     # Four standard errors, and 0.06 for what the model leaves out: precisions that alarm where recalls do not, and
     # restarts by false alarms before the change.

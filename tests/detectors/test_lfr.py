@@ -252,8 +252,8 @@ def test_the_papers_scenarios_come_out_as_in_the_prototype(name):
     detector = fr.LFR(decay=0.9, warn=0.01, detect=1e-5)
     for seed in range(streams):
         detector.reset()
-        found = score(detector.update_many(*SCENARIOS[name].stream(seed)), change=5_000, within=200)
-        hits += found.hit
+        found = score(detector.update_many(*SCENARIOS[name].stream(seed)), changes=5_000, within=200)
+        hits += found.hits
         false += found.false_alarms
     # Both are samples: a share of hits varies as a binomial (one more hit and miss each, so that 99 of 100 is not taken
     # for certainty), a number of false alarms as a Poisson count. Three standard errors of the difference.

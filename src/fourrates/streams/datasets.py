@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates import cache
+from fourrates.streams.examples import Examples
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,27 +49,6 @@ class Dataset:
     changes: tuple[int, ...]
     home: str
     direct: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """The examples of a data set in their order.
-
-    Attributes
-    ----------
-    features : array, examples by features
-    labels : array of int
-        Codes of the classes, in the order the file declares them.
-    classes : tuple of str
-        Their names.
-    changes : tuple of int
-        The first example of each new concept.
-    """
-
-    features: npt.NDArray[np.float64] = field(repr=False)
-    labels: npt.NDArray[np.int64] = field(repr=False)
-    classes: tuple[str, ...]
-    changes: tuple[int, ...]
 
 
 DATASETS = {

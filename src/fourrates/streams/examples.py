@@ -1,0 +1,57 @@
+"""Examples to learn from, in the order of their stream, and the paper's bootstrap of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Examples in the order of their stream.
+
+    Attributes
+    ----------
+    features : array, examples by features
+    labels : array of int
+        Codes of the classes.
+    classes : tuple of str
+        Their names, in the order of their codes.
+    changes : tuple of int
+        The first example of each new concept.
+    """
+
+    features: npt.NDArray[np.float64] = field(repr=False)
+    labels: npt.NDArray[np.int64] = field(repr=False)
+    classes: tuple[str, ...]
+    changes: tuple[int, ...]
+
+
+def permuted(examples: Examples, seed: int) -> Examples:
+    """Shuffle the examples within each concept: the paper's bootstrap of a data set.
+
+    What changes slowly within a concept is gone in the copy; the changes between concepts stay where they are.
+
+    Parameters
+    ----------
+    examples : Examples
+        With its changes known. Without any, all of it is one concept.
+    seed : int
+        Same seed, same order.
+
+    Examples
+    --------
+    >>> from fourrates.streams import permuted, sea
+    >>> examples = sea(seed=1)
+    >>> one, two = permuted(examples, seed=1), permuted(examples, seed=2)
+    >>> one.changes
+    (15000, 30000, 45000)
+    >>> [int(copy.labels[:15_000].sum()) for copy in (examples, one, two)]
+    [9593, 9593, 9593]
+    """
+    random = np.random.default_rng(seed)
+    concepts = np.split(np.arange(len(examples.labels)), examples.changes)
+    order = np.concatenate([random.permutation(concept) for concept in concepts])
+    return replace(examples, features=examples.features[order], labels=examples.labels[order])
