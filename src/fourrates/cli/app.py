@@ -18,6 +18,7 @@ from fourrates.cli.datasets import datasets
 from fourrates.cli.demo import demo
 from fourrates.cli.design import design
 from fourrates.cli.detect import detect
+from fourrates.cli.reproduce import reproduce
 from fourrates.cli.watch import watch
 from fourrates.io import InputError
 
@@ -63,6 +64,7 @@ app.command()(bounds)
 app.command()(design)
 app.command()(datasets)
 app.command()(demo)
+app.command()(reproduce)
 
 
 # Typer carries a copy of click, or uses the one installed: its errors are found by way of one it shares.

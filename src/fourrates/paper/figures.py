@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 COLOURS = {"LFR": "#0072B2", PLUGIN: "#56B4E9", "NFR": "#D55E00", "DDM": "#009E73", "DDM-OCI": "#CC79A7"}
 STROKES = {"LFR": "-", PLUGIN: (0, (1, 1)), "NFR": "-", "DDM": (0, (4, 1.5)), "DDM-OCI": (0, (3, 1, 1, 1))}
 INK, SOFT = "#1d2127", "#5c6570"
-NUMBERED = 4  # panels of the power differences in a row at most
 
 
 def saved(drawing: Figure, form: str) -> bytes:
@@ -152,10 +151,8 @@ def power_differences(powers: Sequence[Power]) -> Figure:
     return drawing
 
 
-def power_heatmap(powers: Sequence[Power]) -> Figure:
-    """The power of R at the last lag, for all pairs of rates."""
-    rates = np.array([power.p for power in powers])
-    values = np.array([power.linear[-1] for power in powers])
+def power_heatmap(rates: Sequence[float], values: npt.NDArray[np.float64], lags: int) -> Figure:
+    """The power of R after so many observations, old rates by new rates."""
     half = (rates[1] - rates[0]) / 2
     drawing = _figure(6.6, 5.4)
     panel = drawing.subplots()
@@ -165,7 +162,7 @@ def power_heatmap(powers: Sequence[Power]) -> Figure:
     panel.clabel(lines, fmt="%g", fontsize=8)
     panel.set_xlabel("new rate q")
     panel.set_ylabel("old rate p")
-    drawing.colorbar(image, ax=panel, label=f"power of R, {len(powers[0].linear)} observations after the change")
+    drawing.colorbar(image, ax=panel, label=f"power of R, {lags} observations after the change")
     return drawing
 
 
