@@ -30,12 +30,11 @@ def reproduce(
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each experiment.")] = 100,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the first run.")] = 0,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Processes; as many as there are processors if 0.")
-    ] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", min=0, help="Processes; as many as there are processors if 0.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Shorten the streams: a trial of everything.")] = False,
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the data sets are; then FOURRATES_DATA, then the cache.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the data sets are; then FOURRATES_DATA, then the cache."),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Where everything goes.", rich_help_panel=opt.OUTPUT)
@@ -57,21 +56,26 @@ def reproduce(
     _check_installed()
     from fourrates.paper import page, work
     from fourrates.paper.catalogue import Context, choose
+    from fourrates.paper.tables import Table
 
     choice = choose(only or [], quick)
     folder = None if data is None else str(data)
     _check_data(choice.data, folder)
     out.mkdir(parents=True, exist_ok=True)
-    with _progress(choice.experiments) as progress:
-        results = work.results(
-            choice.experiments,
-            runs=runs,
-            seed=seed,
-            jobs=jobs or os.cpu_count() or 1,
-            folder=out / "results",
-            data=folder,
-            progress=progress,
-        )
+    try:
+        with _progress() as progress:
+            results = work.results(
+                choice.experiments,
+                runs=runs,
+                seed=seed,
+                jobs=jobs or os.cpu_count() or 1,
+                folder=out / "results",
+                data=folder,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        opt.say(f"What is finished is kept in {out / 'results'}; the same command goes on from there.")
+        raise
     context = Context(choice.experiments, results, seed, folder)
     asked = page.Asked(runs, seed, quick, tuple(only or ()))
     made = {item: item.make(context) for item in choice.items}
@@ -80,7 +84,7 @@ def reproduce(
         print(output.as_json(page.numbers(asked, made)))
     else:
         for item, what in made.items():
-            if hasattr(what, "rows"):
+            if isinstance(what, Table):
                 _show(item.title, what)
     opt.say(f"Open {(out / 'index.html').resolve()} in a browser.")
 
@@ -105,10 +109,17 @@ def _check_data(names: tuple[str, ...], folder: str | None) -> None:
 
 
 @contextmanager
-def _progress(experiments: tuple[Experiment, ...]) -> Iterator[Progress]:
+def _progress() -> Iterator[Progress]:
     """A bar for each experiment and one for all, with the time left; where nobody watches, a line for each finished."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     done: dict[str, float] = {}

@@ -60,7 +60,7 @@ def share(found: Sequence[bool], paper: int) -> Cell:
 
 
 def count(found: Sequence[int], paper: int) -> Cell:
-    """Counts of each run, against the paper's sum over 100: two means, with the variance of ours or the mean if larger."""
+    """Counts of each run, against the paper's of 100: two means, with the variance of ours or the mean if larger."""
     runs = len(found)
     spread = max(np.var(found, ddof=1) if runs > 1 else 0.0, (sum(found) + paper) / (runs + RUNS), 0.5 / (runs + RUNS))
     return Cell(RUNS * sum(found) / runs, paper, RUNS * math.sqrt(spread * (1 / RUNS + 1 / runs)))

@@ -1,7 +1,7 @@
 """The paper's figures, drawn with matplotlib: each function takes numbers and gives a figure.
 
-Colours are those of Okabe and Ito, which people with any common kind of colour blindness can tell apart; lines differ in
-their strokes as well.
+Colours are those of Okabe and Ito, which people with any common kind of colour blindness can tell apart; lines differ
+in their strokes as well.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def power_surfaces(power: Power) -> Figure:
         Line2D([], [], color=SOFT, ls=stroke, label=f"{power.p:g} to {share:g}")
         for share, stroke in zip((0.5, 0.7, 0.8), ("-", (0, (5, 2)), (0, (1, 1.2))), strict=True)
     ]
-    flat.legend(handles=keys, frameon=False, fontsize=9, loc="center right")
+    flat.legend(handles=keys, frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 0.8))
     _tidy(flat)
     return drawing
 
@@ -158,7 +158,7 @@ def power_heatmap(rates: Sequence[float], values: npt.NDArray[np.float64], lags:
     panel = drawing.subplots()
     ends = (rates[0] - half, rates[-1] + half)
     image = panel.imshow(values, origin="lower", extent=(*ends, *ends), vmin=0, vmax=1, cmap="cividis", aspect="equal")
-    lines = panel.contour(rates, rates, values, levels=(0.1, 0.5, 0.9), colors="white", linewidths=1.1)
+    lines = panel.contour(rates, rates, values, levels=(0.1, 0.5, 0.9), colors=("white", "white", INK), linewidths=1.1)
     panel.clabel(lines, fmt="%g", fontsize=8)
     panel.set_xlabel("new rate q")
     panel.set_ylabel("old rate p")

@@ -139,15 +139,16 @@ def page(asked: Asked, made: Made, pictures: Mapping[str, bytes]) -> str:
 def _section(item: Item, what: Table | Drawing, picture: bytes | None) -> str:
     shown = _table(what) if isinstance(what, Table) else _picture(item, picture or b"")
     notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(what))
-    return f'<section id="{item.name}"><h2>{escape(item.title)}</h2>\n{shown}\n{notes}\n{_links(item, what)}</section>\n'
+    return (
+        f'<section id="{item.name}"><h2>{escape(item.title)}</h2>\n{shown}\n{notes}\n{_links(item, what)}</section>\n'
+    )
 
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
-    return (
-        f'<div class="scroll"><table class="numbers"><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
-    )
+    whole = f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table class="numbers">{whole}</table></div>'
 
 
 def _picture(item: Item, svg: bytes) -> str:

@@ -131,9 +131,7 @@ class _Lattice:
         return found
 
 
-def naive_power(
-    p: float, q: tuple[float, ...], lags: int = LAGS, before: int = BEFORE, level: float = LEVEL
-) -> Array:
+def naive_power(p: float, q: tuple[float, ...], lags: int = LAGS, before: int = BEFORE, level: float = LEVEL) -> Array:
     """The power of P-hat, lags by rates: a test that rejects outside the quantiles of P-hat after `before`."""
     past = binomial(before, p)
     below = np.concatenate([[0.0], np.cumsum(past)])  # below[j]: fewer than j ones
@@ -158,4 +156,5 @@ def binomial(n: int, p: float) -> Array:
     k = np.arange(n + 1)
     steps = np.log(np.arange(1, n + 1))
     factorial = np.concatenate([[0.0], np.cumsum(steps)])
-    return np.exp(factorial[n] - factorial - factorial[::-1] + k * math.log(p) + (n - k) * math.log1p(-p))
+    chances: Array = np.exp(factorial[n] - factorial - factorial[::-1] + k * math.log(p) + (n - k) * math.log1p(-p))
+    return chances

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates import null
-from fourrates.paper import numbers, settings
+from fourrates.paper import settings
 from fourrates.paper.store import Result
 from fourrates.streams import Examples, datasets, permuted
 
@@ -149,7 +149,9 @@ def watched(stream: Examples, model: Any, detector: Detector, relearn: int) -> t
 
     first, rest = slice(relearn), slice(relearn, None)
     # Neither fewer nor more: a warning of DDM may last for thousands of examples.
-    loop = Relearner(model, detector, min_examples=relearn, max_examples=relearn).fit(stream.features[first], stream.labels[first])
+    loop = Relearner(model, detector, min_examples=relearn, max_examples=relearn).fit(
+        stream.features[first], stream.labels[first]
+    )
     said = loop.run(stream.features[rest], stream.labels[rest])
     return [relearn + drift.at for drift in loop.drifts], float(np.mean(said == stream.labels[rest]))
 

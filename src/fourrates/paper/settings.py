@@ -1,4 +1,4 @@
-"""The detectors of the paper's experiments, set as its Tables IV and V say, and LFR with the plug-in null beside them."""
+"""The detectors of the paper's experiments, set as its Tables IV and V say, and LFR with the plug-in null."""
 
 from __future__ import annotations
 

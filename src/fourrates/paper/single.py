@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,7 @@ def single_run(seed: int) -> SingleRun:
 
 
 def _followed(seed: int, change: int, truth: npt.NDArray[np.uint8], guess: npt.NDArray[np.uint8]) -> SingleRun:
-    made = settings.synthetic()
+    made: dict[str, Any] = dict(settings.synthetic())
     curves: dict[str, dict[str, list[float]]] = {"LFR": {}, "NFR": {}}
     found: dict[str, list[int]] = {"LFR": [], "NFR": []}
     for start in range(0, truth.size, STEP):

@@ -70,7 +70,7 @@ class RBF(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = np.asarray(X, np.float64)
         if self.machine_ is None:
             return np.full(len(features), self.classes_[0])
-        return self.classes_[(self.decide(features) > 0).astype(np.intp)]  # type: ignore[no-any-return]
+        return self.classes_[(self.decide(features) > 0).astype(np.intp)]
 
     def decide(self, features: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The decision function: above 0 is the second class."""
@@ -84,4 +84,5 @@ class RBF(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kernel -= width * (block**2).sum(axis=1)[:, None]
             kernel -= width * self._square
             decisions[start : start + BLOCK] = np.exp(kernel, out=kernel) @ self._dual
-        return decisions + machine.intercept_[0]
+        decisions += machine.intercept_[0]
+        return decisions
