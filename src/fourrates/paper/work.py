@@ -115,10 +115,10 @@ def _made(units: Sequence[Unit], jobs: int) -> Iterator[tuple[Unit, Result]]:
     try:
         yield from _shared_out(pool, units, jobs)
     except BaseException:
-        # Those under way may end; nobody waits for them.
+        # Who stops this does not want to wait for the runs under way.
         for process in list((pool._processes or {}).values()):
             process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
 
