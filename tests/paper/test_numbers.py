@@ -64,6 +64,7 @@ def test_the_detectors_are_set_as_the_paper_sets_them():
     for name, deviations in {"SEA": (20, 10), "HYPERPLANE": (30, 10), "USENET1": (3, 2), "USENET2": (3, 2)}.items():
         assert _set(settings.public(name)) == {
             "LFR": (1e-4, 0.01),
+            "LFR 1e-5": (1e-5, 0.01),
             "LFR plug-in": (1e-4, 0.01),
             "NFR": (0.001, 0.025),
             "DDM": (3, 2),

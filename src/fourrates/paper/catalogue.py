@@ -13,6 +13,7 @@ from fourrates.paper import figures, numbers, tables
 from fourrates.paper.electricity import Electricity
 from fourrates.paper.power import LAGS, LEVEL, RATES, Power, linear_power, power
 from fourrates.paper.public import CODES, Public
+from fourrates.paper.settings import NAMES
 from fourrates.paper.single import single_run
 from fourrates.paper.synthetic import Synthetic
 from fourrates.paper.tables import Record, Results, Runs, Table, label
@@ -196,7 +197,7 @@ def _histogram(names: tuple[str, ...]) -> Callable[[Context], Drawing]:
         panels, records, notes = [], [], []
         for one in own:
             runs = context.results[one.name]
-            drifts = {name: [at for run in runs for at in run["drifts"][name]] for name in runs[0]["drifts"]}
+            drifts = {name: [at for run in runs for at in run["drifts"][name]] for name in NAMES}
             panels.append(figures.Detections(label(one), drifts, len(runs)))
             for name, times in drifts.items():
                 counts, edges = np.histogram(times, np.arange(0, one.length + one.window, one.window))

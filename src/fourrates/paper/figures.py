@@ -188,9 +188,8 @@ def histogram(panels: Sequence[Detections], length: int, changes: Sequence[int],
     axes = np.atleast_1d(drawing.subplots(len(panels), 1, sharex=True))
     for panel, own in zip(axes, panels, strict=True):
         tops = {name: np.histogram(times, edges)[0] for name, times in own.drifts.items()}
+        panel.stairs(tops["LFR"], edges, fill=True, color=COLOURS["LFR"], alpha=0.55, lw=0)
         for name in reversed(list(tops)):
-            if name == "LFR":
-                panel.stairs(tops[name], edges, fill=True, color=COLOURS[name], alpha=0.55, lw=0)
             panel.stairs(tops[name], edges, color=COLOURS[name], lw=1.3, ls=STROKES[name])
         for change in changes:
             panel.axvline(change, color="black", lw=1.1, ls="--", zorder=0)
