@@ -14,8 +14,8 @@ PLUGIN = "LFR plug-in"
 """The paper's own way to the bounds, with R(0) counted: what LFR is without the exact null."""
 
 STRICT = "LFR 1e-5"
-"""LFR on the public data at the level of the synthetic streams: the paper's false alarms on SEA and HYPERPLANE are nearer
-to this level than to the one it prints."""
+"""LFR on the public data at the level of the synthetic streams: the paper's false alarms on SEA and HYPERPLANE are
+nearer to this level than to the one it prints."""
 
 NAMES = ("LFR", PLUGIN, "NFR", "DDM", "DDM-OCI")
 PUBLIC = ("LFR", STRICT, *NAMES[1:])
