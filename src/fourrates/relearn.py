@@ -37,7 +37,7 @@ class FitError(RuntimeError):
     window : range
         The examples it should have learnt from.
     predictions : array or None
-        From :meth:`Relearner.run`: the predictions for the examples that were taken, the first ones of its batch.
+        What :meth:`Relearner.run` would have returned.
     """
 
     def __init__(self, window: range, reason: str) -> None:
@@ -109,7 +109,7 @@ class _Window:
         self._parts: deque[tuple[Any, Codes]] = deque()
 
     @property
-    def range(self) -> range:
+    def positions(self) -> range:
         return range(self.start, self.start + self._size)
 
     @property
@@ -117,12 +117,12 @@ class _Window:
         return int(np.count_nonzero(self.counts)) > 1
 
     def add(self, rows: Any, truths: Codes) -> None:
-        """Take the examples that come next in the stream; `rows` and `truths` are copied."""
-        skipped = max(truths.size - self._most, 0)
+        """Take the examples that come next in the stream; what is kept of them is copied."""
         self.forget_before(self.start + self._size + truths.size - self._most)
-        if truths.size > skipped:
-            self._parts.append((join([take(rows, slice(skipped, None))]), truths[skipped:].copy()))
-            self._count(truths[skipped:], 1)
+        newest = np.arange(max(truths.size - self._most, 0), truths.size)
+        if newest.size:
+            self._parts.append((take(rows, newest), truths[newest]))
+            self._count(truths[newest], 1)
 
     def forget_before(self, position: int) -> None:
         """Drop what stands before a position, which may lie behind the last example: then the next stands there."""
@@ -197,7 +197,7 @@ class _Pending:
         """Let go of the rows whose labels came, so that what is kept is at most twice what waits."""
         nowhere = (None, 0)
         rows = np.array([row for row, one in enumerate(asked.ids) if self._places.get(one, nowhere)[0] is asked])
-        asked.rows, asked.guesses = join([take(asked.rows, rows)]), asked.guesses[rows]
+        asked.rows, asked.guesses = take(asked.rows, rows), asked.guesses[rows]
         asked.ids = [asked.ids[row] for row in rows]
         self.add(asked)
 
@@ -254,8 +254,8 @@ class Relearner:
     - *Late labels* count where they arrive. Meanwhile another model may have come: then the label is held against what
       that one says of the example, so the new model is watched from the first label on. Late and in any order gives
       the same as all labels at once in the order they arrived.
-    - *A fit that fails* raises :class:`FitError`. The example that led to it has been taken, the old model serves on,
-      the examples stay, and the next try comes after another `min_examples`.
+    - *A fit that fails* raises :class:`FitError`, after the whole batch has been taken. The old model serves on, the
+      examples stay, and the next try comes after another `min_examples`.
     - *An error of the model's own* `predict` in the middle of `run` passes through; `events` says how far it came.
 
     Examples
@@ -328,7 +328,10 @@ class Relearner:
     # What a user does ---------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Learn the first model, or by hand another one. These examples do not count as part of the stream."""
+        """Learn the first model, or by hand another one; if that raises, nothing has changed.
+
+        These examples do not count as part of the stream.
+        """
         rows, truths = self._read(X, y)
         return self._begin(self._learnt(rows, truths), "hand" if self._lives else "first", None)
 
@@ -361,7 +364,8 @@ class Relearner:
                 raise ValueError(f"id {one!r} waits for its label already")
         guesses = self._ask(rows)
         if names:
-            self._pending.add(_Asked(join([rows]), guesses, names, len(self._lives)))
+            copied = take(rows, np.arange(len(names)))
+            self._pending.add(_Asked(copied, guesses, names, len(self._lives)))
             surplus = self._pending.oldest(max(self.pending - self.max_pending, 0))
             self._pending.forget(surplus)
             self.dropped += len(surplus)
@@ -394,13 +398,13 @@ class Relearner:
             raise ValueError(f"nothing waits for the label of id {names[int(waiting.argmin())]!r}")
         known = [one for one, waits in zip(names, waiting.tolist(), strict=True) if waits]
         found, before = len(self.drifts), self.events
+        self.unmatched += len(names) - len(known)
         if known:
             rows, guesses = self._pending.get(known, len(self._lives))
             try:
                 self._advance(rows, truths[waiting], guesses)
             finally:
                 self._pending.forget(known[: self.events - before])
-        self.unmatched += len(names) - len(known)
         return self.drifts[found:]
 
     def run(self, X: Any, y: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -420,11 +424,10 @@ class Relearner:
         """
         rows, truths = self._read(X, y)
         guesses = np.full(truths.size, UNKNOWN, np.int32)
-        before = self.events
         try:
             self._advance(rows, truths, guesses)
         except FitError as error:
-            error.predictions = self._values[guesses[: self.events - before]]
+            error.predictions = self._values[guesses]
             raise
         return self._values[guesses]
 
@@ -433,22 +436,30 @@ class Relearner:
     def _advance(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
         """Take examples in order. What the serving model says of each is filled into `guesses` where it is unknown."""
         done, block = 0, FIRST_BLOCK
+        failures: list[FitError] = []
         while done < truths.size:
             lives = len(self._lives)
-            if self.collecting:
-                step, act = self._lacking(truths[done:]), self._collect
-            else:
-                step, act = block, self._watch
-                block = min(2 * block, LARGEST_BLOCK)
-            part = slice(done, min(done + step, truths.size))
+            ahead = truths[done : done + LARGEST_BLOCK]
+            part = slice(done, done + min(self._lacking(ahead) if self.collecting else block, ahead.size))
             self._fill(guesses, rows, part)
-            taken = act(take(rows, part), truths[part], guesses[part].astype(np.uint16))
+            if self.collecting:
+                taken = self._collect(take(rows, part), truths[part])
+            else:
+                taken = self._watch(take(rows, part), truths[part], guesses[part].astype(np.uint16))
+                block = min(2 * block, LARGEST_BLOCK)
             np.add.at(self._confusion, (truths[done : done + taken], guesses[done : done + taken]), 1)
             done += taken
-            self._relearn()
+            try:
+                self._relearn()
+            except FitError as error:
+                failures.append(error)
             if len(self._lives) > lives:
                 guesses[done:] = UNKNOWN
                 block = FIRST_BLOCK
+        if failures:
+            if len(failures) > 1:
+                failures[0].add_note(f"the first of {len(failures)} failures in this batch")
+            raise failures[0]
 
     def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
         """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
@@ -466,7 +477,7 @@ class Relearner:
         self.events += taken
         return taken
 
-    def _collect(self, rows: Any, truths: Codes, guesses: Codes) -> int:
+    def _collect(self, rows: Any, truths: Codes) -> int:
         """Keep examples for the next model; how many, which is all of them."""
         self._window.add(rows, truths)
         self.events += truths.size
@@ -484,7 +495,7 @@ class Relearner:
         """Learn the next model if it is time."""
         if self._due is None or self.events < self._due or not self._window.has_two_classes:
             return
-        window = self._window.range
+        window = self._window.positions
         try:
             model = self._learnt(*self._window.all())
         except Exception as error:
