@@ -58,6 +58,14 @@ def test_positions_do_as_well_as_drifts_in_any_order():
     assert score([108, 3, np.int64(104)], 100, 10) == score(drifts(3, 104, 108), 100, 10)
 
 
+def test_whole_numbers_of_any_kind_are_positions_and_others_are_refused():
+    assert repr(score(np.array([5]), np.array([3, 9]), 5)) == repr(score([5], (3, 9), 5))
+    with pytest.raises(TypeError, match="float"):
+        score([5.5], 3, 5)
+    with pytest.raises(TypeError, match="float"):
+        score([5], 3.0, 5)
+
+
 # ---------------------------------------------------------------------------------------------- several changes
 
 

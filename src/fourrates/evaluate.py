@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import index
 from statistics import fmean, median
 
 import numpy as np
@@ -109,7 +110,7 @@ def score(
     >>> found.precision, round(found.recall, 2)
     (0.25, 0.33)
     """
-    starts = [changes] if isinstance(changes, int | np.integer) else list(changes)
+    starts = [index(one) for one in (changes if isinstance(changes, Iterable) else [changes])]
     if within < 1:
         raise ValueError(f"within {within}: at least one event must be allowed")
     end = math.inf if length is None else length
@@ -130,7 +131,7 @@ def score(
 
 def _positions(drifts: Iterable[Drift | int], end: float) -> list[int]:
     """The events at which the drifts were found, in order."""
-    found = sorted(one.at if isinstance(one, Drift) else int(one) for one in drifts)
+    found = sorted(one.at if isinstance(one, Drift) else index(one) for one in drifts)
     for at in found:
         if not 0 <= at < end:
             raise ValueError(f"a drift at {at:,} is not in a stream of {end:,} events")

@@ -1,17 +1,19 @@
 """The paper's public data sets, and one more: found, verified, and read; never shipped.
 
 A file is looked for in the folder given, in the one named by FOURRATES_DATA, and in the cache; it must have the SHA-256
-it had when the paper's numbers were checked. What is nowhere is fetched with pooch (extra ``data``) where its public
-home has an address for the file itself, and otherwise the error says what to put where.
+it had when the paper's numbers were checked. What is nowhere is fetched with pooch (extra ``data``) from its public
+home into the cache; where that fails the error says what to put where.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 import numpy as np
 
@@ -42,7 +44,7 @@ class Dataset:
     home : str
         The page it comes from.
     direct : bool
-        Whether a file's address is the home's with its name behind it.
+        Whether a file's address is the home's with its name behind it. If not, the home has a link to it.
     """
 
     files: dict[str, str]
@@ -104,9 +106,31 @@ def paths(name: str, folder: str | os.PathLike[str] | None = None, *, fetch: boo
         Where to look first.
     fetch : bool
         Whether to download what is nowhere.
+
+    Raises
+    ------
+    DatasetError
+        If a file is not what it should be, or is nowhere and cannot be downloaded.
     """
     dataset = _dataset(name)
-    return [_file(name, dataset, file, digest, folder, fetch) for file, digest in dataset.files.items()]
+    places = [Path(place) for place in (folder, os.environ.get("FOURRATES_DATA")) if place]
+    own = Path(cache.folder()) / "data"
+    found = {file: _found(name, file, digest, [*places, own]) for file, digest in dataset.files.items()}
+    missing = [file for file, path in found.items() if path is None]
+    if missing:
+        files = ", ".join(missing)
+        elsewhere = "" if places else ", or into a folder named by FOURRATES_DATA"
+        where = f"put {files} from {dataset.home} into {(places or [own])[0]}{elsewhere}"
+        if not fetch:
+            raise DatasetError(f"{name}: {files} is not there; {where}")
+        try:
+            found |= {file: _fetched(dataset, file, own) for file in missing}
+        except ImportError:
+            wanted = "install fourrates[data] to fetch it"
+            raise DatasetError(f"{name}: {files} is not there; {wanted}, or {where}") from None
+        except Exception as error:  # of requests, of the network, of the disk: all end the same way
+            raise DatasetError(f"{name}: {files} is not there and could not be fetched ({error}); {where}") from error
+    return [path for path in found.values() if path is not None]
 
 
 def load(name: str, folder: str | os.PathLike[str] | None = None) -> Examples:
@@ -117,7 +141,12 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Examples:
     name : str
         One of :data:`DATASETS`.
     folder : path, optional
-        Where to look first.
+        Where to look first; then in the folder named by FOURRATES_DATA, then in the cache.
+
+    Raises
+    ------
+    DatasetError
+        If a file is not what it should be, or is nowhere and cannot be downloaded.
     """
     tables = [_arff(path) for path in paths(name, folder)]
     classes = tables[0][2]
@@ -135,29 +164,35 @@ def _dataset(name: str) -> Dataset:
     return DATASETS[name]
 
 
-def _file(
-    name: str, dataset: Dataset, file: str, digest: str, folder: str | os.PathLike[str] | None, fetch: bool
-) -> Path:
-    own = Path(cache.folder()) / "data"
-    places = [Path(place) for place in (folder, os.environ.get("FOURRATES_DATA")) if place] + [own]
-    for place in places:
-        path = place / file
+def _found(name: str, file: str, digest: str, places: list[Path]) -> Path | None:
+    """The first of these places that has the file; an error if that one is not what it should be."""
+    for path in (place / file for place in places):
         if path.is_file():
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             if found != digest:
                 raise DatasetError(f"{path} is not the {file} of {name}: its SHA-256 is {found}, not {digest}")
             return path
-    where = f"put {file} from {dataset.home} into {places[0]}"
-    if not (fetch and dataset.direct):
-        raise DatasetError(f"{name}: {file} is not there; {where}")
-    try:
-        import pooch
-    except ImportError:
-        raise DatasetError(f"{name}: {file} is not there; install fourrates[data] to fetch it, or {where}") from None
-    try:
-        return Path(pooch.retrieve(dataset.home + file, f"sha256:{digest}", fname=file, path=own))
-    except Exception as error:  # of requests, of the network, of the disk: all end the same way
-        raise DatasetError(f"{name}: {file} could not be fetched ({error}); {where}") from error
+    return None
+
+
+def _fetched(dataset: Dataset, file: str, into: Path) -> Path:
+    import pooch
+
+    address = dataset.home + file if dataset.direct else _link(dataset.home, file)
+    return Path(pooch.retrieve(address, f"sha256:{dataset.files[file]}", fname=file, path=into))
+
+
+def _link(home: str, file: str) -> str:
+    """The address that a page links to for a file."""
+    from urllib.request import urlopen  # with all of http: too heavy for those who have the files
+
+    with urlopen(home, timeout=30) as page:
+        text = str(page.read(), "utf-8", "replace")
+    targets: list[str] = re.findall(r"""href\s*=\s*["']?([^"'\s>]+)""", text, re.IGNORECASE)
+    for target in targets:
+        if target.lower().endswith(file.lower()):
+            return urljoin(home, target)
+    raise LookupError(f"{home} has no link to {file}")
 
 
 def _arff(path: Path) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], tuple[str, ...]]:
