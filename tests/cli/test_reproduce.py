@@ -17,6 +17,7 @@ from fourrates.cli import app
 from fourrates.paper.catalogue import ITEMS, choose
 from fourrates.paper.public import Public
 from fourrates.paper.synthetic import Synthetic
+from fourrates.streams import datasets
 
 from .conftest import refused
 
@@ -125,11 +126,17 @@ def test_another_seed_gives_other_numbers(tmp_path, fourrates):
 
 
 def test_missing_data_is_named_with_its_place_before_any_work(tmp_path, fourrates, monkeypatch):
+    def fail(*_):
+        raise OSError("no way out")
+
     monkeypatch.delenv("FOURRATES_DATA", raising=False)
     monkeypatch.setenv("FOURRATES_CACHE", str(tmp_path / "cache"))
-    ran = fourrates("reproduce", "--only", "histogram-usenet2", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    monkeypatch.setattr(datasets, "_fetched", fail)
+    ran = fourrates("reproduce", "--only", "table1", "--data", tmp_path / "data", "--out", tmp_path / "out")
     assert refused(ran)
-    assert "usenet2.arff" in ran.err
+    assert ran.err.count("\n") == 1
+    for file in ("usenet1.arff", "usenet2.arff", "sea.arff", "hyperplane9.arff"):
+        assert file in ran.err
     assert str(tmp_path / "data") in ran.err
     assert "--only synthetic" in ran.err
     assert not (tmp_path / "out").exists()

@@ -101,11 +101,14 @@ def _check_data(names: tuple[str, ...], folder: str | None) -> None:
     """See that every data set is there before any work is done."""
     from fourrates.streams.datasets import DatasetError, paths
 
+    missing = []
     for name in names:
         try:
             paths(name, folder)
         except DatasetError as error:
-            raise InputError(f"{error}; what needs no data: --only synthetic") from None
+            missing.append(str(error))
+    if missing:
+        raise InputError(f"{'; '.join(missing)}; what needs no data: --only synthetic")
 
 
 @contextmanager
