@@ -115,40 +115,34 @@ def _check_data(names: tuple[str, ...], folder: str | None) -> None:
 def _progress() -> Iterator[Progress]:
     """A bar for each experiment and one for all, with the time left; where nobody watches, a line for each finished."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     done: dict[str, float] = {}
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[shown]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        whole = bars.add_task("all, by cost", total=None)
+        whole = bars.add_task("everything", total=None, shown="")
         tasks: dict[str, Any] = {}
         totals: dict[str, float] = {}
 
         def tell(experiment: Experiment, finished: int, total: int) -> None:
             name = experiment.name
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total, start=False)
-                totals[name] = max(total * experiment.cost, 1)
+                tasks[name] = bars.add_task(name, total=total, start=False, shown="")
+                totals[name] = total * experiment.cost
             elif not done.get(name):
                 bars.start_task(tasks[name])
             done[name] = finished * experiment.cost
-            bars.update(tasks[name], completed=finished)
-            bars.update(whole, completed=round(sum(done.values())), total=round(sum(totals.values())))
+            bars.update(tasks[name], completed=finished, shown=f"{finished} of {total}")
+            share = sum(done.values()) / sum(totals.values())
+            bars.update(whole, completed=share, total=1.0, shown=f"{share:.0%}")
             if finished == total and not console.is_terminal:
                 opt.say(f"{name}: {total} run{'s' if total != 1 else ''}")
 

@@ -18,7 +18,7 @@ from fourrates.paper import numbers, settings
 from fourrates.paper.compare import Cell, count, share
 from fourrates.paper.electricity import LAST, NEVER
 from fourrates.paper.public import DEARER, Public, loaded
-from fourrates.paper.settings import PLUGIN, PUBLIC, STRICT
+from fourrates.paper.settings import NAMES, PLUGIN, PUBLIC, STRICT
 from fourrates.paper.store import Result
 from fourrates.paper.synthetic import Synthetic
 
@@ -140,11 +140,12 @@ def false_alarms(experiments: Sequence[Runs], results: Results) -> Table:
 
 def _counts(experiments: Sequence[Runs], results: Results, what: str, paper: Mapping[str, Mapping[str, int]]) -> Table:
     rows, records = [], []
+    names = PUBLIC if any(isinstance(one, Public) for one in experiments) else NAMES
     for experiment in experiments:
         found = scores(experiment, results[experiment.name])
         own = {name: [getattr(one, what) for one in runs] for name, runs in found.items()}
         shown, said = [], []
-        for name in PUBLIC:
+        for name in names:
             if name not in own:
                 shown.append("as LFR")
                 continue
@@ -171,7 +172,7 @@ def _counts(experiments: Sequence[Runs], results: Results, what: str, paper: Map
             records.append(record)
             shown.append(text)
         rows.append([label(experiment), *shown, _row_sentence(said)])
-    columns = ["ours (paper), per 100 runs", *PUBLIC, "difference"]
+    columns = ["ours (paper), per 100 runs", *names, "difference"]
     return Table(columns, rows, records, [_sampling(records)] if records else [])
 
 
