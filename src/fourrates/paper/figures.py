@@ -96,7 +96,10 @@ def power_surfaces(power: Power) -> Figure:
     solid.set_ylabel("new rate q")
     solid.set_zlabel("power")
     solid.set_zlim(0, 1)
+    solid.set_xticks(range(0, len(lags) + 1, 50))
+    solid.set_yticks((0.2, 0.4, 0.6, 0.8))
     solid.view_init(elev=24, azim=-128)
+    solid.set_box_aspect(None, zoom=0.86)  # or the name of the upright axis is cut off
     names = {"LFR": "R (LFR)", "NFR": "P-hat (NFR)"}
     solid.legend(
         handles=[Patch(color=COLOURS[key], alpha=0.75, label=text) for key, text in names.items()],
