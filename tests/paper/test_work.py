@@ -1,6 +1,7 @@
 """Runs shared out, kept, and taken up again."""
 
 import json
+import multiprocessing
 import os
 from dataclasses import dataclass
 
@@ -65,6 +66,18 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path):
         _results(tmp_path, Counting(log, stop=2), runs=4)
     assert len(_results(tmp_path, Counting(log), runs=4)["counting"]) == 4
     assert log == [0, 1, 2, 3]
+
+
+def test_an_interrupt_leaves_no_process_behind(tmp_path):
+    def stop(one, done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _results(tmp_path, Synthetic("Balance1", quick=True), runs=50, jobs=2, progress=stop)
+    assert multiprocessing.active_children() == []
+    (kept,) = tmp_path.iterdir()
+    assert len(kept.read_text().splitlines()) == 2
 
 
 def test_another_seed_takes_nothing_from_the_first(tmp_path):

@@ -7,9 +7,9 @@ thread: the last digit of a product of matrices may depend on how many threads s
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -98,14 +98,15 @@ def results(
         own = [run for run in range(wanted[one.name]) if run not in stores[one.name].results]
         missing += [Unit(one, run, seed, data) for run in own]
         progress(one, wanted[one.name] - len(own), wanted[one.name])
-    for unit, result in _made(missing, jobs):
-        store = stores[unit.experiment.name]
-        store.add(unit.run, result)
-        progress(unit.experiment, sum(run < wanted[store.name] for run in store.results), wanted[store.name])
+    with closing(_made(missing, jobs)) as made:  # whoever stops this, and where: no process stays behind
+        for unit, result in made:
+            store = stores[unit.experiment.name]
+            store.add(unit.run, result)
+            progress(unit.experiment, sum(run < wanted[store.name] for run in store.results), wanted[store.name])
     return {name: [store.results[run] for run in range(wanted[name])] for name, store in stores.items()}
 
 
-def _made(units: Sequence[Unit], jobs: int) -> Iterator[tuple[Unit, Result]]:
+def _made(units: Sequence[Unit], jobs: int) -> Generator[tuple[Unit, Result]]:
     if min(jobs, len(units)) <= 1:
         with _one_thread():
             for unit in units:
@@ -152,9 +153,3 @@ def _one_thread() -> AbstractContextManager[Any]:
     except ImportError:  # it comes with scikit-learn, and without that nothing here multiplies matrices
         return nullcontext()
     return cast(AbstractContextManager[Any], threadpool_limits(1))
-
-
-def merged(found: Mapping[str, Sequence[Result]], name: str, what: str) -> dict[str, list[Any]]:
-    """One list a detector, of what its runs found."""
-    runs = [result[what] for result in found[name]]
-    return {detector: [run[detector] for run in runs] for detector in runs[0]}
