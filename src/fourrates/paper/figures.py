@@ -217,6 +217,9 @@ def histogram(panels: Sequence[Detections], length: int, changes: Sequence[int],
 
 
 def _label_bars(panel: Any, tops: npt.NDArray[np.int64], edges: npt.NDArray[np.int64]) -> None:
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2, foreground="white")]  # readable across the lines of the others
     for top, left, right in zip(tops, edges, edges[1:], strict=False):
         if top:
             panel.annotate(
@@ -229,4 +232,6 @@ def _label_bars(panel: Any, tops: npt.NDArray[np.int64], edges: npt.NDArray[np.i
                 fontsize=6.5,
                 color=COLOURS["LFR"],
                 fontweight="bold",
+                path_effects=halo,
+                zorder=5,
             )
