@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo test test-ui check docs dist bench tables clean
+.PHONY: demo paper test test-ui check docs dist bench tables clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
+
+# Every table and figure of the paper, 100 runs: a quarter of an hour on two processors.
+paper: $(VENV)/.installed-paper
+	$(BIN)/fourrates reproduce --out build/paper
 
 test: $(VENV)/.installed-check
 	$(BIN)/python -m pytest -q $(PYTEST)

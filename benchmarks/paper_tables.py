@@ -25,25 +25,23 @@ from statistics import NormalDist
 import numpy as np
 
 import fourrates as fr
+from fourrates.evaluate import score
+from fourrates.paper import numbers, settings
+from fourrates.paper.compare import Cell, count, share
+from fourrates.paper.synthetic import LENGTH, WINDOW
 from fourrates.streams import SCENARIOS
 
-LENGTH, CHANGE, WINDOW = 10_000, 5_000, 200
-ERRORS = 2.0
+CHANGE = LENGTH // 2
 
 # Hits and false alarms, Tables II and III.
 PAPER = {
-    "LFR": ((38, 6), (16, 13), (25, 18), (95, 18), (91, 10), (95, 9)),
-    "NFR": ((12, 77), (3, 19), (4, 54), (59, 81), (21, 91), (38, 86)),
-    "DDM": ((4, 36), (0, 33), (0, 11), (0, 16), (0, 23), (36, 55)),
-    "DDM-OCI": ((12, 304), (11, 339), (3, 219), (4, 259), (43, 165), (39, 204)),
+    name: tuple((numbers.TABLE2[data][name], numbers.TABLE3[data][name]) for data in numbers.SYNTHETIC)
+    for name in numbers.DETECTORS
 }
 
 # Table IV.
 SETTINGS: dict[str, Callable[[], fr.detectors.Detector]] = {
-    "LFR": lambda: fr.LFR(decay=0.9, warn=0.01, detect=1e-5),
-    "NFR": lambda: fr.NFR(warn=0.025, detect=1e-3),
-    "DDM": lambda: fr.DDM(warn=2, detect=3),
-    "DDM-OCI": lambda: fr.DDMOCI(decay=0.9, warn=10, detect=20),
+    name: lambda name=name: settings.synthetic()[name] for name in numbers.DETECTORS
 }
 
 Alarms = list[list[int]]  # for each stream, scenario after scenario, when a drift was reported
@@ -209,47 +207,23 @@ VARIANTS: dict[str, dict[str, Callable[[Streams], Alarms]]] = {
 # ---------------------------------------------------------------------------------------------- counting
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Ours and the paper's, per 100 streams, and the standard error of their difference."""
-
-    ours: float
-    paper: int
-    error: float
-
-    @property
-    def distance(self) -> float:
-        """In standard errors."""
-        return abs(self.ours - self.paper) / self.error
-
-    @property
-    def agrees(self) -> bool:
-        """Whether it may be sampling error."""
-        return self.distance <= ERRORS
-
-    def __str__(self) -> str:
-        return f"{self.ours:5.0f} {self.paper:4d} {'ok' if self.agrees else f'{self.distance:.1f}':>5}"
-
-
 def cells(alarms: Alarms, paper: Iterable[tuple[int, int]]) -> list[tuple[Cell, Cell]]:
     """Hits and false alarms of each scenario."""
     runs = len(alarms) // len(SCENARIOS)
-    both = 1 / 100 + 1 / runs
     found = []
     for number, (paper_hits, paper_false) in enumerate(paper):
-        own = alarms[number * runs : (number + 1) * runs]
-        hits = sum(any(CHANGE <= at < CHANGE + WINDOW for at in stream) for stream in own)
-        share = (hits + paper_hits) / (runs + 100)
-        share = min(max(share, 0.5 / (runs + 100)), 1 - 0.5 / (runs + 100))  # an error of nothing would be none
-        false = [sum(at < CHANGE for at in stream) for stream in own]
-        spread = max(np.var(false, ddof=1), (sum(false) + paper_false) / (runs + 100))
+        scores = [score(stream, CHANGE, WINDOW) for stream in alarms[number * runs : (number + 1) * runs]]
         found.append(
             (
-                Cell(100 * hits / runs, paper_hits, 100 * math.sqrt(share * (1 - share) * both)),
-                Cell(100 * sum(false) / runs, paper_false, 100 * math.sqrt(spread * both)),
+                share([bool(one.hits) for one in scores], paper_hits),
+                count([one.false_alarms for one in scores], paper_false),
             )
         )
     return found
+
+
+def told(cell: Cell) -> str:
+    return f"{cell.ours:5.0f} {cell.paper:4d} {'ok' if cell.agrees else f'{abs(cell.distance):.1f}':>5}"
 
 
 def summary(table: list[tuple[Cell, Cell]]) -> str:
@@ -262,7 +236,7 @@ def show(title: str, tables: dict[str, list[tuple[Cell, Cell]]], which: int) -> 
     print(f"\n{title}: ours, the paper's, and whether they agree (else how many standard errors apart)")
     print(f"{'':<12}" + "".join(f"{name:>18}" for name in tables))
     for number, scenario in enumerate(SCENARIOS):
-        print(f"{scenario:<12}" + "".join(f"{table[number][which]!s:>18}" for table in tables.values()))
+        print(f"{scenario:<12}" + "".join(f"{told(table[number][which]):>18}" for table in tables.values()))
 
 
 def check(streams: Streams) -> None:

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-NAMES = ("detect", "compare", "watch", "bounds", "design", "datasets", "demo")
+NAMES = ("detect", "compare", "watch", "bounds", "design", "datasets", "demo", "reproduce")
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 

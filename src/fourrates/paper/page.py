@@ -1,0 +1,165 @@
+"""What was made, as one HTML page with nothing to fetch, as Markdown, and as numbers for programs."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any
+
+import fourrates
+from fourrates import files
+from fourrates.paper import figures
+from fourrates.paper.catalogue import Drawing, Item
+from fourrates.paper.tables import Record, Table
+
+PAPER = 'H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015'
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for: the head of the page and of the numbers."""
+
+    runs: int
+    seed: int
+    quick: bool
+    only: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """As it is typed."""
+        words = ["fourrates reproduce", f"--runs {self.runs}", f"--seed {self.seed}"]
+        words += ["--quick"] if self.quick else []
+        return " ".join([*words, *(f"--only {name}" for name in self.only)])
+
+
+Made = Mapping[Item, Table | Drawing]
+
+
+def write(folder: Path, asked: Asked, made: Made) -> list[Path]:
+    """Write everything into a folder: the page, the summary, the figures, the numbers; what was written."""
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    (folder / "numbers").mkdir(exist_ok=True)
+    written: list[Path] = []
+
+    def put(name: str, content: bytes) -> None:
+        files.write(folder / name, content)
+        written.append(folder / name)
+
+    pictures: dict[str, bytes] = {}
+    for item, what in made.items():
+        put(f"numbers/{item.name}.csv", as_csv(what.records))
+        if isinstance(what, Drawing):
+            pictures[item.name] = figures.saved(what.figure, "svg")
+            put(f"figures/{item.name}.svg", pictures[item.name])
+            put(f"figures/{item.name}.png", figures.saved(what.figure, "png"))
+    put("numbers.json", json.dumps(numbers(asked, made), indent=1).encode())
+    put("summary.md", markdown(asked, made).encode())
+    put("index.html", page(asked, made, pictures).encode())
+    return written
+
+
+def numbers(asked: Asked, made: Made) -> dict[str, Any]:
+    """Everything as JSON has it."""
+    return {
+        "command": asked.command,
+        "version": fourrates.__version__,
+        "runs": asked.runs,
+        "seed": asked.seed,
+        "quick": asked.quick,
+        "items": {
+            item.name: {"title": item.title, "notes": _notes(what), "records": what.records}
+            for item, what in made.items()
+        },
+    }
+
+
+def as_csv(records: Sequence[Record]) -> bytes:
+    """One row a record; a list in one cell, separated by spaces."""
+    text = io.StringIO()
+    if records:
+        writer = csv.DictWriter(text, list(records[0]), restval="", lineterminator="\n")
+        writer.writeheader()
+        for record in records:
+            writer.writerow(
+                {key: " ".join(map(str, value)) if isinstance(value, list) else value for key, value in record.items()}
+            )
+    return text.getvalue().encode()
+
+
+def _notes(what: Table | Drawing) -> list[str]:
+    return [note for note in what.notes if note]
+
+
+def _shortened(asked: Asked) -> str:
+    return " Streams are shortened (--quick): a trial of everything, not to be held against the paper." * asked.quick
+
+
+# Markdown ----------------------------------------------------------------------------------------------------
+
+
+def markdown(asked: Asked, made: Made) -> str:
+    """The tables and what is to say, for the docs."""
+    parts = [f"`{asked.command}`, fourrates {fourrates.__version__}.{_shortened(asked)}"]
+    for item, what in made.items():
+        parts.append(f"### {item.title}")
+        if isinstance(what, Table):
+            rows = [what.columns, ["---"] * len(what.columns), *what.rows]
+            parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+        parts.append("\n".join(f"- {note}" for note in _notes(what)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# HTML --------------------------------------------------------------------------------------------------------
+
+
+def page(asked: Asked, made: Made, pictures: Mapping[str, bytes]) -> str:
+    """The page."""
+    style = (resources("fourrates.report") / "page.css").read_text() + (resources(__package__) / "page.css").read_text()
+    listed = "".join(f'<li><a href="#{item.name}">{escape(item.title)}</a></li>' for item in made)
+    body = "".join(_section(item, what, pictures.get(item.name)) for item, what in made.items())
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>The paper, reproduced</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<header><p class="kicker">fourrates {fourrates.__version__}</p><h1>The paper, reproduced</h1>'
+        f'<p class="lead">{escape(PAPER)}: every table beside the paper\'s numbers, and every figure, from '
+        f"{asked.runs} run{'s' if asked.runs != 1 else ''} of each experiment.{escape(_shortened(asked))}</p>"
+        f"<p><code>{escape(asked.command)}</code></p></header>\n"
+        f"<main>\n<nav><ul>{listed}</ul></nav>\n{body}</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(item: Item, what: Table | Drawing, picture: bytes | None) -> str:
+    shown = _table(what) if isinstance(what, Table) else _picture(item, picture or b"")
+    notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(what))
+    return (
+        f'<section id="{item.name}"><h2>{escape(item.title)}</h2>\n{shown}\n{notes}\n{_links(item, what)}</section>\n'
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
+    whole = f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody>"
+    return f'<div class="scroll"><table class="numbers">{whole}</table></div>'
+
+
+def _picture(item: Item, svg: bytes) -> str:
+    # As an image, not inline: the names inside one drawing are the same as inside the next.
+    data = base64.b64encode(svg).decode()
+    return f'<figure><img alt="{escape(item.title)}" src="data:image/svg+xml;base64,{data}"></figure>'
+
+
+def _links(item: Item, what: Table | Drawing) -> str:
+    links = [f"numbers/{item.name}.csv"]
+    if isinstance(what, Drawing):
+        links += [f"figures/{item.name}.svg", f"figures/{item.name}.png"]
+    shown = ", ".join(f'<a href="{link}">{link}</a>' for link in links)
+    return f'<p class="links soft">Beside this page: {shown}</p>'
