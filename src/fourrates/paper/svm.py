@@ -18,7 +18,7 @@ BLOCK = 1024  # examples; with some hundred support vectors their kernel stays i
 
 
 class RBF(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """SVC with an RBF kernel and scikit-learn's defaults, predicting quickly.
+    """SVC with an RBF kernel, predicting quickly.
 
     Parameters
     ----------
