@@ -14,7 +14,7 @@ paper: $(VENV)/.installed-paper
 	$(BIN)/fourrates reproduce --out build/paper
 
 test: $(VENV)/.installed-check
-	$(BIN)/python -m pytest -q $(PYTEST)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile $(PYTEST)
 
 # The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
 test-ui: $(VENV)/.installed-ui
@@ -47,10 +47,11 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/cli_speed.py
 	$(BIN)/python benchmarks/bank_speed.py
 
-# The paper's tables for the synthetic scenarios, and run lengths asked against measured: minutes, not seconds.
+# Variants of the paper's methods, run lengths asked against measured, and how close to the limit: minutes, not seconds.
 tables: $(VENV)/.installed-core
 	$(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
+	$(BIN)/python benchmarks/sharpness.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

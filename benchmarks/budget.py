@@ -41,7 +41,7 @@ def measured(detector: fr.LFR, confusion: np.ndarray, alarms: int, seed: int) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arl", type=float, nargs="*", default=[1e4, 1e5, 1e6])
-    parser.add_argument("--decay", type=float, nargs="*", default=[0.9])
+    parser.add_argument("--decay", type=float, nargs="*", help="instead of what LFR(arl=...) takes by itself")
     parser.add_argument("--error", type=float, default=0.05, help="standard error of a measured run length")
     options = parser.parse_args()
     alarms = round(options.error**-2)
@@ -54,7 +54,7 @@ def main() -> int:
                 confusion = matrix(classes, error, positives)
                 rates = confusion.diagonal() / np.stack([confusion.sum(0), confusion.sum(1)])
                 labels = range(classes)
-                detector = fr.LFR(options.decay, labels=labels, arl=arl)
+                detector = fr.LFR(options.decay or None, labels=labels, arl=arl)
                 ratio = measured(detector, confusion, alarms, seed=int(arl) % 997 + classes) / arl
                 bad = ratio < 0.9 or (rates.max() < 0.95 and ratio > 2.5)
                 missed += bad
