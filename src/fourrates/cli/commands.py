@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -70,7 +70,7 @@ class Command(TyperCommand):
         """The parameters by name; None if a word is left over, missing, a call for help or not of its kind."""
         words, rest, _ = self.make_parser(ctx).parse_args(list(args))
         function = inspect.unwrap(self.callback)  # type: ignore[arg-type]  # a command has one
-        kinds, parameters = get_type_hints(function), inspect.signature(function).parameters
+        kinds, parameters = get_type_hints(function, include_extras=True), inspect.signature(function).parameters
         if rest or not words.keys() <= parameters.keys():
             return None
         given = {
@@ -100,6 +100,13 @@ def value_of(word: Any, kind: Any) -> Any:
     ...
     ValueError: could not convert string to float: 'half'
     """
+    if get_origin(kind) is Annotated:
+        kind, declared = get_args(kind)
+        value = value_of(word, kind)
+        low, high = getattr(declared, "min", None), getattr(declared, "max", None)
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(f"{word!r} is not in its range")
+        return value
     one = (
         next((part for part in get_args(kind) if part is not type(None)), kind)
         if type(None) in get_args(kind)

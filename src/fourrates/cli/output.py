@@ -112,9 +112,18 @@ def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
         "row": one.at.row,
         "since_file": one.since.source,
         "since_row": one.since.row,
+        **start(one.drift),
         "changes": changes(one.drift),
         "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
     }
+
+
+def start(drift: Drift) -> dict[str, Any]:
+    """When the drift started, as JSON has it; nothing where the detector does not know."""
+    if drift.started_between is None:
+        return {}
+    first, last = drift.started_between
+    return {"started": drift.started, "started_first": first, "started_last": last}
 
 
 def changes(drift: Drift) -> list[dict[str, Any]]:
@@ -128,6 +137,12 @@ def changes(drift: Drift) -> list[dict[str, Any]]:
             "bound": finite(change.bound),
             "n": change.n,
             "decay": finite(change.decay),
+            **({"together": True} if change.together else {}),
+            **{
+                name: {key: finite(value) for key, value in share._asdict().items()}
+                for name, share in (("before", change.before), ("after", change.after))
+                if share is not None
+            },
         }
         for change in drift.changes
     ]
@@ -153,6 +168,9 @@ COLUMNS = [
     "row",
     "since_file",
     "since_row",
+    "started",
+    "started_first",
+    "started_last",
     "rate",
     "direction",
     "expected",

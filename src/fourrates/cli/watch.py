@@ -142,6 +142,7 @@ class Watching:
             "since": drift.since,
             **({} if time is None else {"time": time}),
             "row": int(batch.rows[i]),
+            **output.start(drift),
             "changes": output.changes(drift),
             "confusion": drift.confusion,
         }

@@ -168,12 +168,19 @@ class _Report:
             place = self.shown.index(one.stream)
             zoom = f'<button data-zoom="{place} {one.drift.since} {one.drift.at}">Show in the charts</button>'
         since = f", {escape(self.when(one.since))}" if one.since.time is not None else ""
+        started = ""
+        if one.drift.started_between is not None:
+            first, last = one.drift.started_between
+            started = (
+                f'<dt>Started</dt><dd class="num">event {one.drift.started:,}'
+                f'<br><span class="soft">in 9 of 10 cases between {first:,} and {last:,}</span></dd>'
+            )
         matrices = self.matrix("Before", one.before) + self.matrix("After, in the window", one.after)
         return f"""<li class="drift"><header><h3>{stream}{number}. {escape(self.when(one.at))}</h3>{zoom}</header>
 <ul class="moves">{moves}</ul>
 <div class="facts"><dl>
 <dt>Found at</dt><dd class="num">event {one.drift.at:,}</dd>
-<dt>Since</dt><dd class="num">event {one.drift.since:,}{since}</dd>
+<dt>Since</dt><dd class="num">event {one.drift.since:,}{since}</dd>{started}
 <dt>Learn from</dt><dd class="num">{len(window):,} event{"s" if len(window) > 1 else ""} of the new concept,
 {window.start:,} to {window.stop - 1:,}<br><span class="soft">{rows}</span></dd>
 </dl><div class="matrices">{matrices}</div></div></li>"""
