@@ -52,8 +52,9 @@ def test_what_is_remembered_does_not_grow_with_the_stream():
     pairs = np.random.default_rng(3).integers(0, 2, (2, 300_000))
     detector.update_many(*pairs[:, :100_000])
     size, marks = len(detector.to_bytes()), len(detector._marks())
+    assert size < 4_000
     detector.update_many(*pairs)
-    assert len(detector.to_bytes()) == size
+    assert len(detector.to_bytes()) < 1.3 * size  # it is packed
     assert len(detector._marks()) <= marks + 16
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -322,15 +323,19 @@ class LFR(Detector, FourRates):
         self._state(counts, statistics, places)
         past = np.empty(self._past_size(), np.int64)
         self._past_state(past)
-        state = (counts.astype("<i8"), statistics.astype("<f8"), places, past.astype("<i8"))
-        return b"".join(part.tobytes() for part in state)
+        parts = counts.astype("<i8"), statistics.astype("<f8"), places
+        return b"".join(part.tobytes() for part in parts) + zlib.compress(past.astype("<i8").tobytes())
 
     def _load(self, state: bytes) -> None:
-        sizes = [*(part.nbytes for part in self._arrays()), 8 * self._past_size()]
-        if len(state) != sum(sizes):
-            raise ValueError(f"the saved state has {len(state)} bytes where {sum(sizes)} belong")
+        sizes = [part.nbytes for part in self._arrays()]
         ends = np.cumsum(sizes)
-        counts, statistics, places, past = (state[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        try:
+            past = zlib.decompress(state[ends[-1] :])
+        except zlib.error:
+            raise ValueError(f"the saved state of {len(state)} bytes is cut, or of another detector") from None
+        if len(past) != 8 * self._past_size():
+            raise ValueError(f"the saved past has {len(past)} bytes where {8 * self._past_size()} belong")
+        counts, statistics, places = (state[end - size : end] for size, end in zip(sizes, ends, strict=True))
         self._set_state(
             np.frombuffer(counts, "<i8").astype(np.int64),
             np.frombuffer(statistics, "<f8").astype(np.float64),
