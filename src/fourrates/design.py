@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
 SLOW, FAST = 0.985, 0.95  # the decays of a plan: small changes that last, and large ones soon
-SHARES = {"recall slow": 0.73, "recall fast": 0.14, "precision slow": 0.03, "joint": 0.10}
+SHARES = {"recall slow": 0.67, "recall fast": 0.20, "precision slow": 0.03, "joint": 0.10}
 SHORTEST = 20_000  # events between two false alarms from which on a slow statistic pays
 RAMP = 2500  # observations until a slow level has grown to its full size,
 FRACTION = 8  # or those of this part of the run length, whichever are fewer
@@ -162,8 +162,8 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     >>> found = plan(arl=100_000)
     >>> for decay, level in found.recalls:
     ...     print(f"{decay}: {level.value:.1e} after {level.ramp:,} observations")
-    0.985: 2.0e-05 after 2,500 observations
-    0.95: 1.5e-06 after 0 observations
+    0.985: 1.8e-05 after 2,500 observations
+    0.95: 2.3e-06 after 0 observations
     """
     if check_arl(arl) < SHORTEST:
         raise ValueError(f"arl {arl!r} is below {SHORTEST}, the least there is a plan for")
