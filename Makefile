@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo test test-ui check bench tables clean
+.PHONY: demo test test-ui check bench tables peers clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -33,6 +33,10 @@ bench: $(VENV)/.installed-bench
 tables: $(VENV)/.installed-core
 	$(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
+
+# Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
+peers: $(VENV)/.installed-plot
+	$(BIN)/python benchmarks/peers/run.py $(PEERS)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -142,6 +142,7 @@ class Match:
 
     @property
     def lead(self) -> float:
+        """How many more hits fourrates has."""
         return self.level - self.hits
 
 

@@ -7,7 +7,7 @@ from capymoa.drift.detectors import ADWIN, DDM, EDDM, HDDMAverage, HDDMWeighted,
 from entry import Entry
 
 PACKAGE = "capymoa"
-SHARE = 0.3
+SHARE = 0.2
 
 
 def loop(detector: Any, events: Iterable[Any]) -> Iterator[int]:

@@ -1,11 +1,12 @@
-"""This project."""
+"""What is here: truth and prediction an event, or arrays of them."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-import fourrates as fr
 from entry import Entry
+
+import fourrates as fr
 
 PACKAGE = "fourrates"
 

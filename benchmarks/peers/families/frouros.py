@@ -20,7 +20,7 @@ from frouros.detectors.concept_drift import (
 )
 
 PACKAGE = "frouros"
-SHARE = 0.2
+SHARE = 0.1
 
 
 def loop(detector: Any, events: Iterable[Any]) -> Iterator[int]:

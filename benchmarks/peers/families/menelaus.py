@@ -7,7 +7,7 @@ from entry import Entry
 from menelaus.concept_drift import DDM, EDDM, STEPD, ADWINAccuracy, LinearFourRates
 
 PACKAGE = "menelaus"
-SHARE = 0.2
+SHARE = 0.1
 
 
 def loop(detector: Any, events: Iterable[Any]) -> Iterator[int]:
@@ -56,7 +56,7 @@ ENTRIES = [
         "alpha_drift",
         (1e-5, 1e-4, 0.003),
         takes="pairs",
-        streams=SHARE / 4,
+        streams=SHARE / 2,
         events=5_000,
     ),
 ]

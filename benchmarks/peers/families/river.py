@@ -38,8 +38,8 @@ ENTRIES = [
         "beta",
         (0.6, 0.7, 0.8, 0.9, 0.95),
     ),
-    Entry("HDDM_A", loop, hddm(HDDMA), "drift_confidence", CONFIDENCES, streams=0.4),
-    Entry("HDDM_W", loop, hddm(HDDMW), "drift_confidence", CONFIDENCES, streams=0.4),
+    Entry("HDDM_A", loop, hddm(HDDMA), "drift_confidence", CONFIDENCES, streams=0.2),
+    Entry("HDDM_W", loop, hddm(HDDMW), "drift_confidence", CONFIDENCES, streams=0.2),
     Entry(
         "PageHinkley",
         loop,
@@ -52,8 +52,8 @@ ENTRIES = [
         loop,
         lambda alpha=0.005: KSWIN(alpha=alpha, seed=1),
         "alpha",
-        (0.005, 1e-3, 1e-4),
-        streams=0.03,
+        (0.005, 1e-4),
+        streams=0.02,
         events=3_000,
     ),
 ]
