@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -42,10 +43,12 @@ class LeftOut(Exception):
     """Why a library is not in the table."""
 
 
-def called(*command: str | Path) -> None:
+def called(*command: str | Path, **environ: str) -> None:
     """Run it; what it said last is the reason if it fails."""
     try:
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [*map(str, command)], capture_output=True, text=True, timeout=PATIENCE, env=os.environ | environ
+        )
     except subprocess.TimeoutExpired:
         raise LeftOut(f"not ready after {PATIENCE} s") from None
     if done.returncode:
@@ -80,7 +83,8 @@ def write_streams(folder: Path, number: int) -> None:
 
 def measured(family: str, python: Path, what: str) -> dict[str, Any]:
     out = BUILD / f"{family}-{what}.json"
-    called(python, HERE / "worker.py", family, what, BUILD / "streams", out)
+    counted = {"PYTHONMALLOC": "malloc"} if what == "size" else {}  # one place to count all memory
+    called(python, HERE / "worker.py", family, what, BUILD / "streams", out, **counted)
     return json.loads(out.read_text())
 
 
@@ -104,9 +108,10 @@ def measure_all(families: list[str]) -> tuple[list[Library], dict[str, str]]:
     def judge(family: str) -> None:
         print(f"judging {family}", flush=True)
         libraries[family] = Library(**measured(family, pythons[family], "found"))
+        libraries[family].take(measured(family, pythons[family], "size"))
 
     def clock(family: str) -> None:
-        libraries[family].take_times(measured(family, pythons[family], "cost"))
+        libraries[family].take(measured(family, pythons[family], "cost"))
 
     # The times are taken in turn, so that a busy machine disturbs all alike.
     for job in (install, judge, *[clock] * ROUNDS):

@@ -26,11 +26,11 @@ class Library:
     version: str
     rows: list[Row]
 
-    def take_times(self, turn: dict[str, Any]) -> None:
-        """Keep the best time of each."""
+    def take(self, turn: dict[str, Any]) -> None:
+        """Add what else was measured; of several times the best."""
         for row, new in zip(self.rows, turn["rows"], strict=True):
-            if new["microseconds"] < row.get("microseconds", math.inf):
-                row |= {"microseconds": new["microseconds"], "events": new["events"]}
+            if new.get("microseconds", 0) < row.get("microseconds", math.inf):
+                row |= new
 
 
 def rows(libraries: Iterable[Library]) -> Iterator[tuple[Library, Row]]:

@@ -1,12 +1,13 @@
 """Measure the detectors of one library, in its own environment, on streams that were written for all.
 
-    python worker.py FAMILY cost|found STREAMS OUT.json
+    python worker.py FAMILY found|size|cost STREAMS OUT.json
 
-`cost` takes times; `found` judges the detectors on the streams and looks at their size.
+`found` judges the detectors on the streams, `size` weighs them and `cost` takes times.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import importlib.metadata
@@ -14,7 +15,6 @@ import json
 import pickle
 import sys
 import time
-import tracemalloc
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -82,20 +82,53 @@ def limited(entry: Entry, stable: np.ndarray) -> dict[str, Any]:
     return {"microseconds": 1e6 * (time.perf_counter() - start) / len(done), "events": len(done)}
 
 
+class Mallinfo(ctypes.Structure):
+    """What glibc says of its heap."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in [
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        ]
+    ]
+
+
+def in_use() -> int | None:
+    """Bytes handed out by malloc, to Python (under PYTHONMALLOC=malloc) and to compiled code; None without glibc."""
+    gc.collect()
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return None
+    ask.restype = Mallinfo
+    heap = ask()
+    return heap.uordblks + heap.hblkhd
+
+
 def size(entry: Entry, stable: np.ndarray) -> dict[str, Any]:
-    """Bytes that a second detector needs, after some events, and of its pickle; None if it cannot be pickled."""
+    """Bytes that another detector needs, after some events, and of its pickle; None if it cannot be pickled."""
     if entry.seconds:
         return {"memory": None, "saved": None}
     events = fed(stable[:, :SIZED], entry.takes)
     first = entry.make()  # what all share stays with the first
-    deque(entry.loop(first, events[:1_000] if entry.takes != "arrays" else events), maxlen=0)
-    gc.collect()
-    tracemalloc.start()
-    detector = entry.make()
-    deque(entry.loop(detector, events), maxlen=0)
-    gc.collect()
-    memory = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
+    deque(entry.loop(first, events), maxlen=0)
+    copies = 8 if entry.events > SIZED else 1  # a mean, for Python keeps some small objects back; slow ones take one
+    others: list[Any] = [None] * copies
+    before = in_use()
+    for at in range(copies):
+        others[at] = detector = entry.make()
+        deque(entry.loop(detector, events), maxlen=0)
+    after = in_use()
+    memory = None if before is None or after is None else round((after - before) / copies)
     try:
         saved = len(pickle.dumps(detector, protocol=5))
     except (pickle.PicklingError, TypeError, AttributeError):
@@ -137,12 +170,15 @@ def found(entry: Entry, folder: Path) -> dict[str, Any]:
     return {"found": cells, "sweep": sweep}
 
 
+MEASURES = {"cost": cost, "size": size}
+
+
 def main(family: str, what: str, streams: str, out: str) -> None:
     library = importlib.import_module(f"families.{family}")
     stable = np.load(Path(streams) / "stable.npy")
     rows = []
     for entry in library.ENTRIES:
-        measured = cost(entry, stable) if what == "cost" else size(entry, stable) | found(entry, Path(streams))
+        measured = found(entry, Path(streams)) if what == "found" else MEASURES[what](entry, stable)
         rows.append({"name": entry.name, "takes": entry.takes, "parameter": entry.parameter, **measured})
         print(f"{family} {entry.name}", file=sys.stderr, flush=True)
     version = importlib.metadata.version(library.PACKAGE)
