@@ -31,6 +31,7 @@ def panel(folder: Path, name: str, theme: str, height: float) -> Iterator[Any]:
     ink = INK[theme]
     style = {
         "svg.hashsalt": name,
+        "svg.fonttype": "none",
         "font.size": 10,
         "text.color": ink,
         "axes.labelcolor": ink,
@@ -62,6 +63,7 @@ def times(libraries: list[Library], folder: Path, theme: str) -> None:
         axes.set(xscale="log", xlabel="microseconds per event, logarithmic", xlim=(min(values) / 2, max(values) * 6))
         axes.set_ylim(-0.7, len(ordered) - 0.3)
         axes.tick_params(axis="y", length=0, labelsize=8.5)
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e4 else f"{value:,.0f}"))
         for label, (library, _) in zip(axes.get_yticklabels(), ordered, strict=True):
             label.set_color(COLOURS[library.family][theme])
@@ -96,7 +98,7 @@ def hits(libraries: list[Library], folder: Path, theme: str) -> None:
         axes.set_xlabel("false alarms per 100 streams of 5,000 stable events")
         axes.xaxis.set_major_locator(FixedLocator([0, 10, 50, 100, 250, 500, 1000]))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
+        axes.legend(frameon=False, fontsize=8.5, handlelength=3.2, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def draw(libraries: list[Library], folder: Path) -> None:

@@ -35,7 +35,13 @@ REQUIREMENTS = {
 }
 # One event in ten is positive. The tpr falls from 0.75 to 0.25; one event in eight is an error before and after.
 EQUAL_ERROR = Scenario(((0.80, 0.10), (0.025, 0.075)), ((0.85, 0.05), (0.075, 0.025)))
+MEASURES = ("found", "size", "cost")
 ROUNDS = 2
+# One place to count all memory, and nothing that was freed counted as used.
+COUNTED = {
+    "PYTHONMALLOC": "malloc",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
+}
 PATIENCE = 1_800  # seconds for anything that is started here
 
 
@@ -83,15 +89,13 @@ def write_streams(folder: Path, number: int) -> None:
 
 def measured(family: str, python: Path, what: str) -> dict[str, Any]:
     out = BUILD / f"{family}-{what}.json"
-    counted = {"PYTHONMALLOC": "malloc"} if what == "size" else {}  # one place to count all memory
-    called(python, HERE / "worker.py", family, what, BUILD / "streams", out, **counted)
+    called(python, HERE / "worker.py", family, what, BUILD / "streams", out, **(COUNTED if what == "size" else {}))
     return json.loads(out.read_text())
 
 
-def measure_all(families: list[str]) -> tuple[list[Library], dict[str, str]]:
-    """What was measured, and why the others were not."""
+def measure_all(families: list[str], measures: list[str], libraries: dict[str, Library]) -> dict[str, str]:
+    """Add to what is known of the libraries; gives why some are left out."""
     pythons: dict[str, Path] = {}
-    libraries: dict[str, Library] = {}
     left_out: dict[str, str] = {}
 
     def attempt(family: str, job: Any) -> None:
@@ -108,35 +112,51 @@ def measure_all(families: list[str]) -> tuple[list[Library], dict[str, str]]:
     def judge(family: str) -> None:
         print(f"judging {family}", flush=True)
         libraries[family] = Library(**measured(family, pythons[family], "found"))
+
+    def weigh(family: str) -> None:
         libraries[family].take(measured(family, pythons[family], "size"))
 
     def clock(family: str) -> None:
         libraries[family].take(measured(family, pythons[family], "cost"))
 
+    if "cost" in measures:
+        for library in libraries.values():
+            library.forget_times()
     # The times are taken in turn, so that a busy machine disturbs all alike.
-    for job in (install, judge, *[clock] * ROUNDS):
+    jobs = {"found": [judge], "size": [weigh], "cost": [clock] * ROUNDS}
+    for job in (install, *(job for what, each in jobs.items() if what in measures for job in each)):
         for family in families:
             attempt(family, job)
-    return [libraries[family] for family in families if family not in left_out], left_out
+    for family in left_out:
+        libraries.pop(family, None)
+    return left_out
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=100, help="of each scenario; slow detectors get a part of them")
     parser.add_argument("--only", nargs="*", choices=REQUIREMENTS, default=list(REQUIREMENTS), help="peers to compare")
-    parser.add_argument("--again", action="store_true", help="draw and print what the last run measured")
+    parser.add_argument(
+        "--measure",
+        nargs="*",
+        choices=MEASURES,
+        default=MEASURES,
+        help="only this; the rest is as the last run measured it, all of it without a name",
+    )
     options = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
     kept = BUILD / "measured.json"
-    if not options.again:
-        BUILD.mkdir(parents=True, exist_ok=True)
-        write_streams(BUILD / "streams", options.streams)
-        libraries, left_out = measure_all(["fourrates", *options.only])
-        if "fourrates" in left_out:
-            sys.exit(f"fourrates itself could not be measured: {left_out['fourrates']}")
-        kept.write_text(json.dumps({"libraries": [vars(one) for one in libraries], "left_out": left_out}))
-    last = json.loads(kept.read_text())
-    libraries = [Library(**one) for one in last["libraries"]]
-    text, missed = write(libraries, last["left_out"])
+    known = {"libraries": [], "left_out": {}} if "found" in options.measure else json.loads(kept.read_text())
+    by_name = {one["family"]: Library(**one) for one in known["libraries"]}
+    if options.measure:
+        if "found" in options.measure:
+            write_streams(BUILD / "streams", options.streams)
+        known["left_out"] |= measure_all(list(by_name) or ["fourrates", *options.only], options.measure, by_name)
+        if "fourrates" not in by_name:
+            sys.exit(f"fourrates itself could not be measured: {known['left_out']['fourrates']}")
+        kept.write_text(json.dumps(known | {"libraries": [vars(one) for one in by_name.values()]}))
+    libraries = list(by_name.values())
+    text, missed = write(libraries, known["left_out"])
     (BUILD / "table.md").write_text(text)
     (BUILD / "equal.md").write_text(equal_table(libraries, every=True))
     draw(libraries, BUILD)

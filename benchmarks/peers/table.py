@@ -32,6 +32,11 @@ class Library:
             if new.get("microseconds", 0) < row.get("microseconds", math.inf):
                 row |= new
 
+    def forget_times(self) -> None:
+        """Before new ones are taken."""
+        for row in self.rows:
+            row.pop("microseconds", None)
+
 
 def rows(libraries: Iterable[Library]) -> Iterator[tuple[Library, Row]]:
     for library in libraries:

@@ -17,7 +17,9 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -121,14 +123,14 @@ def size(entry: Entry, stable: np.ndarray) -> dict[str, Any]:
     events = fed(stable[:, :SIZED], entry.takes)
     first = entry.make()  # what all share stays with the first
     deque(entry.loop(first, events), maxlen=0)
-    copies = 8 if entry.events > SIZED else 1  # a mean, for Python keeps some small objects back; slow ones take one
-    others: list[Any] = [None] * copies
-    before = in_use()
-    for at in range(copies):
-        others[at] = detector = entry.make()
+    others, uses = [], [in_use()]
+    for _ in range(9 if entry.events >= 5_000 else 1):  # the slowest one once
+        detector = entry.make()
+        others.append(detector)
         deque(entry.loop(detector, events), maxlen=0)
-    after = in_use()
-    memory = None if before is None or after is None else round((after - before) / copies)
+        uses.append(in_use())
+    # The median, for Python keeps some small objects back, and Java's threads use malloc when they like.
+    memory = None if uses[0] is None else round(median(after - before for before, after in pairwise(uses)))
     try:
         saved = len(pickle.dumps(detector, protocol=5))
     except (pickle.PicklingError, TypeError, AttributeError):
