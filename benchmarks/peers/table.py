@@ -169,11 +169,11 @@ def matches(libraries: list[Library]) -> list[Match]:
 
 
 def equal_table(libraries: list[Library], every: bool = False) -> str:
-    """For each peer the setting where our lead is smallest, or every setting."""
+    """For each peer the setting with which it hits most, or every setting."""
     found = matches(libraries)
     if not every:
         found = [
-            min((m for m in found if m.peer == peer), key=lambda m: m.lead)
+            max((m for m in found if m.peer == peer), key=lambda m: (m.hits, m.false))
             for peer in dict.fromkeys(m.peer for m in found)
         ]
     return markdown(
@@ -231,7 +231,7 @@ def write(libraries: list[Library], left_out: dict[str, str]) -> tuple[str, list
         f"Hits within {WITHIN} events / false alarms before the change, per 100 streams, default settings:\n\n"
         f"{found_table(libraries)}\n"
         f"Median delay in events, default settings:\n\n{delay_table(libraries)}\n"
-        "Drift at equal error, hits per 100 streams at the peer's false alarms per 100 streams, where the lead is "
-        f"smallest:\n\n{equal_table(libraries)}"
+        "Drift at equal error, hits per 100 streams at the peer's false alarms per 100 streams, with the setting "
+        f"that hits most:\n\n{equal_table(libraries)}"
     )
     return text, missed(libraries)
