@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo paper test test-ui check docs dist bench tables clean
+.PHONY: demo paper test test-ui check docs dist bench tables peers clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -52,6 +52,10 @@ tables: $(VENV)/.installed-core
 	$(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/sharpness.py
+
+# Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
+peers: $(VENV)/.installed-plot
+	$(BIN)/python benchmarks/peers/run.py $(PEERS)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info
