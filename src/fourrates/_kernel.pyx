@@ -96,7 +96,7 @@ cdef class Table:
     ----------
     decay : float
         The factor eta the table was built for.
-    levels : tuple of float
+    levels : tuple of Level
         The levels.
     near : array of float32, levels by (window + 1) (window + 2) / 2
         The bound for n and zeros at n (n + 1) / 2 + zeros.
@@ -371,6 +371,8 @@ cdef class FourRates(Pairs):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         self.outside = 0
         self.marks, self.until = 0, self.spacing
+        if self.past != NULL:
+            memset(self.past, 0, self._past_size() * sizeof(int64_t))
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
@@ -576,8 +578,6 @@ cdef class FourRates(Pairs):
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].place = statistics[i], places[i]
             self.outside += self.test[i].place != INSIDE
-        if self.past != NULL:
-            memset(self.past, 0, self._past_size() * sizeof(int64_t))
         cdef int64_t events = 0
         for i in range(classes):
             events += self.rate[i].n

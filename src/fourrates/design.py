@@ -28,6 +28,7 @@ RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is
 SLOW, FAST = 0.985, 0.95  # the decays of a plan: small changes that last, and large ones soon
 SHARES = {"recall slow": 0.67, "recall fast": 0.20, "precision slow": 0.03, "joint": 0.10}
 SHORTEST = 20_000  # events between two false alarms from which on a slow statistic pays
+LONGEST = 30_000_000  # up to which the smallest of its levels can be had
 RAMP = 2500  # observations until a slow level has grown to its full size,
 FRACTION = 8  # or those of this part of the run length, whichever are fewer
 ATTENTION = 0.005  # p-values above it are not worth a joint test
@@ -76,7 +77,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     >>> found = fr.design(arl=30 * 40_000)
     >>> f"{found.detect:.1e}"
     '4.3e-07'
-    >>> detector = fr.LFR(arl=30 * 40_000)  # the same in one step
+    >>> detector = fr.LFR(decay=0.9, arl=30 * 40_000)  # the same in one step
     """
     decays = tuple(check_decay(one) for one in (decay if isinstance(decay, Sequence) else (decay,)))
     level, hazards = _level(decays, sides, 0.5 / check_arl(arl))
@@ -150,7 +151,8 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     Parameters
     ----------
     arl : float
-        Events between two false alarms, at least 20,000: where they are more frequent, a slow statistic comes too late.
+        Events between two false alarms, from 20,000 (where they are more frequent, a slow statistic comes too late) to
+        30,000,000.
     classes : int
         How many.
     sides : {"both", "down", "up"}
@@ -165,8 +167,8 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     0.985: 1.8e-05 after 2,500 observations
     0.95: 2.3e-06 after 0 observations
     """
-    if check_arl(arl) < SHORTEST:
-        raise ValueError(f"arl {arl!r} is below {SHORTEST}, the least there is a plan for")
+    if not SHORTEST <= check_arl(arl) <= LONGEST:
+        raise ValueError(f"arl {arl!r} is not in {SHORTEST} .. {LONGEST}, for which there are plans")
     shares = SHARES if classes == 2 else {name: share for name, share in SHARES.items() if name != "joint"}
     total = sum(shares.values())
 
@@ -230,7 +232,7 @@ def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
             mass = _settled(decay, rate).copy()
             total += share * _steady(decay, rate, lower, upper, mass)
     if detector.joint:
-        total += JOINT_COST * max(_hazard(SLOW, rate, detector.joint, "both") for rate in RATES)
+        total += JOINT_COST * max(_hazard(SLOW, rate, detector.joint, detector.common_sides) for rate in RATES)
     return 1 / total if total > 0 else math.inf
 
 

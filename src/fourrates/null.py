@@ -213,7 +213,7 @@ def _build(decay: float, levels: tuple[Level, ...], deep: tuple[float, ...], exa
         margin = 0.0
         law = _Enumerated(decay)
     else:
-        law = _lattice(decay, window, margin, levels)
+        law = _lattice(decay, window, margin, (*levels, *map(Level, deep)))
     (_near if exact else _near_plugin)(decay, levels, near, law)
     # Beyond the window.
     beyond = _Beyond(window, levels, MARKS if exact else 0, STEPS, FEW if exact else 1)

@@ -244,12 +244,15 @@ def test_a_drift_leaves_what_a_fresh_detector_has_but_for_the_count(kind):
 @every
 def test_the_state_does_not_grow_with_the_stream(kind):
     detector = make(kind)
-    sizes = set()
+    sizes = []
     for seed in range(20):
         detector.update_many(*restless(5000, seed=seed))
-        sizes.add(len(detector.to_bytes()))
+        sizes.append(len(detector.to_bytes()))
     assert detector.events == 100_000
-    assert sizes == {len(make(kind).to_bytes())}
+    if kind is fr.LFR:  # what it remembers of the past is packed: not always equally small, but never growing
+        assert max(sizes[10:]) <= 1.2 * max(sizes[:10]) < 4_000
+    else:
+        assert set(sizes) == {len(make(kind).to_bytes())}
 
 
 @every

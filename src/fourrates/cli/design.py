@@ -22,6 +22,9 @@ def design(
 ) -> None:
     """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
+    It is the level of one decay, or of several that share it, for all rates. Without a decay `detect --arl` splits
+    budgets from 20,000 events on between several tests instead.
+
     [bold]Examples[/bold]
 
       fourrates design 100000

@@ -52,8 +52,8 @@ class LFR(Detector, FourRates):
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
         once. Several values give each rate one statistic each, and the level is shared between them. If it is not
-        given: 0.9, or with an `arl` of 20,000 or more a slow and a fast one and a joint test of the recalls, see
-        :func:`fourrates.design.plan`.
+        given: 0.9, or with an `arl` from 20,000 to 30,000,000 and the exact null a slow and a fast one and a joint test
+        of the recalls, see :func:`fourrates.design.plan`.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
@@ -110,7 +110,10 @@ class LFR(Detector, FourRates):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics", "_watched", "joint")
+    __slots__ = ("_names", "_statistics", "_watched", "common_sides", "joint")
+
+    common_sides: Sides
+    """The sides watched of every rate; "both" where rates differ."""
 
     joint: float
     """The chance, at a step of a stable stream and for each pair of directions, that two recalls alarm together."""
@@ -152,6 +155,7 @@ class LFR(Detector, FourRates):
         self._names = rate_names(self._labels.values)
         self.joint = 0.0
         every_side: list[Sides] = self._by_rate("sides", sides, "both")
+        self.common_sides = every_side[0] if len(set(every_side)) == 1 else "both"
         for rate, side in zip(self._names, every_side, strict=True):
             if side not in SIDES:
                 raise ValueError(f"sides {side!r} of {rate} is not one of {SIDES}")
@@ -204,7 +208,7 @@ class LFR(Detector, FourRates):
         """A slow and a fast statistic for each rate, and the two recalls together."""
         from fourrates.design import plan
 
-        found = plan(arl, len(self._labels.values), sides[0] if len(set(sides)) == 1 else "both")
+        found = plan(arl, len(self._labels.values), self.common_sides)
         watches = []
         for i, (rate, warn) in enumerate(zip(self._names, warns, strict=True)):
             own = found.recalls if i < len(self._names) // 2 else found.precisions
@@ -367,9 +371,9 @@ def _decays(value: Any) -> tuple[float, ...]:
 
 
 def _planned(arl: float | None) -> TypeGuard[float]:
-    from fourrates.design import SHORTEST, check_arl
+    from fourrates.design import LONGEST, SHORTEST, check_arl
 
-    return arl is not None and check_arl(arl) >= SHORTEST
+    return arl is not None and SHORTEST <= check_arl(arl) <= LONGEST
 
 
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
