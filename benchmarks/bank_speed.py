@@ -20,6 +20,11 @@ ARL = 1_000_000
 marks: list[bool] = []
 
 
+def state(detector: fr.LFR) -> str:
+    """All that goes into alarms, to the last digit; a bank remembers nothing of where a drift may have started."""
+    return repr((detector.events, detector.warning_detected, dict(detector.rates), detector._confusion()))
+
+
 def mark(text: str, reached: bool) -> None:
     marks.append(reached)
     print(f"{text}: {'yes' if reached else 'NO'}")
@@ -63,7 +68,7 @@ def run(name: str, keys: np.ndarray, least: float) -> float:
     ]
     found = [(one.key, one.drift) for one in drifts if one.key in alone]
     same = sorted(found, key=repr) == sorted(expected, key=repr)
-    same &= all(bank[key].detector().to_bytes() == one.to_bytes() for key, one in alone.items())
+    same &= all(state(bank[key].detector()) == state(one) for key, one in alone.items())
     mark(f"  {CHECKED:,} streams ({len(expected)} drifts) as one detector for each key leaves them", same)
     return processor / EVENTS
 
