@@ -60,7 +60,7 @@ def run(name: str, keys: np.ndarray, least: float) -> float:
     mark(f"  {size:.0f} bytes a stream; at most 200", size <= 200)
     slot, truth, guess = map(np.concatenate, zip(*sampled, strict=True))
     chosen = range(0, STREAMS, STREAMS // CHECKED)
-    alone = {int(keys[one]): fr.LFR(arl=ARL) for one in chosen}
+    alone = {int(keys[one]): fr.LFR(0.9, arl=ARL) for one in chosen}
     expected = [
         (int(keys[one]), drift)
         for one in chosen
@@ -76,7 +76,7 @@ def run(name: str, keys: np.ndarray, least: float) -> float:
 def dictionary_loop() -> float:
     """Seconds of processor time an event with one detector for each key, in a plain loop."""
     random = np.random.default_rng(2)
-    detectors = {key: fr.LFR(arl=ARL) for key in range(1000)}
+    detectors = {key: fr.LFR(0.9, arl=ARL) for key in range(1000)}
     keys = random.integers(0, 1000, 300_000).tolist()
     begun = time.process_time()
     for key in keys:
@@ -90,12 +90,12 @@ def one_stream() -> float:
     truth = random.random(10_000_000) < 0.3
     guess = truth ^ (random.random(truth.size) < 0.1)
     begun = time.process_time()
-    fr.LFR(arl=ARL).update_many(truth, guess)
+    fr.LFR(0.9, arl=ARL).update_many(truth, guess)
     return (time.process_time() - begun) / truth.size
 
 
 def main() -> int:
-    fr.LFR(arl=ARL)  # the table, before the clock starts
+    fr.LFR(0.9, arl=ARL)  # the table, before the clock starts
     dense = run("dense integer keys", np.arange(STREAMS), 10)
     random = np.random.default_rng(4)
     far = run("arbitrary keys of 64 bits", random.integers(-(2**63), 2**63 - 1, STREAMS), 4)
