@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
 
-.PHONY: demo paper test test-ui check docs dist bench tables peers clean
+.PHONY: demo paper test test-ui check docs dist bench tables peers environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -61,6 +61,11 @@ clean:
 	rm -rf $(VENV) build dist src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	rm -f src/fourrates/*.c src/fourrates/*.so
+
+# All that .ci/run needs at once: the package is compiled anew for each target's own installation otherwise.
+environment: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[check,ui,docs,dist]
+	touch $(addprefix $(VENV)/.installed-,check ui docs dist)
 
 $(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])
