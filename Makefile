@@ -48,10 +48,11 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/bank_speed.py
 
 # Variants of the paper's methods, run lengths asked against measured, and how close to the limit: minutes, not seconds.
-tables: $(VENV)/.installed-core
+tables: $(VENV)/.installed-relearn
 	$(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/sharpness.py
+	$(BIN)/python benchmarks/small_samples.py
 
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
 peers: $(VENV)/.installed-plot

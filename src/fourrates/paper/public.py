@@ -99,6 +99,10 @@ class Public:
         whole = datasets.DATASETS[CODES[self.dataset]].changes[0]
         return min(whole, SHORT) if self.quick else whole
 
+    def detectors(self, positive: int = 1) -> dict[str, Detector]:
+        """New ones, which watch; `positive` is the code of the minority class."""
+        return settings.public(self.dataset, positive)
+
     def key(self, seed: int) -> dict[str, Any]:
         """Everything the numbers depend on."""
         return {
@@ -109,7 +113,7 @@ class Public:
             "relearn": self.relearn,
             "dearer": DEARER if self.weighted else 1.0,
             "slack": SLACK,
-            "detectors": {name: repr(made) for name, made in settings.public(self.dataset).items()},
+            "detectors": {name: repr(made) for name, made in self.detectors().items()},
         }
 
     def run(self, run: int, seed: int, folder: str | None) -> Result:
@@ -120,7 +124,7 @@ class Public:
         model = _model(minority if self.weighted else None)
         found = {
             name: watched(stream, model, detector, self.relearn)
-            for name, detector in settings.public(self.dataset, minority).items()
+            for name, detector in self.detectors(minority).items()
         }
         return {
             "drifts": {name: drifts for name, (drifts, _) in found.items()},
