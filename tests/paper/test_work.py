@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import fourrates as fr
 from fourrates.paper import work
 from fourrates.paper.public import Public
 from fourrates.paper.store import Store
@@ -91,6 +92,15 @@ def test_shortened_streams_are_not_taken_for_whole_ones():
     assert Synthetic("Balance1").key(0) != Synthetic("Balance1", quick=True).key(0)
     assert Public("SEA").key(0) != Public("SEA", quick=True).key(0)
     assert Public("SEA").key(0) != Public("SEA", weighted=True).key(0)
+
+
+def test_the_results_of_other_detectors_are_not_taken():
+    class Sharper(Public):
+        def detectors(self, positive=1):
+            return {"LFR": fr.LFR(detect=1e-6, positive=positive)}
+
+    assert Sharper("SEA").key(0) != Public("SEA").key(0)
+    assert list(Sharper("SEA").key(0)["detectors"]) == ["LFR"]
 
 
 def test_a_line_cut_short_is_made_again(tmp_path):

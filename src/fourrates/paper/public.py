@@ -123,8 +123,7 @@ class Public:
         minority = rarer(examples.labels)
         model = _model(minority if self.weighted else None)
         found = {
-            name: watched(stream, model, detector, self.relearn)
-            for name, detector in self.detectors(minority).items()
+            name: watched(stream, model, detector, self.relearn) for name, detector in self.detectors(minority).items()
         }
         return {
             "drifts": {name: drifts for name, (drifts, _) in found.items()},
