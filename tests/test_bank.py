@@ -647,5 +647,5 @@ def test_an_evicted_stream_still_counts_among_those_that_were_watched():
 
 
 def test_a_detector_of_several_tests_at_once_is_refused():
-    with pytest.raises(ValueError, match="the detector holds two recalls together, which a bank does not"):
+    with pytest.raises(ValueError, match="the detector watches windows, which a bank does not: give it a decay"):
         fr.Bank(fr.LFR(arl=50_000))

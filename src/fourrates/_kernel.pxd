@@ -1,6 +1,6 @@
 """What the other compiled modules build on."""
 
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 
 cdef enum:
     QUIET = 0
@@ -83,9 +83,9 @@ cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcep
 
 cdef class Table:
     cdef readonly double decay
-    cdef readonly tuple levels, deep_levels
-    cdef readonly object near, far, few, deep_far, deep_few
-    cdef Grid grid, deep
+    cdef readonly tuple levels
+    cdef readonly object near, far, few
+    cdef Grid grid
 
     cdef int check(self, int level, int64_t n, int64_t ones) except -1
 
@@ -100,3 +100,70 @@ cdef class Pairs:
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil
+
+
+cdef enum:
+    STEPS = 20  # of a rate, from one level of a window to the next
+
+
+cdef struct Rate
+
+
+cdef struct Side:
+    # How low a window's value, or its mirror image, must be to matter: up to calm_until, whatever is observed by then, a
+    # value above `screen` is not worth holding together with another, one above `warn` is inside its warning bound, one up
+    # to `surely` is outside, and one above `detect` is inside its detection bound.
+    int screen, warn, surely, detect
+
+
+cdef struct Span:
+    # A window over the last observations of a rate, and where its value stands. While n <= calm_until and
+    # low <= value <= high there is nothing to look at.
+    int width, value, place, low, high
+    Side[2] side              # UNDER, OVER
+    int64_t calm_until
+    int near                  # the side on which it is rare enough to be held together with another, else INSIDE
+    double screen, warn, reach  # levels; the limits of `side` hold for detection levels up to `reach`
+    double[STEPS + 1] detect  # detection levels for rates of 0, 1 / STEPS, ... 1
+    bint down, up, grows      # the sides it watches, and whether its detection level grows after a restart
+    Rate* rate
+    Span* partner             # the window of the other recall that it is held together with, if any
+
+
+cdef struct Rate:
+    int64_t n
+    Test* test                # the first of its tests,
+    Test* end                 # and behind the last
+    int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
+    Span* span                # the first of its windows,
+    Span* span_end            # and behind the last
+    double scale              # of the detection levels of its windows, by how rare its class is
+    uint64_t[4] bits          # the latest observations
+
+
+cdef class FourRates(Pairs):
+    cdef int classes, tests, spans
+    cdef Rate* rate               # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
+    cdef Test* test               # the tests of rate 0, of rate 1, ...
+    cdef Span* span               # the windows, likewise
+    cdef int64_t* confusion       # by true class, then by predicted class
+    cdef int outside              # how many tests and windows stand outside their warning bounds
+    cdef tuple tables
+    cdef Grid* grid               # one a table
+    cdef double attention, product  # two windows held together alarm when both chances are at most the one, their product the other
+    cdef double ramp, evenness    # events until levels are full-grown; how evenly classes share the budget, 0 to 1
+    cdef double growth            # of the levels of windows that grow, so far
+    cdef int64_t due              # the mark at which scales and growth are next brought up to date
+    cdef int64_t* past            # levels by slots by 3 K: the observations of each rate, then the diagonal counts
+    cdef int64_t spacing, marks, until  # events between two marks, marks passed, events to the next
+
+    cdef void remember(self) noexcept nogil
+    cdef int64_t* slot(self, int level, int64_t number) noexcept nogil
+    cdef void weigh(self) noexcept nogil
+    cdef int touch(self, Rate* rate, bint hit) noexcept nogil
+    cdef int slide(self, Rate* rate, int hit) noexcept nogil
+    cdef int look(self, Span* span) noexcept nogil
+    cdef void foresee(self, Span* span) noexcept nogil
+    cdef double level(self, const Span* span) noexcept nogil
+    cdef bint together(self, const Span* span) noexcept nogil
+    cdef int examine(self, Rate* rate, Test* test) noexcept nogil

@@ -9,6 +9,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from fourrates._window cimport chance, largest, quick, weight
+
 cdef double INF = float("inf")
 
 
@@ -43,21 +45,6 @@ cdef double bound(const Grid* grid, int level, int64_t n, int64_t zeros) noexcep
         return grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]
     cdef int32_t hint = 0
     return edge(grid, level, grid.marks // n, zeros, n, &hint)
-
-
-cdef int lay_out(Grid* grid, const float[:, :, ::1] far, const float[:, :, ::1] few) except -1:
-    grid.far, grid.few, grid.counts = &far[0, 0, 0], &few[0, 0, 0], few.shape[2]
-    grid.rows, grid.steps, grid.marks = far.shape[1], far.shape[2] - 1, (far.shape[1] - 1) * grid.window
-    return 0
-
-
-cdef int depth(const Grid* deep, int levels, int64_t n, int64_t zeros, double statistic) noexcept nogil:
-    """How many of the deep levels the statistic is rarer than, from the first on; none within the window."""
-    cdef int level = 0
-    if n > deep.window:
-        while level < levels and below(deep, level, n, zeros, statistic, deep.marks // n):
-            level += 1
-    return level
 
 
 cdef void look_ahead(const Grid* grid, Test* test, int place, int64_t n, int64_t ones, int64_t row,
@@ -96,7 +83,7 @@ cdef class Table:
     ----------
     decay : float
         The factor eta the table was built for.
-    levels : tuple of Level
+    levels : tuple of float
         The levels.
     near : array of float32, levels by (window + 1) (window + 2) / 2
         The bound for n and zeros at n (n + 1) / 2 + zeros.
@@ -104,23 +91,19 @@ cdef class Table:
         Row i answers for n up to (rows - 1) window / i, row 0 for any n.
     few : array of float32, levels by rows by counts
         The bound of that row for so many zeros.
-    deep : tuple of float
-        Levels, falling, for which there are bounds beyond the window only: enough of them to tell a p-value.
-    deep_far, deep_few : arrays of float32, optional
-        As `far` and `few`, for these.
     """
 
-    def __init__(self, double decay, tuple levels, near, far, few, tuple deep=(), deep_far=None, deep_few=None):
+    def __init__(self, double decay, tuple levels, near, far, few):
         cdef const float[:, ::1] near_view = near
+        cdef const float[:, :, ::1] far_view = far, few_view = few
         self.decay, self.levels, self.near, self.far, self.few = decay, levels, near, far, few
-        self.deep_levels, self.deep_far, self.deep_few = deep, deep_far, deep_few
-        self.grid.near, self.grid.near_size, self.grid.window = &near_view[0, 0], near.shape[1], 0
+        self.grid.near, self.grid.far, self.grid.few = &near_view[0, 0], &far_view[0, 0, 0], &few_view[0, 0, 0]
+        self.grid.counts = few.shape[2]
+        self.grid.near_size, self.grid.rows, self.grid.steps = near.shape[1], far.shape[1], far.shape[2] - 1
+        self.grid.window = 0
         while (self.grid.window + 2) * (self.grid.window + 3) // 2 <= self.grid.near_size:
             self.grid.window += 1
-        self.deep.window = self.grid.window
-        lay_out(&self.grid, far, few)
-        if deep:
-            lay_out(&self.deep, deep_far, deep_few)
+        self.grid.marks = (self.grid.rows - 1) * self.grid.window
 
     @property
     def window(self):
@@ -130,8 +113,7 @@ cdef class Table:
     @property
     def nbytes(self):
         """Memory of the bounds, in bytes."""
-        deep = self.deep_far.nbytes + self.deep_few.nbytes if self.deep_levels else 0
-        return self.near.nbytes + self.far.nbytes + self.few.nbytes + deep
+        return self.near.nbytes + self.far.nbytes + self.few.nbytes
 
     cdef int check(self, int level, int64_t n, int64_t ones) except -1:
         if not 0 <= level < len(self.levels):
@@ -149,13 +131,6 @@ cdef class Table:
         """The upper bound at `levels[level]`, given `ones` among n observations."""
         self.check(level, n, ones)
         return 1.0 - bound(&self.grid, level, n, ones)
-
-    def p_value(self, int64_t n, int64_t ones, double statistic, bint down=True):
-        """A deep level at which this statistic is as rare as that: never below its p-value; 1 if there is none."""
-        self.check(0, n, ones)
-        cdef int found = (depth(&self.deep, len(self.deep_levels), n, n - ones, statistic) if down else
-                          depth(&self.deep, len(self.deep_levels), n, ones, 1.0 - statistic))
-        return self.deep_levels[found - 1] if found else 1.0
 
 
 ctypedef fused Integer:
@@ -269,20 +244,40 @@ cdef class Pairs:
         self.events, self.since, self.drift_detected, self.warning_detected = events, since, drift, warning
 
 
-cdef struct Rate:
-    int64_t n
-    Test* test                # the first of its tests,
-    Test* end                 # and behind the last
-    int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
+cdef inline int bit(const uint64_t* bits, int i) noexcept nogil:
+    return <int>(bits[i >> 6] >> (i & 63) & 1)
 
 
-cdef struct Pair:
-    # Two tests of different recalls, which are independent given the classes, held against a region of both p-values.
-    Rate* rate[2]
-    Test* test[2]
-    const Grid* deep
-    int levels                # deep ones; none: there is no such pair
-    int need[64]              # how deep the second must be where the first is 1, 2, ... levels deep
+cdef inline int64_t next_due(int64_t mark) noexcept nogil:
+    """The mark at which levels are brought up to date after this one."""
+    return mark + max(1, mark >> 4)
+
+
+cdef int value(const uint64_t* bits, int width) noexcept nogil:
+    """The value of the window over the latest of these bits."""
+    cdef int i, found = 0
+    for i in range(width):
+        found += bit(bits, i) * (weight(width) + (i < width // 2))
+    return found
+
+
+cdef void clear(Span* span) noexcept nogil:
+    """A window of a rate without observations. It is not looked at before there are some times as many: against a mean that
+    is mostly its own it shows little."""
+    cdef int i
+    span.value, span.place, span.near, span.reach = 0, INSIDE, INSIDE, 1.0
+    span.calm_until = span.width * (4 if span.grows else 2)
+    span.low, span.high = -1, largest(span.width) + 1
+    for i in range(2):
+        span.side[i].screen = span.side[i].warn = span.side[i].surely = span.side[i].detect = -1
+
+
+cdef double rare(const Span* span) noexcept nogil:
+    """The chance of a value as far out as this one, on the side where it is."""
+    cdef int64_t n = span.rate.n, ones = span.rate.ones[0]
+    if span.near == UNDER:
+        return chance(span.width, n, ones, span.value)
+    return chance(span.width, n, n - ones, largest(span.width) - span.value)
 
 
 cdef enum:
@@ -292,27 +287,17 @@ cdef enum:
 
 
 cdef class FourRates(Pairs):
-    """The state of LFR: 2K rates, each with one statistic a decay, the K x K counts, and what these were at past marks.
+    """The state of LFR: 2K rates, each with decayed statistics or windows, the K x K counts, and these at past marks.
 
     There is a mark every 4 K events. The marks remembered are dense near the present and ever sparser towards the past,
     as many however long the stream: the older a change, the less the last events matter to where it was.
     """
 
-    cdef int classes, tests
-    cdef Rate* rate               # recall of class 0 .. K - 1, then precision of class 0 .. K - 1
-    cdef Test* test               # the tests of rate 0, of rate 1, ...
-    cdef int64_t* confusion       # by true class, then by predicted class
-    cdef int outside              # how many tests stand outside their warning bounds
-    cdef tuple tables
-    cdef Grid* grid               # one a table
-    cdef Pair pair
-    cdef int64_t* past            # levels by slots by 3 K: the observations of each rate, then the diagonal counts
-    cdef int64_t spacing, marks, until  # events between two marks, marks passed, events to the next
-
     def __dealloc__(self):
         free(self.past)
         free(self.rate)
         free(self.test)
+        free(self.span)
         free(self.confusion)
         free(self.grid)
 
@@ -326,9 +311,9 @@ cdef class FourRates(Pairs):
             raise TypeError("this detector is set up already; clone() makes another")
         self.classes, self.tests, self.tables = classes, sum(map(len, settings)), tables
         self.rate = <Rate*>calloc(2 * classes, sizeof(Rate))
-        self.test = <Test*>calloc(self.tests, sizeof(Test))
+        self.test = <Test*>calloc(max(self.tests, 1), sizeof(Test))
         self.confusion = <int64_t*>calloc(classes * classes, sizeof(int64_t))
-        self.grid = <Grid*>calloc(len(tables), sizeof(Grid))
+        self.grid = <Grid*>calloc(max(len(tables), 1), sizeof(Grid))
         self.spacing = 4 * classes
         if classes <= CLASSES:
             self.past = <int64_t*>calloc(LEVELS * SLOTS * 3 * classes, sizeof(int64_t))
@@ -349,18 +334,36 @@ cdef class FourRates(Pairs):
                 i += 1
         self._forget()
 
-    def _pair_up(self, int test, list need):
-        """Hold the two recalls of two classes together: their test number `test`, and how deep the second must be."""
-        cdef int i
-        cdef Table table
-        for i in range(2):
-            self.pair.rate[i], self.pair.test[i] = &self.rate[i], &self.rate[i].test[test]
-        table = self.tables[self.pair.test[0].table]
-        if not len(need) == len(table.deep_levels) <= 64:
-            raise ValueError(f"{len(need)} depths for {len(table.deep_levels)} levels, of which there may be 64")
-        for i, depth in enumerate(need):
-            self.pair.need[i] = depth
-        self.pair.deep, self.pair.levels = &table.deep, len(need)
+    def _open_windows(self, list settings, double attention, double product, double ramp, double evenness):
+        """Give each rate its windows: (width, warning level, detection levels, whether it grows, down?, up?, held together?).
+
+        There are 21 detection levels of a window, for rates of 0, 0.05, ... 1; in between they are interpolated.
+        With two classes the windows of the two recalls that are held together alarm when both have a chance of at most
+        `attention`, and the product of the two is at most `product`.
+        """
+        cdef int r, i = 0
+        cdef Span* span
+        cdef Span* partner = NULL
+        self.spans = sum(map(len, settings))
+        self.span = <Span*>calloc(self.spans, sizeof(Span))
+        if self.span == NULL:
+            raise MemoryError
+        self.attention, self.product, self.ramp, self.evenness = attention, product, ramp, evenness
+        for r in range(2 * self.classes):
+            self.rate[r].span, self.rate[r].span_end = &self.span[i], &self.span[i + len(settings[r])]
+            for width, warn, detect, grows, down, up, together in settings[r]:
+                span = &self.span[i]
+                span.rate = &self.rate[r]
+                span.width, span.warn, span.grows = width, warn, grows
+                for step, level in enumerate(detect):
+                    span.detect[step] = level
+                span.down, span.up, span.screen = down, up, max(warn, attention) if together else warn
+                if together and partner == NULL:
+                    partner = span
+                elif together:
+                    span.partner, partner.partner = partner, span
+                i += 1
+        self._forget()
 
     def _restart(self):
         cdef int i
@@ -369,7 +372,13 @@ cdef class FourRates(Pairs):
             self.rate[i].n = 0
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
+        for i in range(2 * self.classes):
+            self.rate[i].scale = 1.0
+            memset(self.rate[i].bits, 0, sizeof(self.rate[i].bits))
+        for i in range(self.spans):
+            clear(&self.span[i])
         self.outside = 0
+        self.growth, self.due = 0.0, 1
         self.marks, self.until = 0, self.spacing
         if self.past != NULL:
             memset(self.past, 0, self._past_size() * sizeof(int64_t))
@@ -381,8 +390,7 @@ cdef class FourRates(Pairs):
         cdef Rate* precision = self.rate + self.classes
         cdef int64_t* confusion = self.confusion
         cdef int64_t first = self.events
-        cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
-        cdef double hit
+        cdef bint hit
         cdef int classes = self.classes, truth, guess, found
         cdef bint warned = self.outside > 0 or self.since >= 0
         cdef Py_ssize_t i = 0, stop
@@ -393,7 +401,7 @@ cdef class FourRates(Pairs):
             while i < stop:
                 truth, guess = truths[i], guesses[i]
                 i += 1
-                hit = bits[truth == guess]
+                hit = truth == guess
                 confusion[truth * classes + guess] += 1
                 found = self.touch(&recall[truth], hit)
                 found |= self.touch(&precision[guess], hit)
@@ -403,12 +411,14 @@ cdef class FourRates(Pairs):
                         self.since = -1
                     elif self.since < 0:
                         self.since = first + i - 1
-                    if found & CROSSED or (self.pair.levels and self.together()):
+                    if found & CROSSED:
                         self.events = first + i
                         state[0] = DRIFT
                         return i
             if self.until == 0:
                 self.remember()
+                if self.marks == self.due:
+                    self.weigh()
         if self.outside:
             state[0] = WARNING
         self.events = first + size
@@ -438,21 +448,126 @@ cdef class FourRates(Pairs):
         return self.past + (level * SLOTS + number % SLOTS) * 3 * self.classes
 
     @cython.final
-    cdef inline int touch(self, Rate* rate, double hit) noexcept nogil:
-        """One more observation of a rate; what became of its tests."""
+    cdef void weigh(self) noexcept nogil:
+        """Bring the levels of the windows up to date: how rare is each class, and how far have levels grown?
+
+        A class with a share s of the events gets a part of the budget in proportion to s ** (1 - evenness). Recalls go by
+        the true classes and precisions by the predicted ones, so given these a level is no matter of chance.
+        """
+        cdef double events = self.marks * self.spacing, total
+        cdef int family, i
+        cdef Rate* rate
+        self.due = next_due(self.due)
+        if self.spans == 0:
+            return
+        self.growth = min(1.0, events / self.ramp) ** 2
+        for family in range(2):
+            rate, total = &self.rate[family * self.classes], 0.0
+            for i in range(self.classes):
+                total += (rate[i].n / events) ** (1.0 - self.evenness)
+            for i in range(self.classes):
+                rate[i].scale = (rate[i].n / events) ** -self.evenness / total if rate[i].n else 1.0
+        for i in range(self.spans):
+            if self.level(&self.span[i]) > self.span[i].reach:
+                self.span[i].calm_until = min(self.span[i].calm_until, self.span[i].rate.n)
+
+    @cython.final
+    cdef inline int touch(self, Rate* rate, bint hit) noexcept nogil:
+        """One more observation of a rate; what became of its tests and windows."""
+        cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
         cdef Test* test = rate.test
         cdef int found = 0
         cdef double statistic
         cdef int64_t n = rate.n + 1
         rate.n = n
-        while True:
-            statistic = test.decay * test.statistic + test.gain * hit
+        while test != rate.end:
+            statistic = test.decay * test.statistic + test.gain * bits[hit]
             test.statistic = statistic
             if n > test.calm_until or statistic < test.low or statistic > test.high:
                 found |= self.examine(rate, test)
             test += 1
-            if test == rate.end:
-                return found
+        if rate.span != rate.span_end:
+            found |= self.slide(rate, hit)
+        return found
+
+    @cython.final
+    cdef inline int slide(self, Rate* rate, int hit) noexcept nogil:
+        """The windows of a rate move on by one observation."""
+        cdef uint64_t* bits = rate.bits
+        cdef Span* span = rate.span
+        cdef int found = 0
+        bits[3] = bits[3] << 1 | bits[2] >> 63
+        bits[2] = bits[2] << 1 | bits[1] >> 63
+        bits[1] = bits[1] << 1 | bits[0] >> 63
+        bits[0] = bits[0] << 1 | <uint64_t>hit
+        while span != rate.span_end:
+            span.value += weight(span.width) * (hit - bit(bits, span.width)) + hit - bit(bits, span.width // 2)
+            if rate.n > span.calm_until or span.value < span.low or span.value > span.high:
+                found |= self.look(span)
+            span += 1
+        return found
+
+    @cython.final
+    cdef int look(self, Span* span) noexcept nogil:
+        """Find out where the value of a window stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
+        cdef int found = 0, place = INSIDE, value = span.value, near = UNDER
+        cdef Side* side = &span.side[0]
+        if span.rate.n > span.calm_until:
+            self.foresee(span)
+        if value > side.screen:
+            side, near, value = &span.side[1], OVER, largest(span.width) - value
+        if value > side.screen:
+            span.near = INSIDE
+            span.low, span.high = span.side[0].screen + 1, largest(span.width) - span.side[1].screen - 1
+        else:
+            span.near, span.low, span.high = near, largest(span.width) + 1, -1
+            if value <= side.surely or (value <= side.warn and rare(span) <= span.warn):
+                place = near
+            if (value <= side.detect and rare(span) <= self.level(span)) or self.together(span):
+                found = CROSSED
+        if place != span.place:
+            self.outside += (place != INSIDE) - (span.place != INSIDE)
+            span.place = place
+            found |= MOVED
+        return found
+
+    @cython.final
+    cdef void foresee(self, Span* span) noexcept nogil:
+        """Find the limits of both sides that hold for some observations to come, whatever these are.
+
+        More ones among n make a low value rarer, fewer make it less rare; so do more and fewer observations of one kind.
+        """
+        cdef int64_t n = span.rate.n, of, ahead = max(min(n >> 4, 128), n >> 7)
+        cdef int width = span.width, i
+        cdef double[3] levels = [min(span.warn, 1.3 * self.level(span)), span.warn, span.screen]
+        cdef int[3] count
+        span.calm_until, span.reach = n + ahead, levels[0]
+        for i in range(2):
+            if span.up if i else span.down:
+                of = n - span.rate.ones[0] if i else span.rate.ones[0]
+                quick(width, n + ahead, of, 1, &span.warn, count)
+                span.side[i].surely = count[0] * weight(width) - 1
+                quick(width, n + ahead, of + ahead, 3, levels, count)
+                span.side[i].detect = (count[0] + 1) * weight(width) - 1
+                span.side[i].warn = (count[1] + 1) * weight(width) - 1
+                span.side[i].screen = min((count[2] + 1) * weight(width) - 1, largest(width))
+
+    @cython.final
+    cdef double level(self, const Span* span) noexcept nogil:
+        """The detection level of a window as of now; never above its warning level."""
+        cdef double at = <double>span.rate.ones[0] / max(span.rate.n, 1) * STEPS
+        cdef int step = min(<int>at, STEPS - 1)
+        cdef double full = span.detect[step] + (at - step) * (span.detect[step + 1] - span.detect[step])
+        return min(span.warn, full * span.rate.scale * (self.growth if span.grows else 1.0))
+
+    @cython.final
+    cdef bint together(self, const Span* span) noexcept nogil:
+        """Whether a window and its partner are too rare together."""
+        cdef double own, other
+        if span.partner == NULL or span.near == INSIDE or span.partner.near == INSIDE:
+            return False
+        own, other = rare(span), rare(span.partner)
+        return max(own, other) <= self.attention and own * other <= self.growth * self.product
 
     @cython.final
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
@@ -472,39 +587,26 @@ cdef class FourRates(Pairs):
         test.low, test.high = test.lows[place], test.highs[place]
         return found
 
-    @cython.final
-    cdef bint together(self) noexcept nogil:
-        """Whether the pair's two statistics, both outside their warning bounds, are too rare together."""
-        cdef int[2] found = [0, 0]
-        cdef int i
-        for i in range(2):
-            if self.pair.test[i].place == INSIDE:
-                return False
-        for i in range(2):
-            found[i] = self.depth(i)
-            if found[i] == 0:
-                return False
-        return found[1] >= self.pair.need[found[0] - 1]
-
-    @cython.final
-    cdef int depth(self, int i) noexcept nogil:
-        """How deep one of the pair stands on its side."""
-        cdef Rate* rate = self.pair.rate[i]
-        cdef Test* test = self.pair.test[i]
-        if test.place == UNDER:
-            return depth(self.pair.deep, self.pair.levels, rate.n, rate.n - rate.ones[0], test.statistic)
-        return depth(self.pair.deep, self.pair.levels, rate.n, rate.ones[0], 1.0 - test.statistic)
-
     def _rate(self, int r):
         """(n, ones, statistics) of a rate."""
-        return (self.rate[r].n, self.rate[r].ones[0],
-                tuple([self.rate[r].test[i].statistic for i in range(self.rate[r].end - self.rate[r].test)]))
+        cdef Rate* rate = &self.rate[r]
+        return rate.n, rate.ones[0], tuple([rate.test[i].statistic for i in range(rate.end - rate.test)])
+
+    def _windows(self, int r):
+        """(width, value, warning level, detection level now) of each window of a rate."""
+        cdef Rate* rate = &self.rate[r]
+        return [(rate.span[i].width, rate.span[i].value, rate.span[i].warn, self.level(&rate.span[i]))
+                for i in range(rate.span_end - rate.span)]
 
     def _crossed(self):
-        """(rate, test, whether downwards) for every test that stands outside its detection bounds."""
+        """(rate, test, whether downwards) for every test or window that stands outside its detection bounds.
+
+        Windows count after the tests of their rate.
+        """
         cdef int r, i
         cdef Test* test
         cdef Rate* rate
+        cdef Span* span
         found = []
         for r in range(2 * self.classes):
             rate = &self.rate[r]
@@ -512,19 +614,25 @@ cdef class FourRates(Pairs):
                 test = &rate.test[i]
                 if test.place != INSIDE and self.examine(rate, test) & CROSSED:
                     found.append((r, i, test.place == UNDER))
+            for i in range(rate.span_end - rate.span):
+                span = &rate.span[i]
+                if span.place != INSIDE and rare(span) <= self.level(span):
+                    found.append((r, rate.end - rate.test + i, span.place == UNDER))
         return found
 
     def _together(self):
-        """(rate, whether downwards, bound) for both of the pair if they crossed together."""
-        cdef int i, level
+        """(rate, window, whether downwards, level) for two windows too rare together: the level is that left by the other."""
+        cdef int r, i
         cdef Rate* rate
-        cdef bint down
+        cdef Span* span
         found = []
-        if self.pair.levels and self.together():
-            for i in range(2):
-                rate, down, level = self.pair.rate[i], self.pair.test[i].place == UNDER, self.depth(i) - 1
-                edge_of = bound(self.pair.deep, level, rate.n, rate.n - rate.ones[0] if down else rate.ones[0])
-                found.append((i, down, edge_of if down else 1.0 - edge_of))
+        for r in range(self.classes):
+            rate = &self.rate[r]
+            for i in range(rate.span_end - rate.span):
+                span = &rate.span[i]
+                if self.together(span):
+                    level = min(self.attention, self.growth * self.product / rare(span.partner))
+                    found.append((r, i, span.near == UNDER, level))
         return found
 
     def _confusion(self):
@@ -559,6 +667,34 @@ cdef class FourRates(Pairs):
 
     def _past_size(self):
         return LEVELS * SLOTS * 3 * self.classes if self.past != NULL else 0
+
+    def _window_state(self, uint64_t[:, ::1] bits, double[::1] weights):
+        """Copy out the latest observations of each rate, the scales of their levels, and how far levels have grown."""
+        cdef int i, j
+        for i in range(2 * self.classes):
+            for j in range(4):
+                bits[i, j] = self.rate[i].bits[j]
+            weights[i] = self.rate[i].scale
+        weights[2 * self.classes] = self.growth
+
+    def _set_window_state(self, const uint64_t[:, ::1] bits, const double[::1] weights):
+        """Copy these in, after the counts."""
+        cdef int i, j
+        cdef Rate* rate
+        cdef Span* span
+        self.growth = weights[2 * self.classes]
+        while self.due <= self.marks:
+            self.due = next_due(self.due)
+        for i in range(2 * self.classes):
+            rate = &self.rate[i]
+            rate.scale = weights[i]
+            for j in range(4):
+                rate.bits[j] = bits[i, j]
+            for j in range(rate.span_end - rate.span):
+                span = &rate.span[j]
+                span.value = value(rate.bits, span.width)
+                if rate.n > span.calm_until:
+                    self.look(span)
 
     def _state(self, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] places):
         """Copy out the K x K counts, the statistics, and where these stand."""

@@ -192,10 +192,10 @@ cdef class Lattice:
                 high = mid
         return (row.first + low) * unit
 
-    def advance(self, long limit, double[:, ::1] levels, double margin, float[:, ::1] triangle):
+    def advance(self, long limit, double[::1] levels, double margin, float[:, ::1] triangle):
         """Take observations up to the next coarsening or `limit`; note each law's lower bounds in `triangle`.
 
-        `triangle[l, n (n + 1) / 2 + zeros]` receives the quantile at `levels[l, n]` less `margin`.
+        `triangle[l, n (n + 1) / 2 + zeros]` receives the quantile at `levels[l]` less `margin`.
         """
         cdef long steps = min(12, self.stride - self.phase, limit - self.n), start = self.n, front, r, k, n
         cdef double unit
@@ -217,7 +217,7 @@ cdef class Lattice:
                         self.blend(n, k, (1.0 - self.decay) / unit)
                     for level in range(levels.shape[0]):
                         triangle[level, n * (n + 1) // 2 + n - k] = rounded_down(
-                            max(self.quantile(k, levels[level, n], unit) - margin, 0.0))
+                            max(self.quantile(k, levels[level], unit) - margin, 0.0))
             self.n += steps
             self.phase += steps
             if self.phase == self.stride:
@@ -323,17 +323,17 @@ cdef class Search:
     window : the number of draws
     populations : the sizes that answer for smaller ones
     least : for each, the smallest size it will be asked for
-    levels : what the mean of a tail may be, level by population
+    levels : what the mean of a tail may be
     few : levels by populations by counts; receives the first bound at which so many zeros among `least` are few enough
     """
 
-    cdef double[::1] populations, least, weight, raw
-    cdef double[:, ::1] levels, zeros, increment, growth, slope
+    cdef double[::1] populations, least, levels, weight, raw
+    cdef double[:, ::1] zeros, increment, growth, slope
     cdef long[:, ::1] reached
     cdef float[:, :, ::1] few
     cdef long window
 
-    def __cinit__(self, long window, double[::1] populations, double[::1] least, double[:, ::1] levels,
+    def __cinit__(self, long window, double[::1] populations, double[::1] least, double[::1] levels,
                   float[:, :, ::1] few):
         shape = (levels.shape[0], populations.shape[0])
         self.window, self.populations, self.least, self.levels, self.few = window, populations, least, levels, few
@@ -359,10 +359,11 @@ cdef class Search:
                 slope = max(slope, rise)
                 tail[m] = tail[m - 1] + slope
             for level in range(self.levels.shape[0]):
+                if tail[0] > self.levels[level]:
+                    continue
                 for p in range(self.populations.shape[0]):
-                    if tail[0] <= self.levels[level, p]:
-                        self.solve(tail, level, p)
-                        self.count(bound, level, p)
+                    self.solve(tail, level, p)
+                    self.count(bound, level, p)
         return np.asarray(self.zeros)
 
     cdef void count(self, double bound, Py_ssize_t level, Py_ssize_t p) noexcept nogil:
@@ -371,14 +372,14 @@ cdef class Search:
         cdef double value = 0.0, more = 0.0
         while zeros < self.few.shape[2] and zeros <= self.least[p]:
             mixture(self.raw, self.weight, self.window, self.least[p], zeros, &value, &more)
-            if value > self.levels[level, p]:
+            if value > self.levels[level]:
                 break
             self.few[level, p, zeros] = rounded_down(bound)
             zeros += 1
         self.reached[level, p] = zeros
 
     cdef void solve(self, double[::1] tail, Py_ssize_t level, Py_ssize_t p) noexcept nogil:
-        cdef double target = self.levels[level, p], population = self.populations[p], before = max(self.zeros[level, p], 0.0)
+        cdef double target = self.levels[level], population = self.populations[p], before = max(self.zeros[level, p], 0.0)
         cdef double low = floor(before), high = population, found, value = 0.0, more = 0.0, slope = self.slope[level, p], z
         cdef long tries = 0
         # The answer lies in low .. high. Guess from the last two answers, then follow the slope of the logarithm; from

@@ -13,7 +13,8 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates._kernel cimport Grid, Table, bound
+from fourrates._kernel cimport FourRates, Grid, Rate, Span, Test, bound
+from fourrates._window cimport critical, largest
 
 cdef enum:
     KINDS = 6
@@ -47,113 +48,141 @@ cdef inline bint better(int kind, const Point* new, const Point* old) noexcept n
     return True
 
 
+cdef struct Followed:
+    # One statistic of a rate: a test or a window. The bounds of a window are found anew when it stands outside its last
+    # ones, and after some observations; a picture shows no more.
+    Rate* rate
+    Test* test
+    Span* span
+    Point bounds
+    int64_t calm_until
+    int64_t head              # in the ring
+
+
 cdef class Recorder:
-    """Follows statistics R <- decay R + (1 - decay) I, each of one rate, within the bounds of its table.
+    """Follows the statistics of a detector within their bounds.
 
     Parameters
     ----------
-    classes : int
-        Rates are recall of class 0 .. classes - 1, then precision of each.
-    tests : list of (rate, decay, table or None, warning level, detection level)
-        The statistics, rate by rate; levels are positions in the table. Without a table there are no bounds.
+    follower : FourRates
+        Takes every event of the stream; nobody else's.
+    bounds : bool
+        Whether its bounds are of interest.
     bins : int
         The most bins there are.
     ring : int
         How many recent points of each statistic are remembered.
     """
 
-    cdef int classes, tests, bins, ring
-    cdef readonly int64_t events, width
+    cdef FourRates follower
+    cdef bint bounds
+    cdef int tests, bins, ring
+    cdef readonly int64_t width
     cdef int64_t[::1] start      # of the tests of each rate
-    cdef int64_t[::1] rate, warn, detect, n, ones, head
-    cdef double[::1] decay, value
-    cdef Grid* table
+    cdef Followed* followed      # the statistics of rate 0, of rate 1, ...
     cdef Point* point            # tests x bins x KINDS
     cdef Point* recent           # tests x ring
-    cdef object kept             # the tables, so that their arrays stay
 
-    def __cinit__(self, int classes, list tests, int bins, int ring):
-        cdef int i
-        self.classes, self.tests, self.bins, self.ring = classes, len(tests), bins, ring
-        self.rate = np.array([test[0] for test in tests], np.int64)
-        self.start = np.searchsorted(self.rate, np.arange(2 * classes + 1)).astype(np.int64)
-        self.decay = np.array([test[1] for test in tests], np.float64)
-        self.warn = np.array([test[3] for test in tests], np.int64)
-        self.detect = np.array([test[4] for test in tests], np.int64)
-        self.n, self.ones = np.zeros(2 * classes, np.int64), np.zeros(2 * classes, np.int64)
-        self.value, self.head = np.full(self.tests, 0.5), np.zeros(self.tests, np.int64)
-        self.table = <Grid*>calloc(self.tests, sizeof(Grid))
+    def __cinit__(self, FourRates follower, bint bounds, int bins, int ring):
+        cdef int i, j = 0, k
+        cdef Rate* rate
+        self.follower, self.bounds, self.bins, self.ring = follower, bounds, bins, ring
+        self.tests = follower.tests + follower.spans
+        self.start = np.zeros(2 * follower.classes + 1, np.int64)
+        self.followed = <Followed*>calloc(self.tests, sizeof(Followed))
         self.point = <Point*>calloc(<size_t>self.tests * bins * KINDS, sizeof(Point))
         self.recent = <Point*>calloc(<size_t>self.tests * ring, sizeof(Point))
-        if self.table == NULL or self.point == NULL or self.recent == NULL:
+        if self.followed == NULL or self.point == NULL or self.recent == NULL:
             raise MemoryError
         memset(self.point, 0xff, <size_t>self.tests * bins * KINDS * sizeof(Point))
         memset(self.recent, 0xff, <size_t>self.tests * ring * sizeof(Point))
-        self.kept = [test[2] for test in tests]
-        for i, table in enumerate(self.kept):
-            if table is not None:
-                self.table[i] = (<Table>table).grid
-        self.events, self.width = 0, 1
+        for i in range(2 * follower.classes):
+            rate = &follower.rate[i]
+            for k in range(rate.end - rate.test):
+                self.followed[j].rate, self.followed[j].test = rate, &rate.test[k]
+                j += 1
+            for k in range(rate.span_end - rate.span):
+                self.followed[j].rate, self.followed[j].span = rate, &rate.span[k]
+                j += 1
+            self.start[i + 1] = j
+        self.width = 1
+        while follower.events // self.width >= self.bins:
+            self.width *= 2
 
     def __dealloc__(self):
-        free(self.table)
+        free(self.followed)
         free(self.point)
         free(self.recent)
 
-    def begin(self, int64_t events, const int64_t[:, ::1] confusion, const double[::1] values):
-        """Go on from a detector that has taken events already."""
-        cdef int i, j
-        self.events = events
-        while self.events // self.width >= self.bins:
-            self.width *= 2
-        for i in range(self.classes):
-            for j in range(self.classes):
-                self.n[i] += confusion[i, j]
-                self.n[self.classes + j] += confusion[i, j]
-            self.ones[i] = self.ones[self.classes + i] = confusion[i, i]
-        for i in range(self.tests):
-            self.value[i] = values[i]
+    @property
+    def events(self):
+        """Events taken."""
+        return self.follower.events
 
     def take(self, const uint16_t[::1] truths, const uint16_t[::1] guesses):
         """Take coded events."""
         cdef Py_ssize_t i, size = truths.shape[0]
-        cdef int test
-        cdef int64_t truth, guess, hit
+        cdef int state
         with nogil:
             for i in range(size):
-                if self.events // self.width >= self.bins:
+                if self.follower.events // self.width >= self.bins:
                     self.merge()
-                truth, guess = truths[i], self.classes + guesses[i]
-                hit = truths[i] == guesses[i]
-                self.n[truth] += 1
-                self.ones[truth] += hit
-                self.n[guess] += 1
-                self.ones[guess] += hit
-                for test in range(self.start[truth], self.start[truth + 1]):
-                    self.record(test, hit)
-                for test in range(self.start[guess], self.start[guess + 1]):
-                    self.record(test, hit)
-                self.events += 1
+                self.follower.scan(&truths[i], &guesses[i], 1, &state)
+                self.record(truths[i])
+                self.record(self.follower.classes + guesses[i])
 
-    cdef void record(self, int test, int64_t hit) noexcept nogil:
-        cdef int64_t rate = self.rate[test], n = self.n[rate], ones = self.ones[rate]
-        cdef const Grid* table = &self.table[test]
-        cdef Point* slot = self.point + (<int64_t>test * self.bins + self.events // self.width) * KINDS
+    cdef void record(self, int rate) noexcept nogil:
+        """The latest event touched a rate."""
+        cdef int64_t event = self.follower.events - 1
+        cdef int test, kind
+        cdef Point* slot
         cdef Point new
-        cdef int kind
-        self.value[test] = self.decay[test] * self.value[test] + (1.0 - self.decay[test]) * hit
-        new.event, new.value = self.events, self.value[test]
-        new.warn_low, new.warn_high, new.detect_low, new.detect_high = NAN, NAN, NAN, NAN
-        if table.near != NULL:
-            new.warn_low = bound(table, <int>self.warn[test], n, n - ones)
-            new.warn_high = 1.0 - bound(table, <int>self.warn[test], n, ones)
-            new.detect_low = bound(table, <int>self.detect[test], n, n - ones)
-            new.detect_high = 1.0 - bound(table, <int>self.detect[test], n, ones)
-        for kind in range(KINDS):
-            if better(kind, &new, &slot[kind]):
-                slot[kind] = new
-        self.recent[test * self.ring + self.head[test] % self.ring] = new
-        self.head[test] += 1
+        for test in range(self.start[rate], self.start[rate + 1]):
+            slot = self.point + (<int64_t>test * self.bins + event // self.width) * KINDS
+            new = self.now(&self.followed[test])
+            new.event = event
+            for kind in range(KINDS):
+                if better(kind, &new, &slot[kind]):
+                    slot[kind] = new
+            self.recent[test * self.ring + self.followed[test].head % self.ring] = new
+            self.followed[test].head += 1
+
+    cdef Point now(self, Followed* followed) noexcept nogil:
+        """A statistic and its bounds as they are."""
+        cdef int64_t n = followed.rate.n, ones = followed.rate.ones[0]
+        cdef const Grid* table
+        cdef Point new = followed.bounds
+        if followed.test != NULL:
+            new.value = followed.test.statistic
+            table = &self.follower.grid[followed.test.table]
+            if self.bounds:
+                new.warn_low = bound(table, followed.test.warn, n, n - ones)
+                new.warn_high = 1.0 - bound(table, followed.test.warn, n, ones)
+                new.detect_low = bound(table, followed.test.detect, n, n - ones)
+                new.detect_high = 1.0 - bound(table, followed.test.detect, n, ones)
+        else:
+            new.value = <double>followed.span.value / largest(followed.span.width)
+            if self.bounds and n > followed.span.width and (
+                    n > followed.calm_until or not new.warn_low <= new.value <= new.warn_high):
+                new = self.bounded(followed.span, new)
+                followed.calm_until = n + (n >> 6)
+                followed.bounds = new
+            elif n <= followed.span.width:
+                followed.calm_until = 0
+                new.warn_low, new.warn_high, new.detect_low, new.detect_high = 0.0, 1.0, 0.0, 1.0
+        if not self.bounds:
+            new.warn_low, new.warn_high, new.detect_low, new.detect_high = NAN, NAN, NAN, NAN
+        return new
+
+    cdef Point bounded(self, Span* span, Point new) noexcept nogil:
+        """The mean over a window with its bounds."""
+        cdef int64_t n = span.rate.n, ones = span.rate.ones[0]
+        cdef double whole = largest(span.width), level = self.follower.level(span)
+        new.warn_low = (critical(span.width, n, ones, span.warn) + 1) / whole
+        new.warn_high = 1.0 - (critical(span.width, n, n - ones, span.warn) + 1) / whole
+        new.detect_low = (critical(span.width, n, ones, level) + 1) / whole
+        new.detect_high = 1.0 - (critical(span.width, n, n - ones, level) + 1) / whole
+        return new
 
     cdef void merge(self) noexcept nogil:
         """Bins of twice the width."""
@@ -179,13 +208,13 @@ cdef class Recorder:
 
     def restart(self):
         """The detector began anew."""
-        self.n[:] = 0
-        self.ones[:] = 0
-        self.value[:] = 0.5
+        self.follower._restart()
+        self.follower.since = -1
 
     def last(self, int test):
         """(n, ones, statistic) as they are now."""
-        return self.n[self.rate[test]], self.ones[self.rate[test]], self.value[test]
+        cdef Followed* followed = &self.followed[test]
+        return followed.rate.n, followed.rate.ones[0], self.now(followed).value
 
     def points(self, int test):
         """What the bins kept of a statistic: events, and value with its four bounds by row, in order of events."""

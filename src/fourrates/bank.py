@@ -182,7 +182,7 @@ class Bank:
 
     def _fill(self, detector: LFR, slot: int) -> LFR:
         """Give a detector the state of a stream."""
-        counts, statistics, places = detector._arrays()
+        counts, statistics, places, *_ = detector._arrays()
         self._streams.state(slot, counts, statistics, places)
         _, _, _, events, since, drift, warning = self._streams.head(slot)
         detector._set_state(counts, statistics, places)
@@ -486,8 +486,8 @@ def _blank(detector: object, name: str | None, first: LFR) -> LFR:
         raise TypeError(f"{what} is not an LFR: {detector!r}")
     if detector._labels.values != first._labels.values:
         raise ValueError(f"{what} has the labels {detector._labels.values!r}, the bank has {first._labels.values!r}")
-    if detector.joint:
-        raise ValueError(f"{what} holds two recalls together, which a bank does not: give it a decay")
+    if detector.plan is not None:
+        raise ValueError(f"{what} watches windows, which a bank does not: give it a decay")
     if [*map(len, detector._statistics)] != [*map(len, first._statistics)]:
         raise ValueError(f"{what} has not as many decays as the detector of the bank")
     return detector.clone()
@@ -506,7 +506,7 @@ def _chance(detector: LFR) -> float:
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
     levels = [
-        sum((down + up) * table.levels[detect][0] for table, _, detect, down, up in rate) for rate in _tests(detector)
+        sum((down + up) * table.levels[detect] for table, _, detect, down, up in rate) for rate in _tests(detector)
     ]
     return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
 

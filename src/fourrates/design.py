@@ -12,12 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fourrates.null import Level, check_decay, check_level
+from fourrates._window import Window
+from fourrates.null import check_decay, check_level
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from fourrates.detectors.lfr import LFR, Sides
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
-SLOW, FAST = 0.985, 0.95  # the decays of a plan: small changes that last, and large ones soon
-SHARES = {"recall slow": 0.67, "recall fast": 0.20, "precision slow": 0.03, "joint": 0.10}
-SHORTEST = 20_000  # events between two false alarms from which on a slow statistic pays
-LONGEST = 30_000_000  # up to which the smallest of its levels can be had
-RAMP = 2500  # observations until a slow level has grown to its full size,
-FRACTION = 8  # or those of this part of the run length, whichever are fewer
-ATTENTION = 0.005  # p-values above it are not worth a joint test
-DEPTH = 0.08  # standard deviations between two levels of a joint test
-JOINT_COST = 1.4  # the hazard of a joint test, all pairs of directions together, next to that of one rate at its level
+SHORTEST = 20_000  # events between two false alarms from which on a plan pays
+RECALLS = {100: 0.56, 250: 0.04, 40: 0.10, 16: 0.09}  # windows of a plan, and what part of the budget each has
+PRECISIONS = {100: 0.04}
+TOGETHER = 0.17  # what the windows of 100 observations of two recalls, held together, have of it
+GROWING = 100  # observations in a window from which on its level grows after a restart,
+RAMP, FRACTION = 5_000, 7  # for so many events, or this part of the run length if that is less
+EVENNESS = 2 / 3  # 0: every event has the same part of the budget; 1: every class has
+ATTENTION = 0.01  # a chance above it is not worth holding together with another
+JOINT_COST = 1.4  # the hazard of two recalls together, all pairs of directions, next to that of one at the same level
+EXTREMES = 0.01, 0.99  # rates beyond them are taken for them
+SIMULATED = 1_000  # streams
+MANY = 2**30  # observations: as good as infinitely many
 MEMORIES = 12  # of 1 / (1 - decay) observations each: after so many the start is forgotten
 
 
@@ -114,45 +118,75 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
     return check_level(level, "the detection level for this arl,"), found
 
 
+class Span(NamedTuple):
+    """A window that a plan watches.
+
+    Attributes
+    ----------
+    width : int
+        Observations of a rate in it.
+    detect : tuple of float
+        Its detection levels, full-grown and for classes that are equally frequent, where the rate is 0, 0.05, ... 1.
+    grows : bool
+        Whether they grow after a restart.
+    """
+
+    width: int
+    detect: tuple[float, ...]
+    grows: bool
+
+    def level(self, rate: float) -> float:
+        """The detection level at a rate."""
+        return float(np.interp(rate, np.linspace(0, 1, len(self.detect)), self.detect))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What :class:`~fourrates.LFR` watches for a budget when no decay is given.
 
     Attributes
     ----------
-    recalls, precisions : tuples of (decay, Level)
-        The statistics of each recall and of each precision, with their detection levels.
-    deep : tuple of float
-        Levels for the p-values of the two recalls, by the first of their statistics.
-    need : tuple of int
-        How many of these levels the second recall must have passed where the first has passed 1, 2, ...
+    recalls, precisions : tuples of Span
+        The windows of each recall and of each precision. The first ones of two recalls are also held together.
+    ramp : float
+        Up to so many events after a restart the level of a window that grows is (events / ramp)**2 times its own.
     joint : float
-        The chance, at a step of a stable stream and for one pair of directions, that both lie in that region: a bound.
+        The chance, at a step of a stable stream and for one pair of directions, that two recalls alarm together.
     """
 
-    recalls: tuple[tuple[float, Level], ...]
-    precisions: tuple[tuple[float, Level], ...]
-    deep: tuple[float, ...] = ()
-    need: tuple[int, ...] = ()
+    recalls: tuple[Span, ...]
+    precisions: tuple[Span, ...]
+    ramp: float
     joint: float = 0.0
+
+    @property
+    def product(self) -> float:
+        """Two recalls alarm together where both chances are at most `ATTENTION` and their product is at most this.
+
+        Two independent chances, each uniform or rarer, are in that region with probability x (1 + log(a**2 / x)).
+        """
+        found = self.joint
+        for _ in range(100):
+            found = self.joint / (1 + math.log(max(ATTENTION**2 / found, 1.0))) if found else 0.0
+        return found
 
 
 @lru_cache(maxsize=64)
 def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
-    """Split a false-alarm budget between tests, for detection close to the limit.
+    """Split a false-alarm budget between windows, for detection close to the limit.
 
-    Each recall has a slow and a fast statistic, each precision a slow one; with two classes the slow statistics of the
-    two recalls are also held together, for given the true classes they are independent. Nearly all of the budget goes
-    to the recalls, which between them carry most of what a changed classifier shows; the precisions keep enough to
-    notice what the recalls cannot, a shift of the classes. The slow levels grow with the square of the number of
-    observations after a restart: early on a slow statistic and the mean it is held against are nearly the same, and a
-    budget spent there buys little.
+    Each recall has windows of 16, 40, 100 and 250 observations: the larger the change, the shorter the window that
+    finds it first. With two classes the windows of 100 are also held together, for given the true classes the two
+    recalls are independent. Nearly all of the budget goes to the recalls, which between them carry most of what a
+    changed classifier shows; the precisions keep enough to notice what the recalls cannot, a shift of the classes. The
+    levels of the long windows grow with the square of the events after a restart: early on a long window and the mean
+    it is held against are nearly the same, and a budget spent there buys little. A rare class has a larger level than a
+    frequent one: it is rarely observed, so its false alarms cost little.
 
     Parameters
     ----------
     arl : float
-        Events between two false alarms, from 20,000 (where they are more frequent, a slow statistic comes too late) to
-        30,000,000.
+        Events between two false alarms, at least 20,000; where they are more frequent, one fast decay does better.
     classes : int
         How many.
     sides : {"both", "down", "up"}
@@ -161,47 +195,32 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     Examples
     --------
     >>> from fourrates.design import plan
-    >>> found = plan(arl=100_000)
-    >>> for decay, level in found.recalls:
-    ...     print(f"{decay}: {level.value:.1e} after {level.ramp:,} observations")
-    0.985: 1.8e-05 after 2,500 observations
-    0.95: 2.3e-06 after 0 observations
+    >>> for span in plan(arl=100_000).recalls:
+    ...     print(f"{span.width} observations: {span.level(0.9):.1e}{' once full-grown' if span.grows else ''}")
+    100 observations: 2.0e-05 once full-grown
     """
-    if not SHORTEST <= check_arl(arl) <= LONGEST:
-        raise ValueError(f"arl {arl!r} is not in {SHORTEST} .. {LONGEST}, for which there are plans")
-    shares = SHARES if classes == 2 else {name: share for name, share in SHARES.items() if name != "joint"}
-    total = sum(shares.values())
+    if not check_arl(arl) >= SHORTEST:
+        raise ValueError(f"arl {arl!r} is below {SHORTEST}, from which on there are plans")
+    total = sum(RECALLS.values()) + sum(PRECISIONS.values()) + (TOGETHER if classes == 2 else 0.0)
 
-    def level(name: str, decay: float, cost: float = 1.0) -> float:
-        return _level((decay,), sides, shares[name] / total / cost / arl)[0]
+    def spans(shares: dict[int, float]) -> tuple[Span, ...]:
+        return tuple(
+            Span(width, _levels(width, sides, share / total / arl), width >= GROWING) for width, share in shares.items()
+        )
 
-    slow_level = Level(level("recall slow", SLOW), ramp := round(min(RAMP, arl / FRACTION / classes)))
-    recalls = ((SLOW, slow_level), (FAST, Level(level("recall fast", FAST))))
-    precisions = ((SLOW, Level(level("precision slow", SLOW), ramp)),)
-    if classes > 2:
-        return Plan(recalls, precisions)
-    joint = level("joint", SLOW, JOINT_COST)
-    return Plan(recalls, precisions, *_region(joint), joint)
+    joint = min(_levels(next(iter(RECALLS)), sides, TOGETHER / JOINT_COST / total / arl)) if classes == 2 else 0.0
+    return Plan(spans(RECALLS), spans(PRECISIONS), min(RAMP, arl / FRACTION), joint)
 
 
-def _region(level: float) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Levels for two independent p-values, and a region of them that has this chance: Stouffer's, in steps."""
-    normal = NormalDist()
-    first, last = -normal.inv_cdf(ATTENTION), -normal.inv_cdf(level / 2)
-    scores = np.linspace(first, last, math.ceil((last - first) / DEPTH) + 1)
-    deep = [normal.cdf(-score) for score in scores]
-    steps = -np.diff([*deep, 0.0])
-
-    def needed(total: float) -> npt.NDArray[np.int64]:
-        return np.searchsorted(scores, total - scores - 1e-12)  # the first that makes up the sum
-
-    def chance(total: float) -> float:
-        return float(steps @ np.append(deep, 0.0)[needed(total)])
-
-    # The sums of two scores are where the chance changes.
-    sums = np.arange(2 * len(scores)) * (scores[1] - scores[0]) + 2 * first
-    total = next(one for one in sums if chance(one) <= level)
-    return tuple(deep), tuple(int(one) + 1 for one in needed(total))
+def _levels(width: int, sides: Sides, budget: float) -> tuple[float, ...]:
+    """The levels of a window at which its hazard is the budget, at most, where the rate is 0, 0.05, ... 1."""
+    found = []
+    for rate in np.clip(np.linspace(0, 1, 21), *EXTREMES):
+        level = budget
+        for _ in range(3):  # the cost depends on the level but little
+            level = min(budget / _cost(width, min(rate, 1 - rate) if sides == "both" else rate, level, sides), 0.4)
+        found.append(level)
+    return tuple(found)
 
 
 def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
@@ -226,14 +245,30 @@ def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
     >>> f"{fr.expected_run_length(fr.LFR(detect=1e-5), [[40, 10], [10, 40]]):,.0f}"
     '58,165'
     """
+    rates = _rates(detector, confusion)
     total = 0.0
-    for name, (share, rate) in _rates(detector, confusion).items():
+    for name, (share, rate) in rates.items():
         for decay, lower, upper in detector.asymptotic_bounds(name, rate):
             mass = _settled(decay, rate).copy()
             total += share * _steady(decay, rate, lower, upper, mass)
-    if detector.joint:
-        total += JOINT_COST * max(_hazard(SLOW, rate, detector.joint, detector.common_sides) for rate in RATES)
+    if detector.plan is not None:
+        total += _planned_hazard(detector, detector.plan, [*rates.values()])
     return 1 / total if total > 0 else math.inf
+
+
+def _planned_hazard(detector: LFR, found: Plan, rates: list[tuple[float, float]]) -> float:
+    """The chance of a false alarm of a plan's windows at an event, for (share, value) of each rate."""
+    classes = len(rates) // 2
+    sides = detector.common_sides
+    total = 0.0
+    for family, spans in ((rates[:classes], found.recalls), (rates[classes:], found.precisions)):
+        for scale, (share, rate) in zip(_scales([share for share, _ in family]), family, strict=True):
+            levels = [(span.width, min(span.level(rate) * scale, 0.4)) for span in spans] if share else []
+            total += share * sum(_window_hazard(width, rate, level, sides) for width, level in levels)
+    if found.joint:
+        width = found.recalls[0].width
+        total += JOINT_COST * max(_window_hazard(width, rate, found.joint, sides) for _, rate in rates[:classes])
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +299,8 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
 
     The stream is taken to have been stable for long before the change. Recalls of different classes are independent,
     and so are precisions; a recall and a precision share bits, so the better of the two families counts, and so does
-    the better of the statistics of one rate. What two recalls show only together is left out. So the chance given is a
-    little too low rather than too high.
+    the better of the statistics of one rate. So the chance given is a little too low rather than too high. For a plan,
+    where a detector has windows, a thousand streams are simulated instead, always the same ones.
 
     Parameters
     ----------
@@ -287,6 +322,8 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     """
     if horizon < 1:
         raise ValueError(f"horizon {horizon!r} is not at least one event")
+    if detector.plan is not None:
+        return Delay(_simulated(detector, before, after, horizon))
     old, new = _rates(detector, before), _rates(detector, after)
     events = np.arange(1, horizon + 1)
     missed = np.ones((2, horizon))
@@ -307,21 +344,111 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     return Delay(1.0 - missed.min(0))
 
 
-def _rates(detector: LFR, confusion: npt.ArrayLike) -> dict[str, tuple[float, float]]:
-    """For each rate how often an event touches it, and its value."""
+def _simulated(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, horizon: int) -> npt.NDArray[np.float64]:
+    """Of many streams, the share that finds a change within 1, 2, ... events of it."""
+    random = np.random.default_rng(0)
+    old, new = _matrix(detector, before), _matrix(detector, after)
+    classes = len(old)
+    rates = [*_rates(detector, old).values()]
+    weights = np.concatenate([_scales([share for share, _ in rates[i : i + classes]]) for i in (0, classes)] + [[1.0]])
+    counts = np.rint(old * MANY).astype(np.int64).ravel()
+    twin = detector.clone()
+    delays = np.zeros(horizon, np.int64)
+    for _ in range(SIMULATED):
+        # The windows as a long stable stream leaves them.
+        latest = random.random((2 * classes, 256)) < [[rate] for _, rate in rates]
+        twin._set_state(counts, np.empty(0), np.empty(0, np.uint8))
+        twin._set_window_state(np.packbits(latest, axis=1).view(np.uint64), weights)
+        cells = np.searchsorted(np.cumsum(new)[:-1], random.random(horizon), side="right")
+        truths, guesses = np.divmod(cells, classes)
+        taken, drift = twin._run(truths.astype(np.uint16), guesses.astype(np.uint16), 0)
+        if drift is not None:
+            delays[taken - 1] += 1
+    return np.cumsum(delays) / SIMULATED
+
+
+def _scales(shares: Sequence[float]) -> list[float]:
+    """By what the levels of the classes of a plan are multiplied, given how frequent they are."""
+    whole = sum(share ** (1 - EVENNESS) for share in shares if share)
+    return [share**-EVENNESS / whole if share else 1.0 for share in shares]
+
+
+def _matrix(detector: LFR, confusion: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A confusion matrix as probabilities."""
     matrix = np.asarray(confusion, float)
     classes = len(detector.rates) // 2
     if matrix.shape != (classes, classes):
         raise ValueError(f"the confusion matrix has shape {matrix.shape}, not {(classes, classes)}")
     if not (np.isfinite(matrix).all() and (matrix >= 0).all() and matrix.sum() > 0):
         raise ValueError("the confusion matrix holds something other than probabilities or counts")
-    matrix = matrix / matrix.sum()
+    return np.asarray(matrix / matrix.sum())
+
+
+def _rates(detector: LFR, confusion: npt.ArrayLike) -> dict[str, tuple[float, float]]:
+    """For each rate how often an event touches it, and its value."""
+    matrix = _matrix(detector, confusion)
     touched = np.concatenate([matrix.sum(1), matrix.sum(0)])
     right = np.tile(matrix.diagonal(), 2)
     return {
         name: (float(share), float(one / share) if share else 1.0)
         for name, share, one in zip(detector.rates, touched, right, strict=True)
     }
+
+
+def _window_hazard(width: int, rate: float, level: float, sides: Sides) -> float:
+    """The chance of a false alarm at an observation of one rate by a window, long after the start, at this level."""
+    down = 0.0 if sides == "up" else _entering(width, rate, level)[0]
+    return down + (0.0 if sides == "down" else _entering(width, 1.0 - rate, level)[0])
+
+
+@lru_cache(maxsize=4096)
+def _cost(width: int, rate: float, level: float, sides: Sides) -> float:
+    """The hazard of a window next to its level, if its values were so many that the level is used up."""
+    total = 0.0
+    for one in ([] if sides == "up" else [rate]) + ([] if sides == "down" else [1.0 - rate]):
+        hazard, used = _entering(width, one, level)
+        # Where not even a window of zeros is rare enough: what it would be if that just were.
+        total += hazard / used if used else one
+    return total
+
+
+def _entering(width: int, rate: float, level: float) -> tuple[float, float]:
+    """How often a window's value becomes as low as the level says, and how often it is.
+
+    Per observation, and of several visits that belong together only the first. The chance that the value is not so low
+    at one observation and is at the next is a sum over the bits the two windows share: the ones in each half, the
+    oldest bit, the bit that passes from the newer to the older half, and the new one. Such entries come in clumps. Just
+    above the border the number of ones falls with chance u at an observation and rises with chance d, so it comes back
+    with chance u / d: of all entries 1 - u / d are the first of a clump.
+    """
+    half, window = width // 2, Window(width)
+    border = window.critical(level, MANY, round(rate * MANY))
+    if border < 0:
+        return 0.0, 0.0
+    count = border // (half + 1)
+    newer, older = _binomial(half - 1, rate), _binomial(width - half - 1, rate)
+    ones_newer = np.arange(half)[:, None]
+    shared = count - np.arange(-1, 4)  # ones in what the two windows share; with others the border is not passed
+    ones_older = shared - ones_newer
+    possible = (ones_older >= 0) & (ones_older < older.size)
+    chances = newer[:, None] * np.where(possible, older[np.where(possible, ones_older, 0)], 0.0)
+    entries = 0.0
+    for oldest, passing, new in product((0, 1), repeat=3):
+        was = (half + 1) * (shared + oldest + passing) + ones_newer + passing
+        now = (half + 1) * (shared + passing + new) + ones_newer + new
+        ones = oldest + passing + new
+        entries += rate**ones * (1 - rate) ** (3 - ones) * chances[(was > border) & (now <= border)].sum()
+    share = max(count - 0.5, 0.0) / width
+    first = max(0.0, 1 - share * (1 - rate) / ((1 - share) * rate))
+    return float(entries * first), window.p_value(border, MANY, round(rate * MANY))
+
+
+@lru_cache(maxsize=256)
+def _binomial(size: int, rate: float) -> npt.NDArray[np.float64]:
+    """The chances of 0, 1, ... ones among so many independent bits."""
+    counts = np.arange(size + 1)
+    ways = np.array([float(math.comb(size, count)) for count in range(size + 1)])
+    return np.asarray(ways * rate**counts * (1 - rate) ** (size - counts))
 
 
 def _points(decay: float) -> int:

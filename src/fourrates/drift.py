@@ -22,7 +22,7 @@ class RateChange:
     direction : {"down", "up"}
         Which way it moved.
     statistic : float
-        The value that crossed: for LFR the time-decayed rate R.
+        The value that crossed: for LFR the time-decayed rate R, or the mean over a window.
     bound : float
         The bound it crossed.
     expected : float or None
@@ -31,8 +31,10 @@ class RateChange:
         Observations behind the statistic.
     decay : float or None
         The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
+    window : int or None
+        How many of the last observations the statistic is the mean of, if it is that.
     together : bool
-        Whether it was too rare only together with the other recall: `bound` is then the bound of the level it reached.
+        Whether it was too rare only together with the other recall: `bound` is then the bound given how rare that is.
     before, after : Share or None
         The rate as observed from the last restart up to the start of the drift, and since, with intervals; for LFR.
         What led to an alarm looks larger than it is, the more so the smaller the change.
@@ -45,6 +47,7 @@ class RateChange:
     expected: float | None
     n: int
     decay: float | None = None
+    window: int | None = None
     together: bool = False
     before: Share | None = field(default=None, compare=False)
     after: Share | None = field(default=None, compare=False)
@@ -124,6 +127,8 @@ class Statistic:
         Outside them it warns or alarms. Infinite where nothing can cross (yet).
     expected : float or None
         What it would be under a stable concept, where the detector has a notion of it.
+    window : int or None
+        How many of the last observations it is the mean of, if it is that.
     """
 
     decay: float | None
@@ -131,6 +136,7 @@ class Statistic:
     warn: Bounds
     detect: Bounds
     expected: float | None = None
+    window: int | None = None
 
     def change(self, rate: str, direction: Direction, n: int) -> RateChange:
         """What to report when it has crossed its detection bound this way."""
@@ -142,6 +148,7 @@ class Statistic:
             expected=self.expected,
             n=n,
             decay=self.decay,
+            window=self.window,
         )
 
 
@@ -156,7 +163,7 @@ class RateState:
     estimate : float
         The plain mean of what was observed (for a rate, the share that was correct); nan before the first.
     statistics : tuple of Statistic
-        One for each decay; `statistic`, `warn` and `detect` are those of the first.
+        One for each decay or window; `statistic`, `warn` and `detect` are those of the first.
     """
 
     n: int
@@ -165,7 +172,7 @@ class RateState:
 
     @property
     def statistic(self) -> float:
-        """The value that is held against the bounds: for LFR the time-decayed rate R."""
+        """The value that is held against the bounds: for LFR the time-decayed rate R, or the mean over a window."""
         return self.statistics[0].value
 
     @property

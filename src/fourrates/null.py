@@ -62,28 +62,8 @@ KEPT = 0.998  # of a level; the rest pays for that, for single precision and for
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
 FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
-DEEP_MARKS, DEEP_STEPS = 32, 2000  # the same for p-values, of which there are many and none decides alone
 INDEPENDENT = 2.0**40  # a population that answers for every n
 VERSION = 3  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
-
-
-class Level(NamedTuple):
-    """A level that may grow into its own after a restart.
-
-    Attributes
-    ----------
-    value : float
-        The probability left outside, on each side.
-    ramp : int
-        Up to so many observations the level is value * (n / ramp)**2.
-    """
-
-    value: float
-    ramp: int = 0
-
-    def at(self, n: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The level after n observations."""
-        return self.value * np.minimum(1.0, np.asarray(n) / max(self.ramp, 1e-9)) ** 2
 
 
 class Bounds(NamedTuple):
@@ -123,13 +103,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
 
 
 def table(
-    decay: float,
-    levels: Iterable[float | Level],
-    null: Null = "exact",
-    *,
-    deep: Iterable[float] = (),
-    samples: int = 10_000,
-    seed: int = 0,
+    decay: float, levels: Iterable[float], null: Null = "exact", *, samples: int = 10_000, seed: int = 0
 ) -> Table:
     """Bounds for every (n, k) at several levels: built once, kept in memory and in the user's cache folder.
 
@@ -137,25 +111,20 @@ def table(
     ----------
     decay : float
         The factor eta, in (0, 1), at most 0.996.
-    levels : iterable of float or Level
-        Each in [1e-9, 0.5). Only the exact law knows levels with a ramp.
+    levels : iterable of float
+        Each in [1e-9, 0.5).
     null : {"exact", "plugin", "monte-carlo"}
         Which law.
-    deep : iterable of float
-        Levels for p-values: bounds beyond the window only, on a coarser grid. Only the exact law knows them.
     samples, seed : int
         Size and seed of the simulation, for "monte-carlo" only.
     """
-    several = {level if isinstance(level, Level) else Level(check_level(level, "level")) for level in levels}
-    if not several:
+    levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
+    if not levels:
         raise ValueError("no level is given")
     if null not in NULLS:
         raise ValueError(f"null {null!r} is not one of {NULLS}")
-    deeper = tuple(sorted({check_level(level, "level") for level in deep}, reverse=True))
-    if null != "exact" and (deeper or any(level.ramp for level in several)):
-        raise ValueError(f"null {null!r} knows neither ramps nor p-values; only 'exact' does")
     simulation = (samples, seed) if null == "monte-carlo" else None
-    return _table(check_decay(decay), tuple(sorted(several, reverse=True)), null, deeper, simulation)
+    return _table(check_decay(decay), levels, null, simulation)
 
 
 def check_decay(decay: float) -> float:
@@ -187,24 +156,21 @@ def check_number(value: float, name: str) -> float:
 
 
 @lru_cache(maxsize=64)
-def _table(
-    decay: float, levels: tuple[Level, ...], null: Null, deep: tuple[float, ...], simulation: tuple[int, int] | None
-) -> Table:
-    described = ",".join(f"{level.value.hex()}/{level.ramp}" for level in levels)
-    deeper = ",".join(level.hex() for level in deep)
-    key = f"fourrates {VERSION} {null} {decay.hex()} {described} {deeper} {simulation}"
+def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None) -> Table:
+    described = ",".join(level.hex() for level in levels)
+    key = f"fourrates {VERSION} {null} {decay.hex()} {described} {simulation}"
     arrays = cache.read(key)
     if arrays is None:
         if simulation is None:
-            arrays = _build(decay, levels, deep, exact=null == "exact")
+            arrays = _build(decay, levels, exact=null == "exact")
         else:
             arrays = _simulate(decay, levels, *simulation)
         cache.write(key, arrays)
-    near, far, few, *deeper_arrays = arrays
-    return Table(decay, levels, near, far, few, deep, *deeper_arrays)
+    return Table(decay, levels, *arrays)
 
 
-def _build(decay: float, levels: tuple[Level, ...], deep: tuple[float, ...], exact: bool) -> Arrays:
+def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
+    from fourrates import _law
 
     window, margin = _window(decay), _margin(decay)
     near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
@@ -213,43 +179,23 @@ def _build(decay: float, levels: tuple[Level, ...], deep: tuple[float, ...], exa
         margin = 0.0
         law = _Enumerated(decay)
     else:
-        law = _lattice(decay, window, margin, (*levels, *map(Level, deep)))
+        law = _lattice(decay, window, margin, levels)
     (_near if exact else _near_plugin)(decay, levels, near, law)
     # Beyond the window.
-    beyond = _Beyond(window, levels, MARKS if exact else 0, STEPS, FEW if exact else 1)
-    deeper = _Beyond(window, tuple(map(Level, deep)), DEEP_MARKS, DEEP_STEPS, FEW) if deep else None
+    marks = MARKS if exact else 0
+    kept = np.array(levels) * KEPT
+    populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
+    least = np.array([float(max(marks * window // (i + 1), window) + 1) for i in range(marks + 1)])
+    few = np.zeros((len(levels), marks + 1, FEW if exact else 1), np.float32)
+    search = _law.Search(window, populations, least, kept, few)
+    far = np.empty((len(levels), marks + 1, STEPS + 1), np.float32)
     tail = np.empty(window + 1)
     # The bits older than the window are worth between 0 and decay**window; the law of R counts half of it.
     older = 0.5 * decay**window
     for step in range(STEPS, -1, -1):
         law.column(step / STEPS + margin + older, tail)
-        if deeper is not None and step % (STEPS // DEEP_STEPS) == 0:
-            deeper.refine(step * DEEP_STEPS // STEPS, tail.copy())
-        beyond.refine(step, tail)
-    return near, *beyond.arrays(), *(() if deeper is None else deeper.arrays())
-
-
-class _Beyond:
-    """The rows beyond the window: for each value of R the largest share of zeros at which less is rare enough."""
-
-    def __init__(self, window: int, levels: tuple[Level, ...], marks: int, steps: int, few: int) -> None:
-        from fourrates import _law
-
-        self.steps = steps
-        self.populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
-        least = np.array([float(max(marks * window // (i + 1), window) + 1) for i in range(marks + 1)])
-        # A row serves several n: its level is that of the least of them.
-        kept = np.array([KEPT * level.at(least) for level in levels])
-        self.few = np.zeros((len(levels), marks + 1, few), np.float32)
-        self.far = np.empty((len(levels), marks + 1, steps + 1), np.float32)
-        self.search = _law.Search(window, self.populations, least, kept, self.few)
-
-    def refine(self, step: int, tail: npt.NDArray[np.float64]) -> None:
-        """Take the next, lower value of R and the chance of less, by the zeros in the window; `tail` is changed."""
-        self.far[:, :, step] = self.search.refine(step / self.steps, tail) / self.populations
-
-    def arrays(self) -> Arrays:
-        return np.nextafter(self.far, np.float32(-1), out=self.far), self.few
+        far[:, :, step] = search.refine(step / STEPS, tail) / populations
+    return near, np.nextafter(far, np.float32(-1), out=far), few
 
 
 def _margin(decay: float) -> float:
@@ -260,7 +206,7 @@ def _window(decay: float) -> int:
     return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
 
 
-def _lattice(decay: float, rows: int, margin: float, levels: tuple[Level, ...]) -> _law.Lattice:
+def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> _law.Lattice:
     """A lattice so fine that its rounding error passes the margin with probability exp(-DEVIATIONS**2 / 2) at most."""
     from statistics import NormalDist
 
@@ -272,7 +218,7 @@ def _lattice(decay: float, rows: int, margin: float, levels: tuple[Level, ...]) 
     deviation = 0.5 * math.sqrt(1 / (1 - decay**2) + 1 / (1 - decay ** (2 * stride)))
     spacing = margin / DEVIATIONS / deviation
     # What falls off a row's lower end, at most this at each of the steps, is paid for by KEPT.
-    floor_cut = min(float(level.at(ENUMERATED)) for level in levels) * 1e-4 / 2400
+    floor_cut = min(levels) * 1e-4 / 2400
     ceil_cut = 1e-5
     spread = 0.5 * math.sqrt((1 - decay) / (1 + decay) * (1 - decay ** (2 * rows)))
     reach = 1.25 * spread * (NormalDist().inv_cdf(1 - ceil_cut) - NormalDist().inv_cdf(floor_cut))
@@ -281,10 +227,10 @@ def _lattice(decay: float, rows: int, margin: float, levels: tuple[Level, ...]) 
 
 
 def _near(
-    decay: float, levels: tuple[Level, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
+    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
 ) -> None:
     """Fill in the exact bounds up to the window."""
-    kept = np.array([KEPT * level.at(np.arange(_window(decay) + 1)) for level in levels])
+    kept = np.array(levels) * KEPT
     if not isinstance(law, _Enumerated):
         _advance(law, _window(decay), kept, _margin(decay), near)
         if decay >= NARROW:
@@ -296,7 +242,7 @@ def _near(
             for i, level in enumerate(levels):
                 # At most this many arrangements may lie below. A level such as 0.1 is a hair off in binary: let it
                 # still count 12 of 120.
-                below = int(float(level.at(n)) * values.size * (1 + 1e-12))
+                below = int(level * values.size * (1 + 1e-12))
                 near[i, n * (n + 1) // 2 + n - k] = _clear_of(values[below])
 
 
@@ -308,25 +254,24 @@ def _advance(
 
 
 def _near_plugin(
-    decay: float, levels: tuple[Level, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
+    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
 ) -> None:
     """Fill in the plug-in bounds up to the window."""
     near[:, 0] = 0.5
-    values_of = [level.value for level in levels]
     if isinstance(law, _Enumerated):
         for n, laws in _arrangements(decay):
             values, ones = np.concatenate(laws), np.repeat(np.arange(n + 1), [one.size for one in laws])
             order = np.argsort(values)
             for zeros in range(n + 1) if n else ():
                 chances = np.cumsum(((n - zeros) / n) ** ones[order] * (zeros / n) ** (n - ones[order]))
-                below = np.minimum(np.searchsorted(chances, values_of, side="right"), values.size - 1)
+                below = np.minimum(np.searchsorted(chances, levels, side="right"), values.size - 1)
                 near[:, n * (n + 1) // 2 + zeros] = _clear_of(values[order][below])
         return
-    nothing, margin = np.empty((0, 0)), _margin(decay)
+    nothing, margin = np.empty(0), _margin(decay)
     for n in range(1, _window(decay) + 1):
         law.advance(n, nothing, margin, near)
         start = n * (n + 1) // 2
-        for i, level in enumerate(values_of):
+        for i, level in enumerate(levels):
             law.plugin(level, margin, near[i, start : start + n + 1])
 
 
@@ -356,7 +301,7 @@ class _Enumerated:
             out[zeros] = np.searchsorted(law, x + 1e-9) / law.size
 
 
-def _simulate(decay: float, levels: tuple[Level, ...], samples: int, seed: int) -> Arrays:
+def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) -> Arrays:
     """Bounds at 101 values of the rate, each serving the rates nearest to it, as in the paper's look-up."""
     window = _window(decay)
     random = np.random.default_rng(seed)
@@ -368,7 +313,7 @@ def _simulate(decay: float, levels: tuple[Level, ...], samples: int, seed: int) 
         draw = random.random(samples)
         statistic *= decay
         statistic += (1 - decay) * (draw < rates[:, None])
-        quantiles = np.quantile(statistic, [level.value for level in levels], axis=1, method="lower")
+        quantiles = np.quantile(statistic, levels, axis=1, method="lower")
         nearest = np.rint(100 * (n - np.arange(n + 1)) / n).astype(np.int64)
         start = n * (n + 1) // 2
         near[:, start : start + n + 1] = _clear_of(quantiles[:, nearest])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.io import InputError
-from fourrates.trace import Trace
+from fourrates.trace import Trace, ordered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,9 +37,9 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("drawing needs matplotlib: pip install 'fourrates[plot]'") from None
-    moved = {change.rate for one in found for change in one.drift.changes}
-    curves = sorted(trace.curves(), key=lambda curve: curve.rate not in moved)[:MOST]
-    several = len({curve.decay for curve in curves}) > 1
+    every, enough = ordered(trace.curves(), [one.drift for one in found])
+    curves = every[: min(enough, MOST)]
+    several = len({curve.kind for curve in every}) > 1
     drawing = Figure(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
     panels: Any = drawing.subplots(len(curves), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     breaks = np.array([one.drift.at for one in found], np.int64)
@@ -62,7 +62,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
             panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
             if panel is panels[0]:
                 panel.annotate(f" {number}", (one.drift.at, 1.0), color=DRIFT, va="top", fontweight="bold")
-        panel.set_ylabel(curve.rate + (f"\n{curve.decay:g}" if several else ""))
+        panel.set_ylabel(curve.rate + (f"\n{curve.kind}" if several else ""))
         panel.set_ylim(-0.02, 1.02)
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourrates._trace import Recorder
 from fourrates.detectors import LFR, Detector
-from fourrates.detectors.base import rate_names
 from fourrates.detectors.lfr import DECAY
 from fourrates.drift import Drift
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
 CLOSE = 300  # points of each statistic kept on either side of a drift
 DETAILED = 12  # drifts that are kept so
+ENOUGH = 8  # curves at first, unless more crossed their bounds
 MARKS = 1000  # events whose times are kept
 
 
@@ -32,8 +33,10 @@ class Curve:
     ----------
     rate : str
         Its rate.
-    decay : float
-        Its decay.
+    decay : float or None
+        Its decay, if it has one.
+    window : int or None
+        How many of the last observations it is the mean of, if it is that.
     events : array of int64
         The events its points belong to, rising.
     value, warn_low, warn_high, detect_low, detect_high : arrays of float
@@ -41,13 +44,36 @@ class Curve:
     """
 
     rate: str
-    decay: float
+    decay: float | None
+    window: int | None
     events: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     warn_low: npt.NDArray[np.float64]
     warn_high: npt.NDArray[np.float64]
     detect_low: npt.NDArray[np.float64]
     detect_high: npt.NDArray[np.float64]
+
+    @property
+    def kind(self) -> str:
+        """What it is next to the other statistics of its rate."""
+        return f"decay {self.decay:g}" if self.window is None else f"last {self.window} observations"
+
+
+def ordered(curves: Sequence[Curve], drifts: Sequence[Drift]) -> tuple[list[Curve], int]:
+    """Curves in the order a reader wants them, and how many are enough at first.
+
+    Those that crossed their detection bounds come first, then the first of each rate, then the others.
+    """
+    crossed = {(change.rate, change.decay, change.window) for drift in drifts for change in drift.changes}
+    first = {curve.rate: curve for curve in reversed(curves)}
+
+    def rank(curve: Curve) -> int:
+        if (curve.rate, curve.decay, curve.window) in crossed:
+            return 0
+        return 1 if first[curve.rate] is curve else 2
+
+    ranks = [*map(rank, curves)]
+    return sorted(curves, key=rank), max(ranks.count(0), min(ENOUGH, len(curves) - ranks.count(2)))
 
 
 class Trace:
@@ -76,31 +102,25 @@ class Trace:
     """
 
     def __init__(self, detector: Detector, points: int = POINTS) -> None:
-        labels = detector._labels.values
-        classes = len(labels)
-        names = rate_names(labels)
-        tests: list[tuple[int, float, Any, int, int]] = []
-        for rate in range(2 * classes):
-            if isinstance(detector, LFR):
-                tests += [(rate, table.decay, table, low, high) for table, low, high in detector._statistics[rate]]
-            else:
-                tests.append((rate, DECAY, None, 0, 0))
-        self._names = [names[test[0]] for test in tests]
-        self._decays = [test[1] for test in tests]
+        follower = detector if isinstance(detector, LFR) else LFR(DECAY, labels=detector._labels.values)
+        # A copy that takes the same events, and goes on where the detector is.
+        follower = LFR.from_bytes(follower.to_bytes())
+        if not isinstance(detector, LFR):
+            follower._set_progress(detector.events, -1, False, False)
+        self._statistics = [
+            (name, statistic.decay, statistic.window)
+            for name, rate in follower.rates.items()
+            for statistic in rate.statistics
+        ]
+        tests = len(self._statistics)
         # A bin keeps six points at most, most often four different ones.
-        bins = max(32, points // (4 * len(tests)))
-        self._most = max(40, points // (2 * DETAILED * len(tests)))  # kept close to a drift, on either side
-        self._recorder = Recorder(classes, tests, bins, min(self._most, CLOSE))
-        self._close: list[dict[int, Kept]] = [{} for _ in tests]
+        bins = max(32, points // (4 * tests))
+        self._most = max(40, points // (2 * DETAILED * tests))  # kept close to a drift, on either side
+        self._recorder = Recorder(follower, isinstance(detector, LFR), bins, min(self._most, CLOSE))
+        self._close: list[dict[int, Kept]] = [{} for _ in range(tests)]
         self._detailed = 0
         self._until: int | None = None
         self._times: list[tuple[int, int]] = []
-        if detector.events and isinstance(detector, LFR):
-            values = np.array([value for rate in range(2 * classes) for value in detector._rate(rate)[2]])
-            self._recorder.begin(detector.events, np.array(detector._confusion(), np.int64), values)
-        elif detector.events:
-            nothing = np.zeros((classes, classes), np.int64)
-            self._recorder.begin(detector.events, nothing, np.full(len(tests), 0.5))
         self.first = detector.events
 
     @property
@@ -157,8 +177,8 @@ class Trace:
         if self._until is not None:
             self._keep()
         curves = []
-        for test, (name, decay) in enumerate(zip(self._names, self._decays, strict=True)):
+        for test, (name, decay, window) in enumerate(self._statistics):
             points = {point[0]: point for point in self._recorder.points(test)} | self._close[test]
             rows = np.array([points[event] for event in sorted(points)], np.float64).reshape(-1, 6)
-            curves.append(Curve(name, decay, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
+            curves.append(Curve(name, decay, window, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
         return curves

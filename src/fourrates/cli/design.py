@@ -23,7 +23,7 @@ def design(
     """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
     It is the level of one decay, or of several that share it, for all rates. Without a decay `detect --arl` splits
-    budgets from 20,000 events on between several tests instead.
+    budgets from 20,000 events on between windows of several lengths instead.
 
     [bold]Examples[/bold]
 

@@ -137,6 +137,7 @@ def changes(drift: Drift) -> list[dict[str, Any]]:
             "bound": finite(change.bound),
             "n": change.n,
             "decay": finite(change.decay),
+            **({"window": change.window} if change.window is not None else {}),
             **({"together": True} if change.together else {}),
             **{
                 name: {key: finite(value) for key, value in share._asdict().items()}
@@ -178,6 +179,7 @@ COLUMNS = [
     "bound",
     "n",
     "decay",
+    "window",
 ]
 
 

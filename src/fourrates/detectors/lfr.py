@@ -6,16 +6,20 @@ import zlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, get_args
 
 import numpy as np
 
 from fourrates._kernel import FourRates, Table
+from fourrates._window import Window
 from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.labels import plain
-from fourrates.null import NULLS, Bounds, Level, Null, check_decay, check_level, table
+from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
 from fourrates.onset import Share, locate
+
+if TYPE_CHECKING:
+    from fourrates.design import Plan
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
@@ -28,7 +32,7 @@ class Watch(NamedTuple):
 
     decay: float
     warn: float
-    detect: Level
+    detect: float
 
 
 class LFR(Detector, FourRates):
@@ -52,8 +56,8 @@ class LFR(Detector, FourRates):
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
         once. Several values give each rate one statistic each, and the level is shared between them. If it is not
-        given: 0.9, or with an `arl` from 20,000 to 30,000,000 and the exact null a slow and a fast one and a joint test
-        of the recalls, see :func:`fourrates.design.plan`.
+        given: 0.9, or with an `arl` of at least 20,000 and the exact null windows of several lengths instead, see
+        :func:`fourrates.design.plan`.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
@@ -110,13 +114,13 @@ class LFR(Detector, FourRates):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics", "_watched", "common_sides", "joint")
+    __slots__ = ("_names", "_statistics", "_watched", "common_sides", "plan")
 
     common_sides: Sides
     """The sides watched of every rate; "both" where rates differ."""
 
-    joint: float
-    """The chance, at a step of a stable stream and for each pair of directions, that two recalls alarm together."""
+    plan: Plan | None
+    """The windows it watches for a budget, if it does that instead of decayed statistics."""
 
     _names: tuple[str, ...]
     _watched: list[tuple[bool, bool]]  # for each rate: down, up
@@ -153,7 +157,7 @@ class LFR(Detector, FourRates):
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
-        self.joint = 0.0
+        self.plan = None
         every_side: list[Sides] = self._by_rate("sides", sides, "both")
         self.common_sides = every_side[0] if len(set(every_side)) == 1 else "both"
         for rate, side in zip(self._names, every_side, strict=True):
@@ -201,46 +205,44 @@ class LFR(Detector, FourRates):
                 check_level(level / shared, f"{name}, as shared,")
                 for name, level in (("warn", warn), ("detect", detect))
             )
-            found.append([Watch(value, low, Level(high)) for value in own])
+            found.append([Watch(value, low, high) for value in own])
         return found
 
     def _set_up_plan(self, arl: float, warns: list[float], sides: list[Sides]) -> None:
-        """A slow and a fast statistic for each rate, and the two recalls together."""
-        from fourrates.design import plan
+        """Windows of several lengths for each rate, and two recalls together."""
+        from fourrates.design import ATTENTION, EVENNESS, plan
 
-        found = plan(arl, len(self._labels.values), self.common_sides)
-        watches = []
-        for i, (rate, warn) in enumerate(zip(self._names, warns, strict=True)):
-            own = found.recalls if i < len(self._names) // 2 else found.precisions
-            low = check_level(warn / len(own), f"{rate}: warn, as shared,")
-            for _, detect in own:
-                if not detect.value < low:
+        classes = len(self._labels.values)
+        self.plan = plan(arl, classes, self.common_sides)
+        settings = []
+        for i, (rate, warn, side) in enumerate(zip(self._names, warns, sides, strict=True)):
+            own = self.plan.recalls if i < classes else self.plan.precisions
+            low = check_level(check_level(warn, f"{rate}: warn") / len(own), f"{rate}: warn, as shared,")
+            for span in own:
+                if not span.level(0.5) < low:
                     raise ValueError(
-                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {detect.value!r}"
+                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {span.level(0.5)!r}"
                     )
-            watches.append([Watch(decay, low, detect) for decay, detect in own])
-        self._set_up(watches, sides, "exact", found.deep)
-        if found.need:
-            self._pair_up(0, list(found.need))
-            self.joint = found.joint
+            paired = i < classes and self.plan.joint > 0
+            settings.append(
+                [(*span[:1], low, *span[1:], side != "up", side != "down", paired and span is own[0]) for span in own]
+            )
+        self._set_up([[]] * len(self._names), sides, "exact")
+        self._open_windows(settings, ATTENTION, self.plan.product, self.plan.ramp, EVENNESS)
 
-    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null, deep: tuple[float, ...] = ()) -> None:
-        """Build the tables; the `deep` levels are for the first statistic of each rate."""
+    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
         every = [watch for own in watches for watch in own]
         used = sorted({watch.decay for watch in every})
         levels = {
-            decay: sorted({level for one in every if one.decay == decay for level in (Level(one.warn), one.detect)})[
-                ::-1
-            ]
+            decay: sorted({level for one in every if one.decay == decay for level in (one.warn, one.detect)})[::-1]
             for decay in used
         }
-        first = watches[0][0].decay
-        tables = {decay: table(decay, levels[decay], null, deep=deep if decay == first else ()) for decay in used}
+        tables = {decay: table(decay, levels[decay], null) for decay in used}
         self._watched = [(side != "up", side != "down") for side in sides]
         self._statistics = []
         settings = []
         for own, watched in zip(watches, self._watched, strict=True):
-            found = [(levels[one.decay].index(Level(one.warn)), levels[one.decay].index(one.detect)) for one in own]
+            found = [(levels[one.decay].index(one.warn), levels[one.decay].index(one.detect)) for one in own]
             self._statistics.append([(tables[one.decay], *at) for one, at in zip(own, found, strict=True)])
             settings.append([(used.index(one.decay), *at, *watched) for one, at in zip(own, found, strict=True)])
         self._configure(len(self._labels.values), tuple(tables.values()), settings)
@@ -272,6 +274,16 @@ class LFR(Detector, FourRates):
                 expected=estimate + (0.5 - estimate) * own.decay**n,
             )
             for value, (own, warn, detect) in zip(values, self._statistics[i], strict=True)
+        ) + tuple(
+            Statistic(
+                decay=None,
+                window=width,
+                value=Window(width).mean(value),
+                warn=_window_bounds(width, warn, n, ones),
+                detect=_window_bounds(width, detect, n, ones),
+                expected=estimate,
+            )
+            for width, value, warn, detect in self._windows(i)
         )
         return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
@@ -283,11 +295,15 @@ class LFR(Detector, FourRates):
                 continue
             state = self._rate_state(i)
             changes[name] = state.statistics[test].change(name, "down" if down else "up", state.n)
-        for i, down, bound in self._together():
+        for i, test, down, level in self._together():
             name = self._names[i]
-            state = self._rate_state(i)
-            change = state.statistics[0].change(name, "down" if down else "up", state.n)
-            changes.setdefault(name, replace(change, bound=bound, together=True))
+            n, ones, _ = self._rate(i)
+            given_other = replace(
+                self._rate_state(i).statistics[test],
+                detect=_window_bounds(self._windows(i)[test][0], level, n, ones),
+            )
+            change = given_other.change(name, "down" if down else "up", n)
+            changes.setdefault(name, replace(change, together=True))
         found = Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
         return self._located(found)
 
@@ -323,11 +339,13 @@ class LFR(Detector, FourRates):
         )
 
     def _dump(self) -> bytes:
-        counts, statistics, places = self._arrays()
+        counts, statistics, places, bits, weights = self._arrays()
         self._state(counts, statistics, places)
+        if weights.size:
+            self._window_state(bits, weights)
         past = np.empty(self._past_size(), np.int64)
         self._past_state(past)
-        parts = counts.astype("<i8"), statistics.astype("<f8"), places
+        parts = counts.astype("<i8"), statistics.astype("<f8"), places, bits.astype("<u8"), weights.astype("<f8")
         return b"".join(part.tobytes() for part in parts) + zlib.compress(past.astype("<i8").tobytes())
 
     def _load(self, state: bytes) -> None:
@@ -339,17 +357,37 @@ class LFR(Detector, FourRates):
             raise ValueError(f"the saved state of {len(state)} bytes is cut, or of another detector") from None
         if len(past) != 8 * self._past_size():
             raise ValueError(f"the saved past has {len(past)} bytes where {8 * self._past_size()} belong")
-        counts, statistics, places = (state[end - size : end] for size, end in zip(sizes, ends, strict=True))
+        counts, statistics, places, bits, weights = (
+            state[end - size : end] for size, end in zip(sizes, ends, strict=True)
+        )
         self._set_state(
             np.frombuffer(counts, "<i8").astype(np.int64),
             np.frombuffer(statistics, "<f8").astype(np.float64),
             np.frombuffer(places, np.uint8).copy(),
         )
+        if weights:
+            self._set_window_state(
+                np.frombuffer(bits, "<u8").astype(np.uint64).reshape(-1, 4),
+                np.frombuffer(weights, "<f8").astype(np.float64),
+            )
         self._set_past_state(np.frombuffer(past, "<i8").astype(np.int64))
 
-    def _arrays(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _arrays(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """The arrays of a state: counts, statistics and where they stand; for windows the latest bits, and weights."""
         tests = sum(map(len, self._statistics))
-        return np.empty(len(self._labels.values) ** 2, np.int64), np.empty(tests), np.empty(tests, np.uint8)
+        rates = 0 if self.plan is None else len(self._names)
+        return (
+            np.empty(len(self._labels.values) ** 2, np.int64),
+            np.empty(tests),
+            np.empty(tests, np.uint8),
+            np.empty((rates, 4), np.uint64),
+            np.empty(rates and rates + 1),
+        )
+
+
+def _window_bounds(width: int, level: float, n: int, ones: int) -> Bounds:
+    window = Window(width)
+    return Bounds(window.lower(level, n, ones), window.upper(level, n, ones))
 
 
 def _stored(value: Any) -> Any:
@@ -371,9 +409,9 @@ def _decays(value: Any) -> tuple[float, ...]:
 
 
 def _planned(arl: float | None) -> TypeGuard[float]:
-    from fourrates.design import LONGEST, SHORTEST, check_arl
+    from fourrates.design import SHORTEST, check_arl
 
-    return arl is not None and SHORTEST <= check_arl(arl) <= LONGEST
+    return arl is not None and check_arl(arl) >= SHORTEST
 
 
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:

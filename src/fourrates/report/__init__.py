@@ -19,6 +19,7 @@ import numpy as np
 import fourrates
 from fourrates.io import Events
 from fourrates.run import Found, Matrix, Place, Run
+from fourrates.trace import ordered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +30,7 @@ STREAMS = 24  # shown with charts, those with drifts first
 MOST = 32_000  # points drawn in all, where there are several streams
 OPEN = 4  # of these shown at once, the others on demand: the charts should not be far
 LISTED = 100  # drifts told in full
-RATES = 8  # curves drawn before "show all"
+SHOWN = 40  # curves drawn before "show all", at most
 
 
 def page(run: Run, events: Events, found: Sequence[Found]) -> str:
@@ -240,7 +241,7 @@ class _Report:
             options = "".join(f'<option value="{i}">{escape(str(name))}</option>' for i, name in enumerate(self.shown))
             chooser = f'<label>Stream <select id="stream">{options}</select></label>'
         bounds = any(not np.isnan(curve.warn_low).all() for curve in self.run.traces[self.shown[0]].curves())
-        key = '<span><i class="k-curve"></i>the rate, time-decayed</span>'
+        key = '<span><i class="k-curve"></i>the rate of late</span>'
         if bounds:
             key += '<span><i class="k-band"></i>within its warning bounds</span>'
             key += '<span><i class="k-wide"></i>within its detection bounds</span>'
@@ -284,16 +285,14 @@ Keys: ← → read, + and - zoom, shift with ← → moves, 0 all.</span></div>
         """What page.js draws: curves as whole numbers, events as steps from one to the next, 1 as 10,000."""
         trace = self.run.traces[name]
         drifts = [one.drift for one in self.found if one.stream == name]
-        moved = {change.rate for drift in drifts for change in drift.changes}
-        curves = trace.curves()
-        several = len({curve.decay for curve in curves}) > 1
+        curves, enough = ordered(trace.curves(), drifts)
+        several = len({curve.kind for curve in curves}) > 1
         breaks = np.array([drift.at for drift in drifts], np.int64)
         listed = []
-        # The rates that moved first.
-        for curve in sorted(curves, key=lambda curve: curve.rate not in moved):
+        for curve in curves:
             record: dict[str, Any] = {"rate": curve.rate, "title": _title(curve.rate)}
             if several:
-                record["title"] += f", decay {curve.decay:g}"
+                record["title"] += f", {curve.kind}"
             at, gaps = _broken(curve.events, breaks)
             record["x"] = np.diff(at, prepend=0).tolist()
             record["v"] = _tenthousandths(curve.value, gaps)
@@ -306,14 +305,13 @@ Keys: ← → read, + and - zoom, shift with ← → moves, 0 all.</span></div>
                 ):
                     record[key] = _tenthousandths(values, gaps)
             listed.append(record)
-        shown = len(curves) if len(curves) <= RATES else max(RATES, sum(curve.rate in moved for curve in curves[:40]))
         return {
             "name": name,
             "first": trace.first,
             "last": max(trace.events - 1, trace.first + 1),
             "drifts": [{"at": drift.at, "since": drift.since} for drift in drifts],
             "curves": listed,
-            "shown": shown,
+            "shown": min(enough, SHOWN),
             "clock": _clock(trace),
         }
 

@@ -1,0 +1,156 @@
+"""Windows: the mean of a rate's last few observations, and its exact law given the counts.
+
+The value of a window counts its ones, and among windows with equally many those with fewer ones in the newer half come
+first: value = (half + 1) * ones + ones in the newer half. That is a weighted mean of the bits, the newer half weighing a
+hair more, and it tells apart about as many cases as a decayed mean does.
+
+While the concept is stable every arrangement of the k ones among n observations is equally likely. So the ones in the
+window are hypergeometric given (n, k), and those in its newer half hypergeometric given the ones in the window. The chance
+of a value, or less, is a sum of a few dozen products: there is nothing to be tabulated, and nothing is rounded but doubles.
+"""
+
+from libc.stdint cimport int64_t
+
+cdef double NEGLIGIBLE = 1e-13  # of a sum
+
+
+cdef double mass(int width, int64_t n, int64_t ones, int count) noexcept nogil:
+    """The chance of `count` ones in a window, given `ones` among n observations."""
+    cdef double one = ones, zero = n - ones, left = n, place = width, above = 1.0, under = 1.0, found = 1.0
+    cdef int i
+    if count < 0 or count > ones or width - count > n - ones:
+        return 0.0
+    # (ones - i) (width - i) / ((n - i) (i + 1)) for each one, then (zeros - i) / (n - count - i) for each zero; a division
+    # takes as long as many products, so there is one for four factors.
+    for i in range(count):
+        above, under = above * (one - i) * (place - i), under * (left - i) * (i + 1.0)
+        if i & 3 == 3:
+            found, above, under = found * (above / under), 1.0, 1.0
+    left -= count
+    for i in range(width - count):
+        above, under = above * (zero - i), under * (left - i)
+        if i & 3 == 3:
+            found, above, under = found * (above / under), 1.0, 1.0
+    return found * (above / under)
+
+
+cdef inline double step_down(int width, int64_t n, int64_t ones, int count) noexcept nogil:
+    """mass(count - 1) / mass(count)."""
+    return (<double>count * <double>(n - ones - width + count) /
+            (<double>(ones - count + 1) * <double>(width - count + 1)))
+
+
+cdef double lower_tail(int width, int64_t n, int64_t ones, int count, double first) noexcept nogil:
+    """The chance of `count` ones or fewer, given that of `count`; what is negligible beside it is left out."""
+    cdef double total = first
+    while count > 0 and first > NEGLIGIBLE * total:
+        first *= step_down(width, n, ones, count)
+        total += first
+        count -= 1
+    return total
+
+
+cdef double chance(int width, int64_t n, int64_t ones, int value) noexcept nogil:
+    """The chance of this value or less in a window, given `ones` among n observations, n no fewer than `width`."""
+    cdef int half = width // 2, count = value // weight(width), newer = value % weight(width)
+    cdef double here = mass(width, n, ones, count)
+    cdef double fewer
+    if here == 0.0:
+        return 1.0 if count > ones else 0.0
+    fewer = lower_tail(width, n, ones, count, here) - here
+    if newer >= min(half, count):
+        return fewer + here
+    # mass() is zero where the older half cannot hold the rest.
+    return fewer + here * lower_tail(half, width, count, newer, mass(half, width, count, newer))
+
+
+cdef void quick(int width, int64_t n, int64_t ones, int levels, const double* level, int* found) noexcept nogil:
+    """For each of some rising levels the number of ones of the largest value whose chance is at most the level, or 1 more."""
+    cdef int least = <int>max(0, width - (n - ones)), most = <int>min(width, ones)
+    cdef int middle = max(least, min(most, <int>(<double>ones * width / n))), count = middle, i
+    cdef double[LONGEST + 2] chances
+    cdef double total = 0.0, part = mass(width, n, ones, middle)
+    # From the middle of the law down to where nothing is left that counts, and up again, adding the small ones first.
+    chances[middle] = part
+    while count > least and part > NEGLIGIBLE * level[0]:
+        part *= step_down(width, n, ones, count)
+        count -= 1
+        chances[count] = part
+    for i in range(levels):
+        while count <= most and total + chances[count] <= level[i]:
+            total += chances[count]
+            count += 1
+            if middle < count <= most:
+                chances[count] = chances[count - 1] / step_down(width, n, ones, count)
+        found[i] = count
+
+
+cdef int critical(int width, int64_t n, int64_t ones, double level) noexcept nogil:
+    """The largest value whose chance is at most the level, or -1."""
+    cdef int count, low, high, middle
+    quick(width, n, ones, 1, &level, &count)
+    low, high = count * weight(width) - 1, min((count + 1) * weight(width) - 1, largest(width))
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if chance(width, n, ones, middle) <= level:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class Window:
+    """Bounds of the mean over a window, given what was observed.
+
+    Parameters
+    ----------
+    width : int
+        How many of the last observations, from 2 to 255.
+
+    Examples
+    --------
+    A rate of 0.9 over ten thousand observations. How low may the mean of the last hundred fall by chance once in a thousand?
+
+    >>> from fourrates._window import Window
+    >>> round(Window(100).lower(1e-3, 10_000, 9_000), 3)
+    0.796
+    """
+
+    __slots__ = ("width",)
+
+    def __init__(self, int width):
+        if not 2 <= width <= LONGEST:
+            raise ValueError(f"window {width} is not from 2 to {LONGEST} observations")
+        self.width = width
+
+    def mean(self, int value):
+        """The mean of a window of this value, between 0 and 1."""
+        return <double>value / largest(self.width)
+
+    def critical(self, double level, int64_t n, int64_t ones):
+        """The largest value that is as rare as this level, or -1."""
+        check(n, ones)
+        return critical(self.width, n, ones, level) if n >= self.width else -1
+
+    def lower(self, double level, int64_t n, int64_t ones):
+        """The lower bound at this level: a mean below it is as rare as that; 0 before the window is full."""
+        return self.mean(self.critical(level, n, ones) + 1)
+
+    def upper(self, double level, int64_t n, int64_t ones):
+        """The upper bound at this level; 1 before the window is full."""
+        return 1.0 - self.lower(level, n, n - ones)
+
+    def p_value(self, int value, int64_t n, int64_t ones):
+        """The chance of this value or less."""
+        check(n, ones)
+        if n < self.width:
+            raise ValueError(f"a window of {self.width} is not full after {n} observations")
+        if not 0 <= value <= largest(self.width):
+            raise ValueError(f"value {value} of a window of {self.width} is not from 0 to {largest(self.width)}")
+        return chance(self.width, n, ones, value)
+
+
+cdef int check(int64_t n, int64_t ones) except -1:
+    if not 0 <= ones <= n:
+        raise ValueError(f"k = {ones} ones among n = {n} observations is not possible")
+    return 0
