@@ -404,12 +404,13 @@ def _window_hazard(width: int, rate: float, level: float, sides: Sides) -> float
 @lru_cache(maxsize=4096)
 def _cost(width: int, rate: float, level: float, sides: Sides) -> float:
     """The hazard of a window next to its level, if its values were so many that the level is used up."""
-    total = 0.0
-    for one in ([] if sides == "up" else [rate]) + ([] if sides == "down" else [1.0 - rate]):
-        hazard, used = _entering(width, one, level)
-        # Where not even a window of zeros is rare enough: what it would be if that just were.
-        total += hazard / used if used else one
-    return total
+    found = [
+        _entering(width, one, level)
+        for one in ([] if sides == "up" else [rate]) + ([] if sides == "down" else [1.0 - rate])
+    ]
+    total = sum(hazard / used for hazard, used in found if used)
+    # Where not even a window of zeros or of ones is rare enough: what it would be if that just were.
+    return total or max(rate, 1.0 - rate)
 
 
 def _entering(width: int, rate: float, level: float) -> tuple[float, float]:
