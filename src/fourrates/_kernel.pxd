@@ -160,8 +160,6 @@ cdef class FourRates(Pairs):
     cdef void remember(self) noexcept nogil
     cdef int64_t* slot(self, int level, int64_t number) noexcept nogil
     cdef void weigh(self) noexcept nogil
-    cdef int touch(self, Rate* rate, bint hit) noexcept nogil
-    cdef int slide(self, Rate* rate, int hit) noexcept nogil
     cdef int look(self, Span* span) noexcept nogil
     cdef void foresee(self, Span* span) noexcept nogil
     cdef double level(self, const Span* span) noexcept nogil

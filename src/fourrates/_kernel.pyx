@@ -9,7 +9,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fourrates._window cimport chance, largest, quick, weight
+from fourrates._window cimport chance, critical, largest, quick, weight
 
 cdef double INF = float("inf")
 
@@ -283,7 +283,44 @@ cdef double rare(const Span* span) noexcept nogil:
 cdef enum:
     LEVELS = 14  # of the past: level j remembers every 2**j-th mark,
     SLOTS = 16   # the latest so many of them
+    LONG = 32768  # observations of a rate from which on it pays to know the limits of its windows precisely
     CLASSES = 64  # with more classes than this the past is not remembered
+
+
+cdef inline int slide(FourRates self, Rate* rate, int hit) noexcept nogil:
+    """The windows of a rate move on by one observation."""
+    cdef uint64_t* bits = rate.bits
+    cdef Span* span = rate.span
+    cdef int found = 0
+    bits[3] = bits[3] << 1 | bits[2] >> 63
+    bits[2] = bits[2] << 1 | bits[1] >> 63
+    bits[1] = bits[1] << 1 | bits[0] >> 63
+    bits[0] = bits[0] << 1 | <uint64_t>hit
+    while span != rate.span_end:
+        span.value += weight(span.width) * (hit - bit(bits, span.width)) + hit - bit(bits, span.width // 2)
+        if rate.n > span.calm_until or span.value < span.low or span.value > span.high:
+            found |= self.look(span)
+        span += 1
+    return found
+
+
+cdef inline int touch(FourRates self, Rate* rate, bint hit) noexcept nogil:
+    """One more observation of a rate; what became of its tests and windows."""
+    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+    cdef Test* test = rate.test
+    cdef int found = 0
+    cdef double statistic
+    cdef int64_t n = rate.n + 1
+    rate.n = n
+    while test != rate.end:
+        statistic = test.decay * test.statistic + test.gain * bits[hit]
+        test.statistic = statistic
+        if n > test.calm_until or statistic < test.low or statistic > test.high:
+            found |= self.examine(rate, test)
+        test += 1
+    if rate.span != rate.span_end:
+        found |= slide(self, rate, hit)
+    return found
 
 
 cdef class FourRates(Pairs):
@@ -403,8 +440,8 @@ cdef class FourRates(Pairs):
                 i += 1
                 hit = truth == guess
                 confusion[truth * classes + guess] += 1
-                found = self.touch(&recall[truth], hit)
-                found |= self.touch(&precision[guess], hit)
+                found = touch(self, &recall[truth], hit)
+                found |= touch(self, &precision[guess], hit)
                 if found or warned:
                     warned = self.outside > 0
                     if not warned:
@@ -472,42 +509,6 @@ cdef class FourRates(Pairs):
                 self.span[i].calm_until = min(self.span[i].calm_until, self.span[i].rate.n)
 
     @cython.final
-    cdef inline int touch(self, Rate* rate, bint hit) noexcept nogil:
-        """One more observation of a rate; what became of its tests and windows."""
-        cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
-        cdef Test* test = rate.test
-        cdef int found = 0
-        cdef double statistic
-        cdef int64_t n = rate.n + 1
-        rate.n = n
-        while test != rate.end:
-            statistic = test.decay * test.statistic + test.gain * bits[hit]
-            test.statistic = statistic
-            if n > test.calm_until or statistic < test.low or statistic > test.high:
-                found |= self.examine(rate, test)
-            test += 1
-        if rate.span != rate.span_end:
-            found |= self.slide(rate, hit)
-        return found
-
-    @cython.final
-    cdef inline int slide(self, Rate* rate, int hit) noexcept nogil:
-        """The windows of a rate move on by one observation."""
-        cdef uint64_t* bits = rate.bits
-        cdef Span* span = rate.span
-        cdef int found = 0
-        bits[3] = bits[3] << 1 | bits[2] >> 63
-        bits[2] = bits[2] << 1 | bits[1] >> 63
-        bits[1] = bits[1] << 1 | bits[0] >> 63
-        bits[0] = bits[0] << 1 | <uint64_t>hit
-        while span != rate.span_end:
-            span.value += weight(span.width) * (hit - bit(bits, span.width)) + hit - bit(bits, span.width // 2)
-            if rate.n > span.calm_until or span.value < span.low or span.value > span.high:
-                found |= self.look(span)
-            span += 1
-        return found
-
-    @cython.final
     cdef int look(self, Span* span) noexcept nogil:
         """Find out where the value of a window stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
         cdef int found = 0, place = INSIDE, value = span.value, near = UNDER
@@ -551,6 +552,9 @@ cdef class FourRates(Pairs):
                 span.side[i].detect = (count[0] + 1) * weight(width) - 1
                 span.side[i].warn = (count[1] + 1) * weight(width) - 1
                 span.side[i].screen = min((count[2] + 1) * weight(width) - 1, largest(width))
+                if n >= LONG:
+                    span.side[i].surely = critical(width, n + ahead, of, span.warn)
+                    span.side[i].warn = critical(width, n + ahead, of + ahead, span.warn)
 
     @cython.final
     cdef double level(self, const Span* span) noexcept nogil:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fourrates._window import Window
-from fourrates.null import check_decay, check_level
+from fourrates.null import MANY, check_decay, check_level
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
 SHORTEST = 20_000  # events between two false alarms from which on a plan pays
-RECALLS = {100: 0.56, 250: 0.04, 40: 0.10, 16: 0.09}  # windows of a plan, and what part of the budget each has
+RECALLS = {100: 0.60, 250: 0.04, 40: 0.08, 16: 0.07}  # windows of a plan, and what part of the budget each has
 PRECISIONS = {100: 0.04}
 TOGETHER = 0.17  # what the windows of 100 observations of two recalls, held together, have of it
 GROWING = 100  # observations in a window from which on its level grows after a restart,
@@ -37,7 +37,6 @@ ATTENTION = 0.01  # a chance above it is not worth holding together with another
 JOINT_COST = 1.4  # the hazard of two recalls together, all pairs of directions, next to that of one at the same level
 EXTREMES = 0.01, 0.99  # rates beyond them are taken for them
 SIMULATED = 1_000  # streams
-MANY = 2**30  # observations: as good as infinitely many
 MEMORIES = 12  # of 1 / (1 - decay) observations each: after so many the start is forgotten
 
 
@@ -197,7 +196,10 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     >>> from fourrates.design import plan
     >>> for span in plan(arl=100_000).recalls:
     ...     print(f"{span.width} observations: {span.level(0.9):.1e}{' once full-grown' if span.grows else ''}")
-    100 observations: 2.0e-05 once full-grown
+    100 observations: 2.9e-05 once full-grown
+    250 observations: 3.4e-06 once full-grown
+    40 observations: 3.1e-06
+    16 observations: 1.3e-06
     """
     if not check_arl(arl) >= SHORTEST:
         raise ValueError(f"arl {arl!r} is below {SHORTEST}, from which on there are plans")

@@ -54,6 +54,7 @@ LARGEST_DECAY = 0.996
 """The table grows with 1 / (1 - decay)**2; beyond this it would pass 32 MB and half a minute."""
 
 SMALLEST_LEVEL = 1e-9
+MANY = 2**30  # observations: as good as infinitely many
 
 ENUMERATED = 16  # 2**16 arrangements take milliseconds
 FINE, NARROW = 128, 0.95  # observations with a finer lattice, and the decay from which on they have one

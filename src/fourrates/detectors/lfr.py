@@ -15,7 +15,7 @@ from fourrates._window import Window
 from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.labels import plain
-from fourrates.null import NULLS, Bounds, Null, check_decay, check_level, table
+from fourrates.null import MANY, NULLS, Bounds, Null, check_decay, check_level, table
 from fourrates.onset import Share, locate
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
-MANY = 2**30  # observations: as good as infinitely many
 
 
 class Watch(NamedTuple):
