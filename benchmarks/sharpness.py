@@ -116,8 +116,8 @@ def start(runs: int) -> int:
                 for one in ("started", "since")
             )
             width = np.median([drift.started_between[1] - drift.started_between[0] for drift, _ in found])
-            # At least its rate, within sampling error.
-            missed += bool(held < 0.9 - 3 * np.sqrt(0.09 / len(found)) or error >= since)
+            # Its rate within sampling error, neither more nor less.
+            missed += bool(abs(held - 0.9) > 3 * np.sqrt(0.09 / len(found)) or error >= since)
             for row, value in zip(rows.values(), (error, since, 100 * held, width), strict=True):
                 row.append(f"{value:.1f}")
         for row, cells in rows.items():

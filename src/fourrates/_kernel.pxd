@@ -156,8 +156,11 @@ cdef class FourRates(Pairs):
     cdef int64_t due              # the mark at which scales and growth are next brought up to date
     cdef int64_t* past            # levels by slots by 3 K: the observations of each rate, then the diagonal counts
     cdef int64_t spacing, marks, until  # events between two marks, marks passed, events to the next
+    cdef uint16_t* recent         # a ring of the latest events: true class times K plus predicted class
+    cdef int64_t taken, kept      # events since the restart, and how many of the latest the ring has
 
     cdef void remember(self) noexcept nogil
+    cdef void keep(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil
     cdef int64_t* slot(self, int level, int64_t number) noexcept nogil
     cdef void weigh(self) noexcept nogil
     cdef int look(self, Span* span) noexcept nogil

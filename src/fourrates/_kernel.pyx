@@ -281,8 +281,9 @@ cdef double rare(const Span* span) noexcept nogil:
 
 
 cdef enum:
-    LEVELS = 14  # of the past: level j remembers every 2**j-th mark,
-    SLOTS = 16   # the latest so many of them
+    RECENT = 512  # the latest events, remembered one by one
+    LEVELS = 12  # of the past before them: level j remembers every 2**j-th mark,
+    SLOTS = 32   # the latest so many of them
     LONG = 32768  # observations of a rate from which on it pays to know the limits of its windows precisely
     CLASSES = 64  # with more classes than this the past is not remembered
 
@@ -326,12 +327,14 @@ cdef inline int touch(FourRates self, Rate* rate, bint hit) noexcept nogil:
 cdef class FourRates(Pairs):
     """The state of LFR: 2K rates, each with decayed statistics or windows, the K x K counts, and these at past marks.
 
-    There is a mark every 4 K events. The marks remembered are dense near the present and ever sparser towards the past,
-    as many however long the stream: the older a change, the less the last events matter to where it was.
+    The latest events are remembered one by one. For what was before there is a mark every 8 K events; the marks
+    remembered are ever sparser towards the past, as many however long the stream: the older a change, the less the last
+    events matter to where it was.
     """
 
     def __dealloc__(self):
         free(self.past)
+        free(self.recent)
         free(self.rate)
         free(self.test)
         free(self.span)
@@ -351,10 +354,11 @@ cdef class FourRates(Pairs):
         self.test = <Test*>calloc(max(self.tests, 1), sizeof(Test))
         self.confusion = <int64_t*>calloc(classes * classes, sizeof(int64_t))
         self.grid = <Grid*>calloc(max(len(tables), 1), sizeof(Grid))
-        self.spacing = 4 * classes
+        self.spacing = 8 * classes
         if classes <= CLASSES:
             self.past = <int64_t*>calloc(LEVELS * SLOTS * 3 * classes, sizeof(int64_t))
-            if self.past == NULL:
+            self.recent = <uint16_t*>calloc(RECENT, sizeof(uint16_t))
+            if self.past == NULL or self.recent == NULL:
                 raise MemoryError
         if self.rate == NULL or self.test == NULL or self.confusion == NULL or self.grid == NULL:
             raise MemoryError
@@ -417,8 +421,9 @@ cdef class FourRates(Pairs):
         self.outside = 0
         self.growth, self.due = 0.0, 1
         self.marks, self.until = 0, self.spacing
+        self.taken = self.kept = 0
         if self.past != NULL:
-            memset(self.past, 0, self._past_size() * sizeof(int64_t))
+            memset(self.past, 0, LEVELS * SLOTS * 3 * self.classes * sizeof(int64_t))
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
@@ -449,6 +454,7 @@ cdef class FourRates(Pairs):
                     elif self.since < 0:
                         self.since = first + i - 1
                     if found & CROSSED:
+                        self.keep(truths, guesses, i)
                         self.events = first + i
                         state[0] = DRIFT
                         return i
@@ -458,8 +464,20 @@ cdef class FourRates(Pairs):
                     self.weigh()
         if self.outside:
             state[0] = WARNING
+        self.keep(truths, guesses, size)
         self.events = first + size
         return size
+
+    @cython.final
+    cdef void keep(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+        """Remember the latest of these events."""
+        cdef Py_ssize_t i
+        cdef int64_t first = self.taken
+        self.taken += size
+        if self.recent != NULL:
+            for i in range(max(0, size - RECENT), size):
+                self.recent[(first + i) % RECENT] = <uint16_t>(truths[i] * self.classes + guesses[i])
+            self.kept = min(self.kept + size, RECENT)
 
     @cython.final
     cdef void remember(self) noexcept nogil:
@@ -644,9 +662,9 @@ cdef class FourRates(Pairs):
         return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
 
     def _marks(self):
-        """(events since the restart, observations of each rate, diagonal counts) of the marks remembered, in order."""
-        cdef int level, i, classes = self.classes
-        cdef int64_t number, last
+        """(observations of each rate, diagonal counts) at the marks remembered, in order; all 3 K in one row a mark."""
+        cdef int level, i
+        cdef int64_t number, last, events
         cdef int64_t* slot
         found = {}
         if self.past != NULL:
@@ -654,23 +672,42 @@ cdef class FourRates(Pairs):
                 last = self.marks >> level
                 for number in range(max(1, last - SLOTS + 1), last + 1):
                     slot = self.slot(level, number)
-                    row = [slot[i] for i in range(3 * classes)]
-                    if sum(row[:classes]) == (number << level) * self.spacing:  # else it was passed elsewhere
-                        found[sum(row[:classes])] = row
-        return [(events, row[:2 * classes], row[2 * classes:]) for events, row in sorted(found.items())]
+                    events = 0
+                    for i in range(self.classes):
+                        events += slot[i]
+                    if events == (number << level) * self.spacing:  # else it was passed elsewhere
+                        found[events] = [slot[i] for i in range(3 * self.classes)]
+        return [row for _, row in sorted(found.items())]
 
-    def _past_state(self, int64_t[::1] past):
-        """Copy out what is remembered of the past, if anything."""
-        if self.past != NULL:
-            memcpy(&past[0], self.past, past.shape[0] * sizeof(int64_t))
+    def _recent(self):
+        """The latest events in order, each as its true class times K plus its predicted class."""
+        cdef int64_t i
+        return [self.recent[i % RECENT] for i in range(self.taken - self.kept, self.taken)]
 
-    def _set_past_state(self, const int64_t[::1] past):
-        """Copy in what is remembered of the past."""
-        if self.past != NULL:
-            memcpy(self.past, &past[0], past.shape[0] * sizeof(int64_t))
-
-    def _past_size(self):
-        return LEVELS * SLOTS * 3 * self.classes if self.past != NULL else 0
+    def _set_past(self, const int64_t[:, ::1] marks, const uint16_t[::1] recent):
+        """Copy in what `_marks` and `_recent` gave."""
+        cdef Py_ssize_t i, j
+        cdef int64_t number, level
+        if self.past == NULL:
+            return
+        if recent.shape[0] > min(self.taken, RECENT):
+            raise ValueError(f"{recent.shape[0]} latest events of {self.taken}, where at most {RECENT} are kept")
+        for i in range(marks.shape[0]):
+            number = 0
+            for j in range(self.classes):
+                number += marks[i, j]
+            number //= self.spacing
+            if not 0 < number <= self.marks:
+                raise ValueError(f"a mark at event {number * self.spacing} of {self.taken}")
+            for level in range(LEVELS):
+                if number > (self.marks >> level) - SLOTS:
+                    memcpy(self.slot(level, number), &marks[i, 0], 3 * self.classes * sizeof(int64_t))
+                if number & 1:
+                    break
+                number >>= 1
+        self.kept = recent.shape[0]
+        for i in range(self.kept):
+            self.recent[(self.taken - self.kept + i) % RECENT] = recent[i]
 
     def _window_state(self, uint64_t[:, ::1] bits, double[::1] weights):
         """Copy out the latest observations of each rate, the scales of their levels, and how far levels have grown."""
@@ -718,7 +755,6 @@ cdef class FourRates(Pairs):
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].place = statistics[i], places[i]
             self.outside += self.test[i].place != INSIDE
-        cdef int64_t events = 0
         for i in range(classes):
-            events += self.rate[i].n
-        self.marks, self.until = events // self.spacing, self.spacing - events % self.spacing
+            self.taken += self.rate[i].n
+        self.marks, self.until = self.taken // self.spacing, self.spacing - self.taken % self.spacing

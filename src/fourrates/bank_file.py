@@ -58,7 +58,7 @@ def _damaged_part(content: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
             part = file.testzip()
-    except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError, ValueError, zlib.error):
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, zlib.error):
         return ""
     return f"; the damage is in {part.removesuffix('.npy')!r}" if part else ""
 

@@ -76,8 +76,8 @@ class Drift:
     confusion : tuple of tuples of int
         Counts since the last reset, by true class and then by predicted class, in the order of the labels.
     started : int or None
-        The first event of the new concept, by maximum likelihood; None where too little is remembered: only LFR does,
-        with up to 64 classes, from 4 K events after a restart on, and not in a bank.
+        The first event of the new concept, by maximum likelihood; None where nothing is remembered: only LFR does, with
+        up to 64 classes, and not in a bank.
     started_between : (int, int) or None
         An interval that holds it in nine of ten cases.
     """

@@ -1,8 +1,8 @@
-"""When did it start: the change point of maximum likelihood, from the counts at a few past marks.
+"""When did it start: the likeliest change point, and a range that holds the true one, from counts at past moments.
 
-Before the change every rate has one value, after it another; the likelihood of a change at a mark follows from the
-counts up to the mark and since. The marks are those a detector remembers: dense near the present, ever sparser
-towards the past, and bounded in number.
+Before the change every rate has one value, after it another; the likelihood of a change at a moment follows from the
+counts up to it and since. The moments are those a detector remembers: every one of the latest events, ever sparser
+before, and bounded in number.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import numpy.typing as npt
 LEVEL = 0.9
 """How often the interval of :class:`Onset` and those of :class:`Share` are to hold the truth."""
 
-# Twice the fall of the log-likelihood from its top to the true change point has the distribution function
-# (1 - exp(-x / 2))**2 when changes are small (Siegmund, 1988).
-FALL = -math.log(1 - math.sqrt(LEVEL))
+# What is known of a rate's new value before it is seen: as much as so many observations at its old value tell, each
+# number with its probability. The more, the smaller the change; large ones are rare, and none is ruled out.
+PRIOR = {0: 1 / 156, 4: 5 / 156, 16: 25 / 156, 64: 125 / 156}
+
+# By how many standard deviations of its steps a random walk passes a far limit, on average (Siegmund, 1985).
+OVERSHOOT = 0.583
 DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability LEVEL
 
 
@@ -54,35 +57,61 @@ class Share(NamedTuple):
 
 
 class Onset(NamedTuple):
-    """Where a change lies among the marks.
+    """Where a change lies.
 
     Attributes
     ----------
-    mark : int
-        Position of the mark of maximum likelihood.
+    moment : int
+        Which of the moments is the likeliest.
     first, last : int
-        Of the marks that are nearly as likely.
+        The events between which it is nearly as likely.
     """
 
-    mark: int
+    moment: int
     first: int
     last: int
 
 
-def locate(n: npt.NDArray[np.int64], ones: npt.NDArray[np.int64], now: Sequence[Sequence[int]]) -> Onset:
-    """Find the mark at which a change is most likely.
+def locate(
+    events: npt.NDArray[np.int64],
+    n: npt.NDArray[np.int64],
+    ones: npt.NDArray[np.int64],
+    now: Sequence[Sequence[int]],
+) -> Onset:
+    """Find the moment at which a change is most likely.
 
     Parameters
     ----------
-    n, ones : arrays, marks by rates
-        Observations of each rate up to each mark, and how many were ones.
+    events : array
+        The moments, as numbers of events before them; rising.
+    n, ones : arrays, moments by rates
+        Observations of each rate up to each moment, and how many were ones.
     now : (n, ones)
         The same now, by rate.
     """
     total, right = (np.asarray(counts, np.int64) for counts in now)
-    likelihood = (_best(ones, n) + _best(right - ones, total - n)).sum(1)
-    near = np.flatnonzero(likelihood >= likelihood.max() - FALL)
-    return Onset(int(likelihood.argmax()), int(near[0]), int(near[-1]))
+    highest = (_best(ones, n) + _best(right - ones, total - n)).sum(1)
+
+    def likelihood(part: slice) -> npt.NDArray[np.float64]:
+        old = _smooth(ones[part], n[part])
+        return np.asarray((_best(ones[part], n[part]) + _marginal(right - ones[part], total - n[part], old)).sum(1))
+
+    # No moment whose likelihood is at best below this can be near the top.
+    best = int(highest.argmax())
+    possible = np.flatnonzero(highest >= likelihood(slice(best, best + 1))[0] + math.log(1 - LEVEL))
+    start = max(int(possible[0]) - 1, 0)
+    found = likelihood(slice(start, int(possible[-1]) + 2))
+    top = start + int(found.argmax())
+    limit = found.max() - _fall(n[top], ones[top], total - n[top], right - ones[top])
+    near = np.flatnonzero(found >= limit)
+    first, last = int(near[0]), int(near[-1])
+    # Between two moments the likelihood is taken to be linear.
+    before, after = slice(max(first - 1, 0), first + 1), slice(last, last + 2)
+    return Onset(
+        top,
+        math.ceil(np.interp(limit, found[before], events[start:][before])),
+        math.floor(np.interp(-limit, -found[after], events[start:][after])),
+    )
 
 
 def _best(ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -92,3 +121,50 @@ def _best(ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[
         return np.asarray(count * np.log(np.maximum(count, 1) / np.maximum(n, 1)))
 
     return part(ones) + part(n - ones)
+
+
+def _smooth(ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The rate of so many ones, never 0 nor 1: its mean under Jeffreys' prior."""
+    return np.asarray((ones + 0.5) / (n + 1))
+
+
+def _marginal(
+    ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64], old: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The log-likelihood of so many ones at a rate of which only the old value is known; see PRIOR."""
+    terms = []
+    for known, probability in PRIOR.items():
+        a, b = known * old + 0.5, known * (1 - old) + 0.5
+        terms.append(math.log(probability) + _log_beta(ones + a, n - ones + b) - _log_beta(a, b))
+    return np.asarray(np.logaddexp.reduce(terms))
+
+
+def _log_beta(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return _log_gamma(a) + _log_gamma(b) - _log_gamma(a + b)
+
+
+def _log_gamma(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """By Stirling's series at x + 5, to 1e-6 for x from 1/2 on."""
+    far = x + 5
+    series = (far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + 1 / (12 * far) - 1 / (360 * far**3)
+    return np.asarray(series - np.log(x * (x + 1) * (x + 2) * (x + 3) * (x + 4)))
+
+
+def _fall(
+    n: npt.NDArray[np.int64],
+    ones: npt.NDArray[np.int64],
+    later: npt.NDArray[np.int64],
+    later_ones: npt.NDArray[np.int64],
+) -> float:
+    """How far below its top the log-likelihood may be: what keeps LEVEL at a change of this size.
+
+    Away from the true change point it falls as a random walk does, on either side. Each has a largest rise beyond x
+    with probability c exp(-x); the range misses the truth where the two differ by more than its depth.
+    """
+    old, new = _smooth(ones, n), _smooth(later_ones, later)
+    squares = np.log(new / old) ** 2, np.log((1 - new) / (1 - old)) ** 2  # of the steps at a one, and at a zero
+    short = 1.0
+    for rate, count in ((old, n), (new, later)):
+        step = math.sqrt(np.sum(count * (rate * squares[0] + (1 - rate) * squares[1])) / max(count.sum(), 1))
+        short *= 1 - math.exp(-OVERSHOOT * step)
+    return math.log((1 - short) / (1 - LEVEL))

@@ -65,7 +65,7 @@ class Reference:
                 moved = {**{self.names[i]: one[1] for i, one in enumerate(pair)}, **moved}
         if moved:
             self.restart()
-        elif self.events % (4 * self.classes) == 0:
+        elif self.events % (8 * self.classes) == 0:
             self.marks += 1
             if self.marks == self.due:
                 self.weigh()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAGIC = b"4rates"
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<6sBBI")  # magic, version, length of the class name, length of the parameters
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
 FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class

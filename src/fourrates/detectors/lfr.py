@@ -308,44 +308,63 @@ class LFR(Detector, FourRates):
 
     def _located(self, drift: Drift) -> Drift:
         """The drift with its start, and the values of the moved rates before and after that."""
-        marks = self._marks()
-        if not marks:
+        past = self._past()
+        if not len(past):
             return drift
         classes = len(self._labels.values)
-        events, n, ones = (np.array(column) for column in zip(*marks, strict=True))
-        ones = np.hstack([ones, ones])  # of the recalls, and the same of the precisions
+        events, n = past[:, :classes].sum(1), past[:, : 2 * classes]
+        ones = np.hstack([past[:, 2 * classes :]] * 2)  # of the recalls, and the same of the precisions
         now = [self._rate(i)[:2] for i in range(2 * classes)]
         moved = [self._names.index(change.rate) for change in drift.changes]
         # Recalls carry most of what a change shows; a shift of the classes alone shows in the precisions only.
         family = slice(classes) if min(moved) < classes else slice(classes, None)
-        onset = locate(n[:, family], ones[:, family], list(zip(*now[family], strict=True)))
+        onset = locate(events, n[:, family], ones[:, family], list(zip(*now[family], strict=True)))
         origin = drift.at + 1 - sum(count for count, _ in now[:classes])
-        # Between two marks the counts are not known: the interval reaches to the marks next to it.
-        bounds = np.concatenate([[0], events, [drift.at - origin]])
         changes = tuple(
             replace(
                 change,
-                before=Share.of(int(ones[onset.mark, i]), int(n[onset.mark, i])),
-                after=Share.of(int(now[i][1] - ones[onset.mark, i]), int(now[i][0] - n[onset.mark, i])),
+                before=Share.of(int(ones[onset.moment, i]), int(n[onset.moment, i])),
+                after=Share.of(int(now[i][1] - ones[onset.moment, i]), int(now[i][0] - n[onset.moment, i])),
             )
             for change, i in zip(drift.changes, moved, strict=True)
         )
         return replace(
             drift,
             changes=changes,
-            started=origin + int(events[onset.mark]),
-            started_between=(origin + int(bounds[onset.first]), origin + int(bounds[onset.last + 2])),
+            started=origin + int(events[onset.moment]),
+            started_between=(origin + onset.first, origin + onset.last),
         )
+
+    def _past(self) -> np.ndarray[Any, Any]:
+        """The counts before each of the latest events and at the marks before those, in order: 3 K a row.
+
+        These are the observations of each rate, and then the diagonal counts.
+        """
+        classes = len(self._labels.values)
+        marks = self._marked()
+        recent = np.array(self._recent(), np.int64)
+        truth, guess = np.divmod(recent, classes)
+        each = np.arange(classes)
+        right = np.where(truth == guess, truth, -1)
+        seen = np.hstack([column[:, None] == each for column in (truth, guess, right)])
+        now = [self._rate(i)[:2] for i in range(2 * classes)]
+        counts = [count for count, _ in now] + [ones for _, ones in now[:classes]]
+        latest = counts - np.cumsum(seen[::-1], 0, dtype=np.int64)[::-1]
+        first = sum(counts[:classes]) - len(recent)
+        # A change needs an event before it and one after.
+        return np.vstack([marks[marks[:, :classes].sum(1) < first], latest[int(first == 0) :]])
 
     def _dump(self) -> bytes:
         counts, statistics, places, bits, weights = self._arrays()
         self._state(counts, statistics, places)
         if weights.size:
             self._window_state(bits, weights)
-        past = np.empty(self._past_size(), np.int64)
-        self._past_state(past)
         parts = counts.astype("<i8"), statistics.astype("<f8"), places, bits.astype("<u8"), weights.astype("<f8")
-        return b"".join(part.tobytes() for part in parts) + zlib.compress(past.astype("<i8").tobytes())
+        recent = np.array(self._recent(), "<u2")
+        # From mark to mark, and the low bytes of all numbers first: most of the others are zero, and pack well.
+        steps = np.diff(self._marked(), axis=0, prepend=0).astype("<i8").reshape(-1, 1).view(np.uint8)
+        past = len(recent).to_bytes(2, "little") + recent.tobytes() + steps.T.tobytes()
+        return b"".join(part.tobytes() for part in parts) + zlib.compress(past)
 
     def _load(self, state: bytes) -> None:
         sizes = [part.nbytes for part in self._arrays()]
@@ -354,8 +373,11 @@ class LFR(Detector, FourRates):
             past = zlib.decompress(state[ends[-1] :])
         except zlib.error:
             raise ValueError(f"the saved state of {len(state)} bytes is cut, or of another detector") from None
-        if len(past) != 8 * self._past_size():
-            raise ValueError(f"the saved past has {len(past)} bytes where {8 * self._past_size()} belong")
+        row = 3 * len(self._labels.values)
+        events = int.from_bytes(past[:2], "little")
+        start = 2 + 2 * events
+        if len(past) < start or (len(past) - start) % (8 * row):
+            raise ValueError(f"the saved past of {len(past)} bytes is not of {events} events and rows of {row} counts")
         counts, statistics, places, bits, weights = (
             state[end - size : end] for size, end in zip(sizes, ends, strict=True)
         )
@@ -369,7 +391,13 @@ class LFR(Detector, FourRates):
                 np.frombuffer(bits, "<u8").astype(np.uint64).reshape(-1, 4),
                 np.frombuffer(weights, "<f8").astype(np.float64),
             )
-        self._set_past_state(np.frombuffer(past, "<i8").astype(np.int64))
+        recent = np.frombuffer(past, "<u2", events, 2).astype(np.uint16)
+        steps = np.frombuffer(past[start:], np.uint8).reshape(8, -1).T.copy().view("<i8").reshape(-1, row)
+        self._set_past(np.cumsum(steps, axis=0, dtype=np.int64), recent)
+
+    def _marked(self) -> np.ndarray[Any, Any]:
+        """The marks as an array."""
+        return np.array(self._marks(), np.int64).reshape(-1, 3 * len(self._labels.values))
 
     def _arrays(self) -> tuple[np.ndarray[Any, Any], ...]:
         """The arrays of a state: counts, statistics and where they stand; for windows the latest bits, and weights."""
