@@ -146,8 +146,8 @@ def _log_beta(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDA
 def _log_gamma(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """By Stirling's series at x + 5, to 1e-6 for x from 1/2 on."""
     far = x + 5
-    series = (far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + 1 / (12 * far) - 1 / (360 * far**3)
-    return np.asarray(series - np.log(x * (x + 1) * (x + 2) * (x + 3) * (x + 4)))
+    rest = (1 / 12 - 1 / (360 * far * far)) / far - np.log(x * (x + 1) * (x + 2) * (x + 3) * (x + 4))
+    return np.asarray((far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + rest)
 
 
 def _fall(
