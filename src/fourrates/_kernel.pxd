@@ -120,6 +120,9 @@ cdef struct Span:
     # A window over the last observations of a rate, and where its value stands. While n <= calm_until and
     # low <= value <= high there is nothing to look at.
     int width, value, place, low, high
+    int unit, oldest_at, middle_at  # what a one adds to the value; where in their words the bits are that leave
+    const uint64_t* oldest    # the window,
+    const uint64_t* middle    # and its newer half
     Side[2] side              # UNDER, OVER
     int64_t calm_until
     int near                  # the side on which it is rare enough to be held together with another, else INSIDE

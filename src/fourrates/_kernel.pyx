@@ -5,6 +5,7 @@ the business of :mod:`fourrates.detectors`.
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
+from libc.math cimport sqrt
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -12,6 +13,7 @@ from libc.string cimport memcpy, memset
 from fourrates._window cimport chance, critical, largest, quick, weight
 
 cdef double INF = float("inf")
+cdef double AHEAD = 3.0  # times the root of n observations: windows look so far ahead. Further, limits are looser; less, more work
 
 
 cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n, int32_t* hint) noexcept nogil:
@@ -284,7 +286,7 @@ cdef enum:
     RECENT = 512  # the latest events, remembered one by one
     LEVELS = 12  # of the past before them: level j remembers every 2**j-th mark,
     SLOTS = 32   # the latest so many of them
-    LONG = 32768  # observations of a rate from which on it pays to know the limits of its windows precisely
+    LONG = 1 << 18  # observations of a rate from which on it pays to know the limits of its windows precisely
     CLASSES = 64  # with more classes than this the past is not remembered
 
 
@@ -298,30 +300,77 @@ cdef inline int slide(FourRates self, Rate* rate, int hit) noexcept nogil:
     bits[1] = bits[1] << 1 | bits[0] >> 63
     bits[0] = bits[0] << 1 | <uint64_t>hit
     while span != rate.span_end:
-        span.value += weight(span.width) * (hit - bit(bits, span.width)) + hit - bit(bits, span.width // 2)
+        span.value += (span.unit * (hit - <int>(span.oldest[0] >> span.oldest_at & 1)) +
+                       hit - <int>(span.middle[0] >> span.middle_at & 1))
         if rate.n > span.calm_until or span.value < span.low or span.value > span.high:
             found |= self.look(span)
         span += 1
     return found
 
 
-cdef inline int touch(FourRates self, Rate* rate, bint hit) noexcept nogil:
-    """One more observation of a rate; what became of its tests and windows."""
-    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+cdef inline int touch(FourRates self, Rate* rate, double right) noexcept nogil:
+    """The decayed statistics of a rate move on by one observation."""
     cdef Test* test = rate.test
     cdef int found = 0
     cdef double statistic
-    cdef int64_t n = rate.n + 1
-    rate.n = n
-    while test != rate.end:
-        statistic = test.decay * test.statistic + test.gain * bits[hit]
+    cdef int64_t n = rate.n
+    while True:
+        statistic = test.decay * test.statistic + test.gain * right
         test.statistic = statistic
         if n > test.calm_until or statistic < test.low or statistic > test.high:
             found |= self.examine(rate, test)
         test += 1
-    if rate.span != rate.span_end:
-        found |= slide(self, rate, hit)
-    return found
+        if test == rate.end:
+            return found
+
+
+cdef inline Py_ssize_t walk(FourRates self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size, int* state,
+                            bint windows) noexcept nogil:
+    """As `scan`, for windows or for decayed statistics: a rate has one or the other."""
+    # Locals, for a store to an array may, as far as a compiler knows, change what self points to.
+    cdef Rate* recall = self.rate
+    cdef Rate* precision = self.rate + self.classes
+    cdef int64_t* confusion = self.confusion
+    cdef int64_t first = self.events
+    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+    cdef int classes = self.classes, truth, guess, found, hit
+    cdef bint warned = self.outside > 0 or self.since >= 0
+    cdef Py_ssize_t i = 0, stop
+    state[0] = QUIET
+    while i < size:
+        stop = min(size, i + self.until)
+        self.until -= stop - i
+        while i < stop:
+            truth, guess = truths[i], guesses[i]
+            i += 1
+            hit = truth == guess
+            confusion[truth * classes + guess] += 1
+            recall[truth].n += 1
+            precision[guess].n += 1
+            if windows:
+                found = slide(self, &recall[truth], hit) | slide(self, &precision[guess], hit)
+            else:
+                found = touch(self, &recall[truth], bits[hit]) | touch(self, &precision[guess], bits[hit])
+            if found or warned:
+                warned = self.outside > 0
+                if not warned:
+                    self.since = -1
+                elif self.since < 0:
+                    self.since = first + i - 1
+                if found & CROSSED:
+                    self.keep(truths, guesses, i)
+                    self.events = first + i
+                    state[0] = DRIFT
+                    return i
+        if self.until == 0:
+            self.remember()
+            if self.marks == self.due:
+                self.weigh()
+    if self.outside:
+        state[0] = WARNING
+    self.keep(truths, guesses, size)
+    self.events = first + size
+    return size
 
 
 cdef class FourRates(Pairs):
@@ -395,7 +444,9 @@ cdef class FourRates(Pairs):
             for width, warn, detect, grows, down, up, together in settings[r]:
                 span = &self.span[i]
                 span.rate = &self.rate[r]
-                span.width, span.warn, span.grows = width, warn, grows
+                span.width, span.warn, span.grows, span.unit = width, warn, grows, weight(width)
+                span.oldest, span.oldest_at = &span.rate.bits[span.width >> 6], span.width & 63
+                span.middle, span.middle_at = &span.rate.bits[span.width >> 7], span.width // 2 & 63
                 for step, level in enumerate(detect):
                     span.detect[step] = level
                 span.down, span.up, span.screen = down, up, max(warn, attention) if together else warn
@@ -427,46 +478,9 @@ cdef class FourRates(Pairs):
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
-        # Locals, for a store to an array may, as far as a compiler knows, change what self points to.
-        cdef Rate* recall = self.rate
-        cdef Rate* precision = self.rate + self.classes
-        cdef int64_t* confusion = self.confusion
-        cdef int64_t first = self.events
-        cdef bint hit
-        cdef int classes = self.classes, truth, guess, found
-        cdef bint warned = self.outside > 0 or self.since >= 0
-        cdef Py_ssize_t i = 0, stop
-        state[0] = QUIET
-        while i < size:
-            stop = min(size, i + self.until)
-            self.until -= stop - i
-            while i < stop:
-                truth, guess = truths[i], guesses[i]
-                i += 1
-                hit = truth == guess
-                confusion[truth * classes + guess] += 1
-                found = touch(self, &recall[truth], hit)
-                found |= touch(self, &precision[guess], hit)
-                if found or warned:
-                    warned = self.outside > 0
-                    if not warned:
-                        self.since = -1
-                    elif self.since < 0:
-                        self.since = first + i - 1
-                    if found & CROSSED:
-                        self.keep(truths, guesses, i)
-                        self.events = first + i
-                        state[0] = DRIFT
-                        return i
-            if self.until == 0:
-                self.remember()
-                if self.marks == self.due:
-                    self.weigh()
-        if self.outside:
-            state[0] = WARNING
-        self.keep(truths, guesses, size)
-        self.events = first + size
-        return size
+        if self.spans:
+            return walk(self, truths, guesses, size, state, True)
+        return walk(self, truths, guesses, size, state, False)
 
     @cython.final
     cdef void keep(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
@@ -556,7 +570,7 @@ cdef class FourRates(Pairs):
 
         More ones among n make a low value rarer, fewer make it less rare; so do more and fewer observations of one kind.
         """
-        cdef int64_t n = span.rate.n, of, ahead = max(min(n >> 4, 128), n >> 7)
+        cdef int64_t n = span.rate.n, of, ahead = min(n >> 5, <int64_t>(AHEAD * sqrt(<double>n)))
         cdef int width = span.width, i
         cdef double[3] levels = [min(span.warn, 1.3 * self.level(span)), span.warn, span.screen]
         cdef int[3] count

@@ -20,17 +20,27 @@ cdef double mass(int width, int64_t n, int64_t ones, int count) noexcept nogil:
     cdef int i
     if count < 0 or count > ones or width - count > n - ones:
         return 0.0
+    if 2 * count > width:
+        return mass(width, n, n - ones, width - count)
     # (ones - i) (width - i) / ((n - i) (i + 1)) for each one, then (zeros - i) / (n - count - i) for each zero; a division
-    # takes as long as many products, so there is one for four factors.
+    # takes as long as some products, so there is one for several factors.
     for i in range(count):
-        above, under = above * (one - i) * (place - i), under * (left - i) * (i + 1.0)
+        above *= (one - i) * (place - i)
+        under *= (left - i) * (i + 1.0)
         if i & 3 == 3:
-            found, above, under = found * (above / under), 1.0, 1.0
+            found *= above / under
+            above = under = 1.0
     left -= count
-    for i in range(width - count):
-        above, under = above * (zero - i), under * (left - i)
-        if i & 3 == 3:
-            found, above, under = found * (above / under), 1.0, 1.0
+    for i in range(0, width - count - 1, 2):
+        above *= (zero - i) * (zero - i - 1.0)
+        under *= (left - i) * (left - i - 1.0)
+        if i & 6 == 6:
+            found *= above / under
+            above = under = 1.0
+    if (width - count) & 1:
+        i = width - count - 1
+        above *= zero - i
+        under *= left - i
     return found * (above / under)
 
 
@@ -66,6 +76,13 @@ cdef double chance(int width, int64_t n, int64_t ones, int value) noexcept nogil
 
 cdef void quick(int width, int64_t n, int64_t ones, int levels, const double* level, int* found) noexcept nogil:
     """For each of some rising levels the number of ones of the largest value whose chance is at most the level, or 1 more."""
+    cdef double rest
+    climb(width, n, ones, levels, level, found, &rest)
+
+
+cdef void climb(int width, int64_t n, int64_t ones, int levels, const double* level, int* found,
+                double* rest) noexcept nogil:
+    """As `quick`; `rest` is what part of the windows with so many ones the last level leaves room for."""
     cdef int least = <int>max(0, width - (n - ones)), most = <int>min(width, ones)
     cdef int middle = max(least, min(most, <int>(<double>ones * width / n))), count = middle, i
     cdef double[LONGEST + 2] chances
@@ -83,20 +100,26 @@ cdef void quick(int width, int64_t n, int64_t ones, int levels, const double* le
             if middle < count <= most:
                 chances[count] = chances[count - 1] / step_down(width, n, ones, count)
         found[i] = count
+    rest[0] = (level[levels - 1] - total) / chances[count] if count <= most else 0.0
 
 
 cdef int critical(int width, int64_t n, int64_t ones, double level) noexcept nogil:
     """The largest value whose chance is at most the level, or -1."""
-    cdef int count, low, high, middle
-    quick(width, n, ones, 1, &level, &count)
-    low, high = count * weight(width) - 1, min((count + 1) * weight(width) - 1, largest(width))
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if chance(width, n, ones, middle) <= level:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    cdef int half = width // 2, count, newer, last
+    cdef double rest, part, total = 0.0
+    climb(width, n, ones, 1, &level, &count, &rest)
+    if count > min(width, ones):
+        return largest(width)
+    # Of the windows with so many ones those with the fewest in the newer half.
+    newer, last = max(0, count - (width - half)), min(half, count)
+    part = mass(half, width, count, newer)
+    if newer == last or part > rest:
+        return count * weight(width) - 1 + newer
+    while newer < last and total + part <= rest:
+        total += part
+        newer += 1
+        part /= step_down(half, width, count, newer)
+    return count * weight(width) - 1 + newer
 
 
 class Window:
