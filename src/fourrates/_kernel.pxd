@@ -1,6 +1,9 @@
 """What the other compiled modules build on."""
 
+from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+
+from fourrates._window cimport largest
 
 cdef enum:
     QUIET = 0
@@ -142,6 +145,18 @@ cdef struct Rate:
     Span* span_end            # and behind the last
     double scale              # of the detection levels of its windows, by how rare its class is
     uint64_t[4] bits          # the latest observations
+
+
+cdef inline int64_t opening(const Span* span) noexcept nogil:
+    """Up to how many observations of a rate its window is not looked at: held against a mean mostly its own, it shows little."""
+    return span.width * (4 if span.grows else 2)
+
+
+cdef inline double mean(const Span* span) noexcept nogil:
+    """The mean over a window, or over all observations while they are fewer."""
+    if span.rate.n < span.width:
+        return <double>span.rate.ones[0] / span.rate.n if span.rate.n else NAN
+    return <double>span.value / largest(span.width)
 
 
 cdef class FourRates(Pairs):

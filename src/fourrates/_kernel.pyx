@@ -264,11 +264,10 @@ cdef int value(const uint64_t* bits, int width) noexcept nogil:
 
 
 cdef void clear(Span* span) noexcept nogil:
-    """A window of a rate without observations. It is not looked at before there are some times as many: against a mean that
-    is mostly its own it shows little."""
+    """A window of a rate without observations."""
     cdef int i
     span.value, span.place, span.near, span.reach = 0, INSIDE, INSIDE, 1.0
-    span.calm_until = span.width * (4 if span.grows else 2)
+    span.calm_until = opening(span)
     span.low, span.high = -1, largest(span.width) + 1
     for i in range(2):
         span.side[i].screen = span.side[i].warn = span.side[i].surely = span.side[i].detect = -1
@@ -629,10 +628,16 @@ cdef class FourRates(Pairs):
         return rate.n, rate.ones[0], tuple([rate.test[i].statistic for i in range(rate.end - rate.test)])
 
     def _windows(self, int r):
-        """(width, value, warning level, detection level now) of each window of a rate."""
+        """(width, mean, warning level, detection level) of each window of a rate as of now; no levels before it is looked at."""
         cdef Rate* rate = &self.rate[r]
-        return [(rate.span[i].width, rate.span[i].value, rate.span[i].warn, self.level(&rate.span[i]))
-                for i in range(rate.span_end - rate.span)]
+        cdef Span* span
+        cdef int i
+        found = []
+        for i in range(rate.span_end - rate.span):
+            span = &rate.span[i]
+            levels = (span.warn, self.level(span)) if rate.n > opening(span) else (0.0, 0.0)
+            found.append((span.width, mean(span), *levels))
+        return found
 
     def _crossed(self):
         """(rate, test, whether downwards) for every test or window that stands outside its detection bounds.

@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates._kernel cimport FourRates, Grid, Rate, Span, Test, bound
+from fourrates._kernel cimport FourRates, Grid, Rate, Span, Test, bound, mean, opening
 from fourrates._window cimport critical, largest
 
 cdef enum:
@@ -161,15 +161,14 @@ cdef class Recorder:
                 new.detect_low = bound(table, followed.test.detect, n, n - ones)
                 new.detect_high = 1.0 - bound(table, followed.test.detect, n, ones)
         else:
-            new.value = <double>followed.span.value / largest(followed.span.width)
-            if self.bounds and n > followed.span.width and (
-                    n > followed.calm_until or not new.warn_low <= new.value <= new.warn_high):
+            new.value = mean(followed.span)
+            if n <= opening(followed.span):
+                followed.calm_until = 0
+                new.warn_low, new.warn_high, new.detect_low, new.detect_high = 0.0, 1.0, 0.0, 1.0
+            elif self.bounds and (n > followed.calm_until or not new.warn_low <= new.value <= new.warn_high):
                 new = self.bounded(followed.span, new)
                 followed.calm_until = n + (n >> 6)
                 followed.bounds = new
-            elif n <= followed.span.width:
-                followed.calm_until = 0
-                new.warn_low, new.warn_high, new.detect_low, new.detect_high = 0.0, 1.0, 0.0, 1.0
         if not self.bounds:
             new.warn_low, new.warn_high, new.detect_low, new.detect_high = NAN, NAN, NAN, NAN
         return new

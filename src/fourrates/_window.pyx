@@ -146,18 +146,14 @@ class Window:
             raise ValueError(f"window {width} is not from 2 to {LONGEST} observations")
         self.width = width
 
-    def mean(self, int value):
-        """The mean of a window of this value, between 0 and 1."""
-        return <double>value / largest(self.width)
-
     def critical(self, double level, int64_t n, int64_t ones):
         """The largest value that is as rare as this level, or -1."""
         check(n, ones)
-        return critical(self.width, n, ones, level) if n >= self.width else -1
+        return critical(self.width, n, ones, level) if n >= self.width and level > 0 else -1
 
     def lower(self, double level, int64_t n, int64_t ones):
         """The lower bound at this level: a mean below it is as rare as that; 0 before the window is full."""
-        return self.mean(self.critical(level, n, ones) + 1)
+        return <double>(self.critical(level, n, ones) + 1) / largest(self.width)
 
     def upper(self, double level, int64_t n, int64_t ones):
         """The upper bound at this level; 1 before the window is full."""

@@ -277,7 +277,7 @@ class LFR(Detector, FourRates):
             Statistic(
                 decay=None,
                 window=width,
-                value=Window(width).mean(value),
+                value=value,
                 warn=_window_bounds(width, warn, n, ones),
                 detect=_window_bounds(width, detect, n, ones),
                 expected=estimate,
