@@ -16,7 +16,10 @@ def events(size, seed=1, classes=2):
     return truth, guess
 
 
-@pytest.mark.parametrize("parameters", [{}, {"decay": (0.9, 0.98)}, {"labels": range(5)}, {"detect": {"tpr": 1e-3}}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"decay": (0.9, 0.98)}, {"labels": range(5)}, {"detect": {"tpr": 1e-3}}, {"arl": 20_000}],
+)
 def test_the_trace_ends_where_the_detector_does(parameters):
     detector = fr.LFR(**parameters)
     trace = Trace(detector)
@@ -36,9 +39,29 @@ def test_the_trace_ends_where_the_detector_does(parameters):
             assert trace.last(test)[0] == state.n
             assert trace.last(test)[2] == one.value
             assert curves[test].value[-1] == one.value
-            assert curves[test].warn_low[-1] == one.warn.lower
-            assert curves[test].detect_high[-1] == one.detect.upper
+            # Those of a window are found anew when it matters.
+            assert curves[test].warn_low[-1] == pytest.approx(one.warn.lower, abs=0.02 if one.window else 0)
+            assert curves[test].detect_high[-1] == pytest.approx(one.detect.upper, abs=0.02 if one.window else 0)
             test += 1
+
+
+def test_a_window_has_no_bounds_before_it_is_looked_at_and_lies_outside_them_where_it_alarms():
+    scenario = SCENARIOS["Balance1"]
+    detector = fr.LFR(arl=34_000)
+    trace = Trace(detector)
+    truth, guess = (side.astype(np.uint16) for side in scenario.stream(seed=2))
+    taken, drift = detector._run(truth, guess, 0)
+    trace.take(truth[:taken], guess[:taken])
+    (change,) = drift.changes
+    for curve in trace.curves():
+        first = curve.events[~np.isnan(curve.warn_low)][0]
+        own = (truth, guess)[curve.rate in ("npv", "ppv")][: first + 1] == (curve.rate in ("tpr", "ppv"))
+        opening = curve.window * (4 if curve.window >= 100 else 2)
+        assert opening < own.sum() <= opening + 20  # not every point is kept
+        if (curve.rate, curve.window) == (change.rate, change.window):
+            assert curve.value[-1] == change.statistic
+            bound = curve.detect_low[-1] if change.direction == "down" else curve.detect_high[-1]
+            assert bound == change.bound
 
 
 def test_no_excursion_is_lost():

@@ -164,7 +164,7 @@ cdef class Recorder:
             new.value = mean(followed.span)
             if n <= opening(followed.span):
                 followed.calm_until = 0
-                new.warn_low, new.warn_high, new.detect_low, new.detect_high = 0.0, 1.0, 0.0, 1.0
+                new.warn_low, new.warn_high, new.detect_low, new.detect_high = NAN, NAN, NAN, NAN
             elif self.bounds and (n > followed.calm_until or not new.warn_low <= new.value <= new.warn_high):
                 new = self.bounded(followed.span, new)
                 followed.calm_until = n + (n >> 6)
