@@ -174,11 +174,11 @@ def test_there_is_a_plan_for_any_long_budget():
 
 def test_a_report_says_what_was_seen_in_which_window():
     truth, guess = SCENARIOS["Imbalance3"].stream(1)
-    drift = next(one for one in fr.LFR(arl=38_000).update_many(truth, guess) if one.at >= 5_000)
+    drift = next(one for one in fr.LFR(arl=34_000).update_many(truth, guess) if one.at >= 5_000)
     for change in drift.changes:
         assert change.window in RECALLS
         assert change.decay is None
-    rate = fr.LFR(arl=38_000)
+    rate = fr.LFR(arl=34_000)
     rate.update_many(truth[:4_000], guess[:4_000])
     for statistic in rate.rates["tpr"].statistics:
         latest = (truth == guess)[:4_000][truth[:4_000] == 1][-statistic.window :]
@@ -235,7 +235,7 @@ def test_the_shares_of_a_budget_add_up():
 
 
 def test_what_to_expect_of_a_plan_is_what_happens():
-    detector = fr.LFR(arl=38_000)
+    detector = fr.LFR(arl=34_000)
     scenario = SCENARIOS["Balance1"]
     expected = expected_delay(detector, scenario.before, scenario.after)
     delays = []
@@ -251,7 +251,7 @@ def test_what_to_expect_of_a_plan_is_what_happens():
 def test_it_is_sharper_than_the_paper_at_no_more_false_alarms():
     runs = 150
     counts = {}
-    for name, detector in {"plan": fr.LFR(arl=38_000), "paper": fr.LFR()}.items():
+    for name, detector in {"plan": fr.LFR(arl=34_000), "paper": fr.LFR()}.items():
         hits = false = 0
         for seed in range(runs):
             detector.reset()
@@ -274,7 +274,7 @@ def test_few_positives_are_enough():
         positives = np.cumsum(truth)
         guess = random.random(25_000) < np.where(truth, np.where(positives > 100, 0.4, 0.8), 0.02)
         change, last = (int(np.argmax(positives == count)) for count in (101, 120))
-        for name, detector in (("paper", fr.LFR()), ("plan", fr.LFR(arl=38_000))):
+        for name, detector in (("paper", fr.LFR()), ("plan", fr.LFR(arl=34_000))):
             drifts = detector.update_many(truth[: last + 1], guess[: last + 1].astype(int))
             found[name] += any(drift.at >= change for drift in drifts)
     assert found["plan"] > found["paper"]  # 45 and 29 over many streams
