@@ -273,6 +273,11 @@ cdef void clear(Span* span) noexcept nogil:
         span.side[i].screen = span.side[i].warn = span.side[i].surely = span.side[i].detect = -1
 
 
+cdef inline int outermost(int width, int count) noexcept nogil:
+    """The largest value that may be as rare as a level, if `quick` found so many ones; without any there is one value only."""
+    return min((count + 1) * weight(width) - 1, largest(width)) if count else -1
+
+
 cdef double rare(const Span* span) noexcept nogil:
     """The chance of a value as far out as this one, on the side where it is."""
     cdef int64_t n = span.rate.n, ones = span.rate.ones[0]
@@ -580,9 +585,9 @@ cdef class FourRates(Pairs):
                 quick(width, n + ahead, of, 1, &span.warn, count)
                 span.side[i].surely = count[0] * weight(width) - 1
                 quick(width, n + ahead, of + ahead, 3, levels, count)
-                span.side[i].detect = (count[0] + 1) * weight(width) - 1
-                span.side[i].warn = (count[1] + 1) * weight(width) - 1
-                span.side[i].screen = min((count[2] + 1) * weight(width) - 1, largest(width))
+                span.side[i].detect = outermost(width, count[0])
+                span.side[i].warn = outermost(width, count[1])
+                span.side[i].screen = outermost(width, count[2])
                 if n >= LONG:
                     span.side[i].surely = critical(width, n + ahead, of, span.warn)
                     span.side[i].warn = critical(width, n + ahead, of + ahead, span.warn)
