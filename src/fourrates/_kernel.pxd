@@ -1,6 +1,5 @@
 """What the other compiled modules build on."""
 
-from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 
 from fourrates._window cimport largest
@@ -153,9 +152,9 @@ cdef inline int64_t opening(const Span* span) noexcept nogil:
 
 
 cdef inline double mean(const Span* span) noexcept nogil:
-    """The mean over a window, or over all observations while they are fewer."""
+    """The mean over a window, or over all observations while they are fewer; 1/2 without any, as R begins."""
     if span.rate.n < span.width:
-        return <double>span.rate.ones[0] / span.rate.n if span.rate.n else NAN
+        return <double>span.rate.ones[0] / span.rate.n if span.rate.n else 0.5
     return <double>span.value / largest(span.width)
 
 

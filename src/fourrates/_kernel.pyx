@@ -362,6 +362,8 @@ cdef inline Py_ssize_t walk(FourRates self, const uint16_t* truths, const uint16
                 elif self.since < 0:
                     self.since = first + i - 1
                 if found & CROSSED:
+                    if self.since < 0:  # two windows, too rare together, with neither outside its warning bounds
+                        self.since = first + i - 1
                     self.keep(truths, guesses, i)
                     self.events = first + i
                     state[0] = DRIFT
@@ -541,23 +543,25 @@ cdef class FourRates(Pairs):
             for i in range(self.classes):
                 rate[i].scale = (rate[i].n / events) ** -self.evenness / total if rate[i].n else 1.0
         for i in range(self.spans):
-            if self.level(&self.span[i]) > self.span[i].reach:
+            if 1.2 * self.level(&self.span[i]) > self.span[i].reach:  # the rest is for a rate that moves
                 self.span[i].calm_until = min(self.span[i].calm_until, self.span[i].rate.n)
 
     @cython.final
     cdef int look(self, Span* span) noexcept nogil:
         """Find out where the value of a window stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
-        cdef int found = 0, place = INSIDE, value = span.value, near = UNDER
+        cdef int found = 0, place = INSIDE, value = span.value, near = UNDER, most = largest(span.width)
         cdef Side* side = &span.side[0]
         if span.rate.n > span.calm_until:
             self.foresee(span)
-        if value > side.screen:
-            side, near, value = &span.side[1], OVER, largest(span.width) - value
+        # Limits that hold for long may put a value near both sides: then it is the one where the mean is not.
+        if value > side.screen or (most - value <= span.side[1].screen and
+                                   <double>value * span.rate.n > <double>most * span.rate.ones[0]):
+            side, near, value = &span.side[1], OVER, most - value
         if value > side.screen:
             span.near = INSIDE
-            span.low, span.high = span.side[0].screen + 1, largest(span.width) - span.side[1].screen - 1
+            span.low, span.high = span.side[0].screen + 1, most - span.side[1].screen - 1
         else:
-            span.near, span.low, span.high = near, largest(span.width) + 1, -1
+            span.near, span.low, span.high = near, most + 1, -1
             if value <= side.surely or (value <= side.warn and rare(span) <= span.warn):
                 place = near
             if (value <= side.detect and rare(span) <= self.level(span)) or self.together(span):
@@ -576,7 +580,7 @@ cdef class FourRates(Pairs):
         """
         cdef int64_t n = span.rate.n, of, ahead = min(n >> 5, <int64_t>(AHEAD * sqrt(<double>n)))
         cdef int width = span.width, i
-        cdef double[3] levels = [min(span.warn, 1.3 * self.level(span)), span.warn, span.screen]
+        cdef double[3] levels = [min(span.warn, 1.5 * self.level(span)), span.warn, span.screen]
         cdef int[3] count
         span.calm_until, span.reach = n + ahead, levels[0]
         for i in range(2):

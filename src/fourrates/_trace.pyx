@@ -37,15 +37,17 @@ cdef inline bint better(int kind, const Point* new, const Point* old) noexcept n
         return True
     if kind == FIRST:
         return False
+    if kind == LAST:
+        return True
     if kind == LOWEST:
         return new.value < old.value
     if kind == HIGHEST:
         return new.value > old.value
+    if old.warn_low != old.warn_low:
+        return True  # without bounds; a point that has them tells more
     if kind == UNDER:
         return new.value - new.warn_low < old.value - old.warn_low
-    if kind == OVER:
-        return new.value - new.warn_high > old.value - old.warn_high
-    return True
+    return new.value - new.warn_high > old.value - old.warn_high
 
 
 cdef struct Followed:

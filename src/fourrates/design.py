@@ -9,6 +9,7 @@ least the inverse of twice the worst hazard of a rate, whatever the classes and 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,7 +90,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
 
 def check_arl(arl: float) -> float:
     """`arl` as it is, or an error that says what is accepted."""
-    if not (isinstance(arl, int | float | np.number) and 100 <= arl < math.inf):
+    if not (isinstance(arl, int | float | np.number) and 100 <= arl <= sys.float_info.max):
         raise ValueError(f"arl {arl!r} is not a number of events, at least 100")
     return arl
 
@@ -215,14 +216,20 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
 
 
 def _levels(width: int, sides: Sides, budget: float) -> tuple[float, ...]:
-    """The levels of a window at which its hazard is the budget, at most, where the rate is 0, 0.05, ... 1."""
-    found = []
-    for rate in np.clip(np.linspace(0, 1, 21), *EXTREMES):
-        level = budget
+    """The levels of a window at which its hazard is the budget, at most, where the rate is 0, 0.05, ... 1.
+
+    Where no window is rare enough to alarm, the level is that of the nearest rates where one is.
+    """
+    rates = np.linspace(0, 1, 21)
+    found = {}
+    for rate in rates:
+        level = 8 * budget
         for _ in range(3):  # the cost depends on the level but little
-            level = min(budget / _cost(width, min(rate, 1 - rate) if sides == "both" else rate, level, sides), 0.4)
-        found.append(level)
-    return tuple(found)
+            cost = _cost(width, float(np.clip(rate, *EXTREMES)), level, sides)
+            level = min(budget / cost, 0.4) if cost else 0.0
+        if level:
+            found[rate] = level
+    return tuple(np.interp(rates, [*found], [*found.values()]).tolist()) if found else (budget,) * rates.size
 
 
 def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
@@ -403,18 +410,16 @@ def _window_hazard(width: int, rate: float, level: float, sides: Sides) -> float
     return down + (0.0 if sides == "down" else _entering(width, 1.0 - rate, level)[0])
 
 
-@lru_cache(maxsize=4096)
 def _cost(width: int, rate: float, level: float, sides: Sides) -> float:
-    """The hazard of a window next to its level, if its values were so many that the level is used up."""
+    """The hazard of a window next to its level, were its values so many that this is used up; 0 if it cannot alarm."""
     found = [
         _entering(width, one, level)
         for one in ([] if sides == "up" else [rate]) + ([] if sides == "down" else [1.0 - rate])
     ]
-    total = sum(hazard / used for hazard, used in found if used)
-    # Where not even a window of zeros or of ones is rare enough: what it would be if that just were.
-    return total or max(rate, 1.0 - rate)
+    return sum(hazard / used for hazard, used in found if used)
 
 
+@lru_cache(maxsize=4096)
 def _entering(width: int, rate: float, level: float) -> tuple[float, float]:
     """How often a window's value becomes as low as the level says, and how often it is.
 

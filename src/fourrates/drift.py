@@ -124,7 +124,7 @@ class Statistic:
     value : float
         The statistic; nan before the first.
     warn, detect : Bounds
-        Outside them it warns or alarms. Infinite where nothing can cross (yet).
+        Outside them it warns or alarms. Infinite, or 0 and 1, where nothing can cross (yet).
     expected : float or None
         What it would be under a stable concept, where the detector has a notion of it.
     window : int or None

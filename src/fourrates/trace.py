@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,8 +104,7 @@ class Trace:
 
     def __init__(self, detector: Detector, points: int = POINTS) -> None:
         follower = detector if isinstance(detector, LFR) else LFR(DECAY, labels=detector._labels.values)
-        # A copy that takes the same events, and goes on where the detector is.
-        follower = LFR.from_bytes(follower.to_bytes())
+        follower = copy(follower)  # it takes the same events, and goes on where the detector is
         if not isinstance(detector, LFR):
             follower._set_progress(detector.events, -1, False, False)
         self._statistics = [

@@ -180,6 +180,7 @@ COLUMNS = [
     "n",
     "decay",
     "window",
+    "together",
 ]
 
 

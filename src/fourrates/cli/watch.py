@@ -20,7 +20,7 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.notify import Notifier
 from fourrates.detectors import Detector
-from fourrates.drift import Drift, RateState
+from fourrates.drift import Drift, RateState, Statistic
 from fourrates.io import Batch, Events, InputError, Tail
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ class Watching:
             return
         time = output.moment(_time(batch, i), self.events.utc)
         rates = [
-            {"rate": name, "statistic": output.finite(state.statistic), "expected": output.finite(state.estimate)}
+            {"rate": name, "statistic": output.finite(one.value), "expected": output.finite(state.estimate)}
             for name, state in rates_of(self.detector).items()
-            if outside(state)
+            for one in outside(state)[:1]
         ]
         at = self.detector.events - 1
         record = {"kind": "warning", "at": at, **({} if time is None else {"time": time}), "row": int(batch.rows[i])}
@@ -181,9 +181,9 @@ def rates_of(detector: Detector) -> Mapping[str, RateState]:
     return rates
 
 
-def outside(state: RateState) -> bool:
-    """Whether a rate stands outside its warning bounds."""
-    return any(not one.warn.lower <= one.value <= one.warn.upper for one in state.statistics)
+def outside(state: RateState) -> list[Statistic]:
+    """The statistics of a rate that stand outside their warning bounds."""
+    return [one for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]
 
 
 def _time(batch: Batch, i: int) -> np.datetime64 | None:

@@ -163,6 +163,8 @@ class Detector(Pairs):
         return detector
 
     def _restore(self, state: bytes) -> None:
+        if len(state) < PROGRESS.size:
+            raise ValueError(f"the saved state of {len(state)} bytes is cut")
         self._set_progress(*PROGRESS.unpack_from(state))
         self._load(state[PROGRESS.size :])
 

@@ -218,9 +218,10 @@ class LFR(Detector, FourRates):
             own = self.plan.recalls if i < classes else self.plan.precisions
             low = check_level(check_level(warn, f"{rate}: warn") / len(own), f"{rate}: warn, as shared,")
             for span in own:
-                if not span.level(0.5) < low:
+                least = len(own) * span.level(0.5)
+                if warn <= least:
                     raise ValueError(
-                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {span.level(0.5)!r}"
+                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {least:.3g}"
                     )
             paired = i < classes and self.plan.joint > 0
             settings.append(
