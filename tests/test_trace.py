@@ -64,11 +64,14 @@ def test_a_window_has_no_bounds_before_it_is_looked_at_and_lies_outside_them_whe
             assert bound == change.bound
 
 
-def test_no_excursion_is_lost():
+@pytest.mark.parametrize("parameters", [{"detect": 1e-9}, {"arl": 1e9}])
+def test_no_excursion_is_lost(parameters):
     """Wherever a statistic left its warning bounds in a bin, a point outside is kept of it; so are its extremes."""
-    detector = fr.LFR(detect=1e-9)
-    trace = Trace(detector, points=1600)
+    detector = fr.LFR(**parameters)
+    tests = sum(len(state.statistics) for state in detector.rates.values())
+    trace = Trace(detector, points=400 * tests)
     truth, guess = events(100_000)
+    guess[:20] = 1 - truth[:20]  # a first bin with extremes before there are bounds, of windows
     bits = {name: [] for name in detector.rates}
     for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
         detector.update(t, g)
@@ -78,7 +81,8 @@ def test_no_excursion_is_lost():
     trace.take(truth, guess)
     width = trace._recorder.width
     assert 100_000 / width <= 100
-    for curve in trace.curves():
+    firsts = {curve.rate: curve for curve in reversed(trace.curves())}
+    for curve in firsts.values():
         every = np.array(bits[curve.rate])
         bins = every[:, 0].astype(int) // width
         kept = curve.events // width
@@ -111,6 +115,11 @@ def test_the_size_does_not_grow_with_the_stream():
         sizes.append(sum(curve.events.size for curve in trace.curves()))
     assert sizes[1] < 1.5 * sizes[0]
     assert sizes[1] < 36_000
+
+
+def test_labels_may_be_anything_hashable():
+    trace = Trace(fr.LFR(labels=[("spam", 1), ("ham", 2)]))
+    assert len(trace.curves()) == 4
 
 
 def test_a_resumed_detector_is_followed_from_where_it_stands():

@@ -1,6 +1,7 @@
 """What LFR does for a budget when no decay is given: windows of several lengths, and two recalls held together."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -143,6 +144,38 @@ def test_one_at_a_time_is_the_same_as_a_batch_and_a_saved_state_goes_on():
         assert [*before, *again.update_many(truth[half:], guess[half:])] == expected
 
 
+def test_two_recalls_together_have_a_since_though_neither_warned():
+    # A warning level so small that two windows can be too rare together while each is inside its warning bounds.
+    detector = fr.LFR(arl=ARL, warn=0.002)
+    random = np.random.default_rng(0)
+    alone = 0
+    for _ in range(60):
+        detector.reset()
+        truth = random.integers(0, 2, 9_000)
+        after = np.where(truth == 0, 0.72, 0.87)
+        right = random.random(9_000) < np.where(np.arange(9_000) < 8_000, 0.8, after)
+        drifts = detector.update_many(truth, np.where(right, truth, 1 - truth))
+        assert all(0 <= drift.since <= drift.at for drift in drifts)
+        alone += sum(drift.since == drift.at for drift in drifts)
+    assert alone > 0
+
+
+def test_a_value_near_both_sides_is_held_against_the_right_one():
+    # With few ones and a large warning level the limits of both sides overlap; a detector resumed has other limits.
+    settings = {"arl": 1e6, "warn": {"tnr": 0.0005, "tpr": 0.0005, "npv": 1e-3, "ppv": 0.4}}
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        truth = random.integers(0, 2, 3_000)
+        guess = np.where(random.random(3_000) < 0.01, truth, 1 - truth)
+        whole, resumed = fr.LFR(**settings), fr.LFR(**settings)
+        for start in range(0, 3_000, 50):
+            resumed = pickle.loads(pickle.dumps(resumed))
+            for pair in zip(truth[start : start + 50].tolist(), guess[start : start + 50].tolist(), strict=True):
+                whole.update(*pair)
+                resumed.update(*pair)
+                assert whole.warning_detected == resumed.warning_detected
+
+
 def test_the_paper_is_one_line_away():
     assert [one.window for one in fr.LFR(arl=ARL).rates["tpr"].statistics] == [100, 250, 40, 16]
     for detector in (
@@ -156,8 +189,10 @@ def test_the_paper_is_one_line_away():
 
 
 def test_what_cannot_be_planned_is_refused():
-    with pytest.raises(ValueError, match="tnr: warn 1e-05 is too small for arl 20000"):
+    with pytest.raises(ValueError, match=r"tnr: warn 1e-05 is too small for arl 20000; it must be above 0\.00053"):
         fr.LFR(arl=ARL, warn=1e-5)
+    with pytest.raises(ValueError, match="is not a number of events, at least 100"):
+        fr.LFR(arl=10**400)
     with pytest.raises(ValueError, match="arl 5000 is below 20000, from which on there are plans"):
         plan(5_000)
 
@@ -199,6 +234,13 @@ def test_a_rare_class_has_a_larger_level_and_a_frequent_one_a_little_smaller():
     (even, _), (frequent, rare) = levels(0.5), levels(0.01)
     assert rare == pytest.approx(even * 0.01**-EVENNESS / (0.01 ** (1 - EVENNESS) + 0.99 ** (1 - EVENNESS)), rel=0.2)
     assert 0.75 * even < frequent < even
+
+
+def test_one_side_has_larger_levels_than_two_and_so_has_the_pair():
+    both, down = plan(ARL), plan(ARL, sides="down")
+    assert down.joint > 1.5 * both.joint
+    for one, two in zip(down.recalls, both.recalls, strict=True):
+        assert one.level(0.8) >= 0.95 * two.level(0.8)
 
 
 @pytest.mark.parametrize("arl", [20_000, 100_000, 10_000_000])

@@ -3,6 +3,8 @@
 import sys
 import time
 
+import pytest
+
 from .conftest import PICTURES
 
 
@@ -16,10 +18,11 @@ def wait_for(terminal, text, seconds=30):
     raise AssertionError(f"{text!r} did not come up in\n{terminal.screen()}")
 
 
-def test_the_rates_are_shown_live_and_a_drift_as_it_happens(terminal, tmp_path):
+@pytest.mark.parametrize("budget", ["", " --arl 20000"])
+def test_the_rates_are_shown_live_and_a_drift_as_it_happens(terminal, tmp_path, budget):
     log = tmp_path / "log.csv"
     log.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 500)
-    terminal.start(f"{sys.executable} -m fourrates watch {log}")
+    terminal.start(f"{sys.executable} -m fourrates watch {log}{budget}")
     screen = wait_for(terminal, "1,000 events")
     for rate in ("tnr", "tpr", "npv", "ppv"):
         assert rate in screen
