@@ -290,7 +290,8 @@ cdef enum:
     RECENT = 512  # the latest events, remembered one by one
     LEVELS = 12  # of the past before them: level j remembers every 2**j-th mark,
     SLOTS = 32   # the latest so many of them
-    LONG = 1 << 18  # observations of a rate from which on it pays to know the limits of its windows precisely
+    MANY = 1 << 12  # observations of a rate from which on it pays to know which values of a window are surely outside,
+    LONG = 1 << 18  # and from which on it pays to know its limits precisely
     CLASSES = 64  # with more classes than this the past is not remembered
 
 
@@ -586,8 +587,9 @@ cdef class FourRates(Pairs):
         for i in range(2):
             if span.up if i else span.down:
                 of = n - span.rate.ones[0] if i else span.rate.ones[0]
-                quick(width, n + ahead, of, 1, &span.warn, count)
-                span.side[i].surely = count[0] * weight(width) - 1
+                if n >= MANY:
+                    quick(width, n + ahead, of, 1, &span.warn, count)
+                    span.side[i].surely = count[0] * weight(width) - 1
                 quick(width, n + ahead, of + ahead, 3, levels, count)
                 span.side[i].detect = outermost(width, count[0])
                 span.side[i].warn = outermost(width, count[1])
