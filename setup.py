@@ -13,7 +13,7 @@ setup(
     ext_modules=cythonize(
         [
             Extension(f"fourrates.{name}", [f"src/fourrates/{name}.pyx"], extra_compile_args=FLAGS)
-            for name in ("_window", "_kernel", "_law", "_baselines", "_trace", "_bank")
+            for name in ("_window", "_kernel", "_law", "_baselines", "_trace", "_bank", "_onset")
         ],
         compiler_directives={
             "language_level": "3",

@@ -691,23 +691,64 @@ cdef class FourRates(Pairs):
         cdef int i, j, classes = self.classes
         return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
 
-    def _marks(self):
-        """(observations of each rate, diagonal counts) at the marks remembered, in order; all 3 K in one row a mark."""
+    def _marks(self, int64_t[:, ::1] rows):
+        """Copy out the marks remembered, in order; return how many.
+
+        A row is the observations of each rate and then the diagonal counts, 3 K in all.
+        """
         cdef int level, i
-        cdef int64_t number, last, events
+        cdef int64_t number, newest, last, events
+        cdef Py_ssize_t found = 0
         cdef int64_t* slot
-        found = {}
-        if self.past != NULL:
-            for level in range(LEVELS):
-                last = self.marks >> level
-                for number in range(max(1, last - SLOTS + 1), last + 1):
-                    slot = self.slot(level, number)
-                    events = 0
-                    for i in range(self.classes):
-                        events += slot[i]
-                    if events == (number << level) * self.spacing:  # else it was passed elsewhere
-                        found[events] = [slot[i] for i in range(3 * self.classes)]
-        return [row for _, row in sorted(found.items())]
+        if self.past == NULL:
+            return 0
+        for level in reversed(range(LEVELS)):
+            last = newest = self.marks >> level
+            if level:  # the next level has those from here on
+                last = ((self.marks >> level - 1) - SLOTS) // 2
+            for number in range(max(1, newest - SLOTS + 1), last + 1):
+                slot = self.slot(level, number)
+                events = 0
+                for i in range(self.classes):
+                    events += slot[i]
+                if events == (number << level) * self.spacing:  # else it was passed elsewhere
+                    memcpy(&rows[found, 0], slot, 3 * self.classes * sizeof(int64_t))
+                    found += 1
+        return found
+
+    def _moments(self, int64_t[:, ::1] rows):
+        """As `_marks`, up to the latest events; then the counts before each of these. A change has an event before it."""
+        cdef int64_t first = self.taken - self.kept, i, events
+        cdef int classes = self.classes, j, truth, guess
+        cdef Py_ssize_t found = self._marks(rows), row
+        while found:
+            events = 0
+            for j in range(classes):
+                events += rows[found - 1, j]
+            if events < first:
+                break
+            found -= 1
+        first = max(first, 1)
+        if self.past == NULL or self.taken <= first:
+            return found
+        row = found + self.taken - first  # behind the last one: the counts now
+        for j in range(2 * classes):
+            rows[row, j] = self.rate[j].n
+        for j in range(classes):
+            rows[row, 2 * classes + j] = self.rate[j].ones[0]
+        for i in range(self.taken - 1, first - 1, -1):
+            row -= 1
+            memcpy(&rows[row, 0], &rows[row + 1, 0], 3 * classes * sizeof(int64_t))
+            truth, guess = self.recent[i % RECENT] // classes, self.recent[i % RECENT] % classes
+            rows[row, truth] -= 1
+            rows[row, classes + guess] -= 1
+            rows[row, 2 * classes + truth] -= truth == guess
+        return found + self.taken - first
+
+    @property
+    def _longest_past(self):
+        """How many rows `_moments` needs at most."""
+        return 0 if self.past == NULL else LEVELS * SLOTS + RECENT + 1
 
     def _recent(self):
         """The latest events in order, each as its true class times K plus its predicted class."""

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fourrates import _onset
+
 LEVEL = 0.9
 """How often the interval of :class:`Onset` and those of :class:`Share` are to hold the truth."""
 
@@ -90,64 +92,38 @@ def locate(
         The same now, by rate.
     """
     total, right = (np.asarray(counts, np.int64) for counts in now)
-    highest = (_best(ones, n) + _best(right - ones, total - n)).sum(1)
+    prior = np.array(list(PRIOR.items()), np.float64)
 
-    def likelihood(part: slice) -> npt.NDArray[np.float64]:
-        old = _smooth(ones[part], n[part])
-        return np.asarray((_best(ones[part], n[part]) + _marginal(right - ones[part], total - n[part], old)).sum(1))
+    def likelihood(moments: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        found = np.empty(len(moments))
+        _onset.likelihood(n[moments], ones[moments], total, right, prior, found)
+        return found
 
+    highest = np.empty(len(events))
+    _onset.highest(n, ones, total, right, highest)
     # No moment whose likelihood is at best below this can be near the top.
-    best = int(highest.argmax())
-    possible = np.flatnonzero(highest >= likelihood(slice(best, best + 1))[0] + math.log(1 - LEVEL))
-    start = max(int(possible[0]) - 1, 0)
-    found = likelihood(slice(start, int(possible[-1]) + 2))
-    top = start + int(found.argmax())
-    limit = found.max() - _fall(n[top], ones[top], total - n[top], right - ones[top])
+    floor = likelihood(np.array([highest.argmax()]))[0] + math.log(1 - LEVEL)
+    possible = np.flatnonzero(highest >= floor)
+    around = np.unique(possible[:, None] + np.arange(-1, 2))
+    asked = around[(around >= 0) & (around < len(events))]
+    found = np.full(len(events), -math.inf)
+    found[asked] = likelihood(asked)
+    top = int(found.argmax())
+    limit = found[top] - _fall(n[top], ones[top], total - n[top], right - ones[top])
     near = np.flatnonzero(found >= limit)
     first, last = int(near[0]), int(near[-1])
     # Between two moments the likelihood is taken to be linear.
     before, after = slice(max(first - 1, 0), first + 1), slice(last, last + 2)
     return Onset(
         top,
-        math.ceil(np.interp(limit, found[before], events[start:][before])),
-        math.floor(np.interp(-limit, -found[after], events[start:][after])),
+        math.ceil(np.interp(limit, found[before], events[before])),
+        math.floor(np.interp(-limit, -found[after], events[after])),
     )
-
-
-def _best(ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The log-likelihood of so many ones at the rate that makes them most likely."""
-
-    def part(count: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        return np.asarray(count * np.log(np.maximum(count, 1) / np.maximum(n, 1)))
-
-    return part(ones) + part(n - ones)
 
 
 def _smooth(ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The rate of so many ones, never 0 nor 1: its mean under Jeffreys' prior."""
     return np.asarray((ones + 0.5) / (n + 1))
-
-
-def _marginal(
-    ones: npt.NDArray[np.int64], n: npt.NDArray[np.int64], old: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """The log-likelihood of so many ones at a rate of which only the old value is known; see PRIOR."""
-    terms = []
-    for known, probability in PRIOR.items():
-        a, b = known * old + 0.5, known * (1 - old) + 0.5
-        terms.append(math.log(probability) + _log_beta(ones + a, n - ones + b) - _log_beta(a, b))
-    return np.asarray(np.logaddexp.reduce(terms))
-
-
-def _log_beta(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return _log_gamma(a) + _log_gamma(b) - _log_gamma(a + b)
-
-
-def _log_gamma(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """By Stirling's series at x + 5, to 1e-6 for x from 1/2 on."""
-    far = x + 5
-    rest = (1 / 12 - 1 / (360 * far * far)) / far - np.log(x * (x + 1) * (x + 2) * (x + 3) * (x + 4))
-    return np.asarray((far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + rest)
 
 
 def _fall(

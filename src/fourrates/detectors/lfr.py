@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, get_args
@@ -341,19 +341,11 @@ class LFR(Detector, FourRates):
 
         These are the observations of each rate, and then the diagonal counts.
         """
-        classes = len(self._labels.values)
-        marks = self._marked()
-        recent = np.array(self._recent(), np.int64)
-        truth, guess = np.divmod(recent, classes)
-        each = np.arange(classes)
-        right = np.where(truth == guess, truth, -1)
-        seen = np.hstack([column[:, None] == each for column in (truth, guess, right)])
-        now = [self._rate(i)[:2] for i in range(2 * classes)]
-        counts = [count for count, _ in now] + [ones for _, ones in now[:classes]]
-        latest = counts - np.cumsum(seen[::-1], 0, dtype=np.int64)[::-1]
-        first = sum(counts[:classes]) - len(recent)
-        # A change needs an event before it and one after.
-        return np.vstack([marks[marks[:, :classes].sum(1) < first], latest[int(first == 0) :]])
+        return self._rows(self._moments)
+
+    def _rows(self, copy: Callable[[np.ndarray[Any, Any]], int]) -> np.ndarray[Any, Any]:
+        rows = np.empty((self._longest_past, 3 * len(self._labels.values)), np.int64)
+        return rows[: copy(rows)]
 
     def _dump(self) -> bytes:
         counts, statistics, places, bits, weights = self._arrays()
@@ -363,7 +355,7 @@ class LFR(Detector, FourRates):
         parts = counts.astype("<i8"), statistics.astype("<f8"), places, bits.astype("<u8"), weights.astype("<f8")
         recent = np.array(self._recent(), "<u2")
         # From mark to mark, and the low bytes of all numbers first: most of the others are zero, and pack well.
-        steps = np.diff(self._marked(), axis=0, prepend=0).astype("<i8").reshape(-1, 1).view(np.uint8)
+        steps = np.diff(self._rows(self._marks), axis=0, prepend=0).astype("<i8").reshape(-1, 1).view(np.uint8)
         past = len(recent).to_bytes(2, "little") + recent.tobytes() + steps.T.tobytes()
         return b"".join(part.tobytes() for part in parts) + zlib.compress(past)
 
@@ -395,10 +387,6 @@ class LFR(Detector, FourRates):
         recent = np.frombuffer(past, "<u2", events, 2).astype(np.uint16)
         steps = np.frombuffer(past[start:], np.uint8).reshape(8, -1).T.copy().view("<i8").reshape(-1, row)
         self._set_past(np.cumsum(steps, axis=0, dtype=np.int64), recent)
-
-    def _marked(self) -> np.ndarray[Any, Any]:
-        """The marks as an array."""
-        return np.array(self._marks(), np.int64).reshape(-1, 3 * len(self._labels.values))
 
     def _arrays(self) -> tuple[np.ndarray[Any, Any], ...]:
         """The arrays of a state: counts, statistics and where they stand; for windows the latest bits, and weights."""
