@@ -112,21 +112,20 @@ cdef struct Rate
 
 
 cdef struct Side:
-    # How low a window's value, or its mirror image, must be to matter: up to calm_until, whatever is observed by then, a
-    # value above `screen` is not worth holding together with another, one above `warn` is inside its warning bound, one up
-    # to `surely` is outside, and one above `detect` is inside its detection bound.
+    # How low a window's value, or its mirror image, must be to matter. While its rate is calm a value above `screen` is not
+    # worth holding together with another, one above `warn` is inside its warning bound, one up to `surely` is outside, and
+    # one above `detect` is inside its detection bound.
     int screen, warn, surely, detect
 
 
 cdef struct Span:
-    # A window over the last observations of a rate, and where its value stands. While n <= calm_until and
-    # low <= value <= high there is nothing to look at.
+    # A window over the last observations of a rate, and where its value stands. While low <= value <= high there is
+    # nothing to look at.
     int width, value, place, low, high
     int unit, oldest_at, middle_at  # what a one adds to the value; where in their words the bits are that leave
     const uint64_t* oldest    # the window,
     const uint64_t* middle    # and its newer half
     Side[2] side              # UNDER, OVER
-    int64_t calm_until
     int near                  # the side on which it is rare enough to be held together with another, else INSIDE
     double screen, warn, reach  # levels; the limits of `side` hold for detection levels up to `reach`
     double[STEPS + 1] detect  # detection levels for rates of 0, 1 / STEPS, ... 1
@@ -142,6 +141,7 @@ cdef struct Rate:
     int64_t* ones             # the diagonal count of its class: a right prediction is a one for recall and precision alike
     Span* span                # the first of its windows,
     Span* span_end            # and behind the last
+    int64_t calm_until, ones_until, zeros_until  # so many observations, ones and zeros: the limits of its windows hold
     double scale              # of the detection levels of its windows, by how rare its class is
     uint64_t[4] bits          # the latest observations
 
@@ -181,7 +181,7 @@ cdef class FourRates(Pairs):
     cdef int64_t* slot(self, int level, int64_t number) noexcept nogil
     cdef void weigh(self) noexcept nogil
     cdef int look(self, Span* span) noexcept nogil
-    cdef void foresee(self, Span* span) noexcept nogil
+    cdef void foresee(self, Rate* rate) noexcept nogil
     cdef double level(self, const Span* span) noexcept nogil
     cdef bint together(self, const Span* span) noexcept nogil
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil

@@ -10,10 +10,11 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fourrates._window cimport chance, critical, largest, quick, weight
+from fourrates._window cimport EXACTLY, chance, critical, largest, quick, weight
 
 cdef double INF = float("inf")
-cdef double AHEAD = 3.0  # times the root of n observations: windows look so far ahead. Further, limits are looser; less, more work
+cdef int64_t FOREVER = 0x7fffffffffffffff
+cdef double AHEAD = 6.0  # times the root of n observations: so long limits are to last. Further, they are looser; less, more work
 
 
 cdef double edge(const Grid* grid, int level, int64_t row, int64_t zeros, int64_t n, int32_t* hint) noexcept nogil:
@@ -267,7 +268,6 @@ cdef void clear(Span* span) noexcept nogil:
     """A window of a rate without observations."""
     cdef int i
     span.value, span.place, span.near, span.reach = 0, INSIDE, INSIDE, 1.0
-    span.calm_until = opening(span)
     span.low, span.high = -1, largest(span.width) + 1
     for i in range(2):
         span.side[i].screen = span.side[i].warn = span.side[i].surely = span.side[i].detect = -1
@@ -278,20 +278,23 @@ cdef inline int outermost(int width, int count) noexcept nogil:
     return min((count + 1) * weight(width) - 1, largest(width)) if count else -1
 
 
-cdef double rare(const Span* span) noexcept nogil:
-    """The chance of a value as far out as this one, on the side where it is."""
+cdef double rare(const Span* span, double level=EXACTLY) noexcept nogil:
+    """The chance of a value as far out as this one, on the side where it is; with a level as `chance` says."""
     cdef int64_t n = span.rate.n, ones = span.rate.ones[0]
     if span.near == UNDER:
-        return chance(span.width, n, ones, span.value)
-    return chance(span.width, n, n - ones, largest(span.width) - span.value)
+        return chance(span.width, n, ones, span.value, level)
+    return chance(span.width, n, n - ones, largest(span.width) - span.value, level)
+
+
+cdef bint rarer(const Span* span, double level) noexcept nogil:
+    return rare(span, level) <= level
 
 
 cdef enum:
     RECENT = 512  # the latest events, remembered one by one
     LEVELS = 12  # of the past before them: level j remembers every 2**j-th mark,
     SLOTS = 32   # the latest so many of them
-    MANY = 1 << 12  # observations of a rate from which on it pays to know which values of a window are surely outside,
-    LONG = 1 << 18  # and from which on it pays to know its limits precisely
+    LONG = 1 << 14  # observations of a rate from which on it pays to know the limits of its windows precisely
     CLASSES = 64  # with more classes than this the past is not remembered
 
 
@@ -300,14 +303,17 @@ cdef inline int slide(FourRates self, Rate* rate, int hit) noexcept nogil:
     cdef uint64_t* bits = rate.bits
     cdef Span* span = rate.span
     cdef int found = 0
+    cdef int64_t n = rate.n, ones = rate.ones[0]
     bits[3] = bits[3] << 1 | bits[2] >> 63
     bits[2] = bits[2] << 1 | bits[1] >> 63
     bits[1] = bits[1] << 1 | bits[0] >> 63
     bits[0] = bits[0] << 1 | <uint64_t>hit
+    if n > rate.calm_until or ones > rate.ones_until or n - ones > rate.zeros_until:
+        self.foresee(rate)
     while span != rate.span_end:
         span.value += (span.unit * (hit - <int>(span.oldest[0] >> span.oldest_at & 1)) +
                        hit - <int>(span.middle[0] >> span.middle_at & 1))
-        if rate.n > span.calm_until or span.value < span.low or span.value > span.high:
+        if span.value < span.low or span.value > span.high:
             found |= self.look(span)
         span += 1
     return found
@@ -472,7 +478,7 @@ cdef class FourRates(Pairs):
         for i in range(self.tests):
             self.test[i].statistic, self.test[i].calm_until, self.test[i].place = 0.5, -1, INSIDE
         for i in range(2 * self.classes):
-            self.rate[i].scale = 1.0
+            self.rate[i].scale, self.rate[i].calm_until = 1.0, 0
             memset(self.rate[i].bits, 0, sizeof(self.rate[i].bits))
         for i in range(self.spans):
             clear(&self.span[i])
@@ -545,15 +551,13 @@ cdef class FourRates(Pairs):
                 rate[i].scale = (rate[i].n / events) ** -self.evenness / total if rate[i].n else 1.0
         for i in range(self.spans):
             if 1.2 * self.level(&self.span[i]) > self.span[i].reach:  # the rest is for a rate that moves
-                self.span[i].calm_until = min(self.span[i].calm_until, self.span[i].rate.n)
+                self.span[i].rate.calm_until = self.span[i].rate.n
 
     @cython.final
     cdef int look(self, Span* span) noexcept nogil:
         """Find out where the value of a window stands: MOVED in or out of its warning bounds, CROSSED a detection bound."""
         cdef int found = 0, place = INSIDE, value = span.value, near = UNDER, most = largest(span.width)
         cdef Side* side = &span.side[0]
-        if span.rate.n > span.calm_until:
-            self.foresee(span)
         # Limits that hold for long may put a value near both sides: then it is the one where the mean is not.
         if value > side.screen or (most - value <= span.side[1].screen and
                                    <double>value * span.rate.n > <double>most * span.rate.ones[0]):
@@ -563,9 +567,9 @@ cdef class FourRates(Pairs):
             span.low, span.high = span.side[0].screen + 1, most - span.side[1].screen - 1
         else:
             span.near, span.low, span.high = near, most + 1, -1
-            if value <= side.surely or (value <= side.warn and rare(span) <= span.warn):
+            if value <= side.surely or (value <= side.warn and rarer(span, span.warn)):
                 place = near
-            if (value <= side.detect and rare(span) <= self.level(span)) or self.together(span):
+            if (value <= side.detect and rarer(span, self.level(span))) or self.together(span):
                 found = CROSSED
         if place != span.place:
             self.outside += (place != INSIDE) - (span.place != INSIDE)
@@ -574,29 +578,40 @@ cdef class FourRates(Pairs):
         return found
 
     @cython.final
-    cdef void foresee(self, Span* span) noexcept nogil:
-        """Find the limits of both sides that hold for some observations to come, whatever these are.
+    cdef void foresee(self, Rate* rate) noexcept nogil:
+        """Find limits of the windows of a rate that hold for some observations to come, and have these looked at.
 
-        More ones among n make a low value rarer, fewer make it less rare; so do more and fewer observations of one kind.
+        More ones make a low value rarer, and more zeros make it less rare, whatever their order. So limits that hold for the
+        counts now and for so many more of either hold for all in between.
         """
-        cdef int64_t n = span.rate.n, of, ahead = min(n >> 5, <int64_t>(AHEAD * sqrt(<double>n)))
-        cdef int width = span.width, i
-        cdef double[3] levels = [min(span.warn, 1.5 * self.level(span)), span.warn, span.screen]
+        cdef int64_t n = rate.n
+        cdef int64_t[2] now = [rate.ones[0], n - rate.ones[0]], then
+        cdef double ahead = min(n / 16.0, AHEAD * sqrt(<double>n)), part
+        cdef Span* span
+        cdef double[3] levels
         cdef int[3] count
-        span.calm_until, span.reach = n + ahead, levels[0]
+        cdef int width, i, j
         for i in range(2):
-            if span.up if i else span.down:
-                of = n - span.rate.ones[0] if i else span.rate.ones[0]
-                if n >= MANY:
-                    quick(width, n + ahead, of, 1, &span.warn, count)
-                    span.side[i].surely = count[0] * weight(width) - 1
-                quick(width, n + ahead, of + ahead, 3, levels, count)
-                span.side[i].detect = outermost(width, count[0])
-                span.side[i].warn = outermost(width, count[1])
-                span.side[i].screen = outermost(width, count[2])
-                if n >= LONG:
-                    span.side[i].surely = critical(width, n + ahead, of, span.warn)
-                    span.side[i].warn = critical(width, n + ahead, of + ahead, span.warn)
+            part = ahead * now[i] / n
+            then[i] = now[i] + <int64_t>(part + sqrt(part)) + 1
+        rate.calm_until, rate.ones_until, rate.zeros_until = FOREVER, then[0], then[1]
+        for j in range(rate.span_end - rate.span):
+            span = &rate.span[j]
+            width = span.width
+            if n <= opening(span):
+                rate.calm_until = min(rate.calm_until, opening(span))
+                continue
+            levels = [min(span.warn, 1.5 * self.level(span)), span.warn, span.screen]
+            span.reach, span.low, span.high = levels[0], largest(width) + 1, -1
+            for i in range(2):
+                if span.up if i else span.down:
+                    quick(width, then[i] + now[1 - i], then[i], 3, levels, count)
+                    span.side[i].detect = outermost(width, count[0])
+                    span.side[i].warn = outermost(width, count[1])
+                    span.side[i].screen = outermost(width, count[2])
+                    if n >= LONG:
+                        span.side[i].surely = critical(width, now[i] + then[1 - i], now[i], span.warn)
+                        span.side[i].warn = critical(width, then[i] + now[1 - i], then[i], span.warn)
 
     @cython.final
     cdef double level(self, const Span* span) noexcept nogil:
@@ -609,11 +624,11 @@ cdef class FourRates(Pairs):
     @cython.final
     cdef bint together(self, const Span* span) noexcept nogil:
         """Whether a window and its partner are too rare together."""
-        cdef double own, other
         if span.partner == NULL or span.near == INSIDE or span.partner.near == INSIDE:
             return False
-        own, other = rare(span), rare(span.partner)
-        return max(own, other) <= self.attention and own * other <= self.growth * self.product
+        if not rarer(span, self.attention) or not rarer(span.partner, self.attention):
+            return False
+        return rare(span) * rare(span.partner) <= self.growth * self.product
 
     @cython.final
     cdef int examine(self, Rate* rate, Test* test) noexcept nogil:
@@ -668,7 +683,7 @@ cdef class FourRates(Pairs):
                     found.append((r, i, test.place == UNDER))
             for i in range(rate.span_end - rate.span):
                 span = &rate.span[i]
-                if span.place != INSIDE and rare(span) <= self.level(span):
+                if span.place != INSIDE and rarer(span, self.level(span)):
                     found.append((r, rate.end - rate.test + i, span.place == UNDER))
         return found
 
@@ -805,7 +820,11 @@ cdef class FourRates(Pairs):
             for j in range(rate.span_end - rate.span):
                 span = &rate.span[j]
                 span.value = value(rate.bits, span.width)
-                if rate.n > span.calm_until:
+            if rate.n:
+                self.foresee(rate)
+            for j in range(rate.span_end - rate.span):
+                span = &rate.span[j]
+                if rate.n > opening(span):
                     self.look(span)
 
     def _state(self, int64_t[::1] counts, double[::1] statistics, uint8_t[::1] places):

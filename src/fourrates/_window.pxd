@@ -6,7 +6,10 @@ cdef enum:
     LONGEST = 255  # observations in a window: a rate remembers 256 bits
 
 
-cdef double chance(int width, int64_t n, int64_t ones, int value) noexcept nogil
+cdef double EXACTLY
+
+
+cdef double chance(int width, int64_t n, int64_t ones, int value, double level) noexcept nogil
 
 cdef void quick(int width, int64_t n, int64_t ones, int levels, const double* level, int* found) noexcept nogil
 

@@ -9,39 +9,43 @@ window are hypergeometric given (n, k), and those in its newer half hypergeometr
 of a value, or less, is a sum of a few dozen products: there is nothing to be tabulated, and nothing is rounded but doubles.
 """
 
+from libc.math cimport NAN, log, sqrt
 from libc.stdint cimport int64_t
 
+EXACTLY = NAN  # no level: compares with nothing
 cdef double NEGLIGIBLE = 1e-13  # of a sum
+cdef double TINY = 1e-30  # a chance; smaller ones are looked for from there
+
+
+cdef double ratio(double above, double under, int count) noexcept nogil:
+    """above (above - 1) ... / (under (under - 1) ...), so many factors each."""
+    # Two factors as far from the middle one make a difference of squares, and there is one division for eight of them.
+    cdef double found = 1.0, distance = 0.5
+    cdef double[4] square
+    cdef int i, pairs = count // 2
+    above -= 0.5 * (count - 1)
+    under -= 0.5 * (count - 1)
+    if count & 1:
+        found, distance = above / under, 1.0
+    above *= above
+    under *= under
+    for i in range(0, pairs - 3, 4):
+        square = [distance * distance, (distance + 1) * (distance + 1),
+                  (distance + 2) * (distance + 2), (distance + 3) * (distance + 3)]
+        found *= (((above - square[0]) * (above - square[1])) * ((above - square[2]) * (above - square[3])) /
+                  (((under - square[0]) * (under - square[1])) * ((under - square[2]) * (under - square[3]))))
+        distance += 4
+    for i in range(pairs & 3):
+        found *= (above - distance * distance) / (under - distance * distance)
+        distance += 1
+    return found
 
 
 cdef double mass(int width, int64_t n, int64_t ones, int count) noexcept nogil:
     """The chance of `count` ones in a window, given `ones` among n observations."""
-    cdef double one = ones, zero = n - ones, left = n, place = width, above = 1.0, under = 1.0, found = 1.0
-    cdef int i
     if count < 0 or count > ones or width - count > n - ones:
         return 0.0
-    if 2 * count > width:
-        return mass(width, n, n - ones, width - count)
-    # (ones - i) (width - i) / ((n - i) (i + 1)) for each one, then (zeros - i) / (n - count - i) for each zero; a division
-    # takes as long as some products, so there is one for several factors.
-    for i in range(count):
-        above *= (one - i) * (place - i)
-        under *= (left - i) * (i + 1.0)
-        if i & 3 == 3:
-            found *= above / under
-            above = under = 1.0
-    left -= count
-    for i in range(0, width - count - 1, 2):
-        above *= (zero - i) * (zero - i - 1.0)
-        under *= (left - i) * (left - i - 1.0)
-        if i & 6 == 6:
-            found *= above / under
-            above = under = 1.0
-    if (width - count) & 1:
-        i = width - count - 1
-        above *= zero - i
-        under *= left - i
-    return found * (above / under)
+    return ratio(width, count, count) * ratio(ones, n, count) * ratio(n - ones, n - count, width - count)
 
 
 cdef inline double step_down(int width, int64_t n, int64_t ones, int count) noexcept nogil:
@@ -60,15 +64,20 @@ cdef double lower_tail(int width, int64_t n, int64_t ones, int count, double fir
     return total
 
 
-cdef double chance(int width, int64_t n, int64_t ones, int value) noexcept nogil:
-    """The chance of this value or less in a window, given `ones` among n observations, n no fewer than `width`."""
+cdef double chance(int width, int64_t n, int64_t ones, int value, double level) noexcept nogil:
+    """The chance of this value or less in a window, given `ones` among n observations, n no fewer than `width`.
+
+    With a level it is enough that what is found is above it if the chance is, and not if not.
+    """
     cdef int half = width // 2, count = value // weight(width), newer = value % weight(width)
     cdef double here = mass(width, n, ones, count)
     cdef double fewer
     if here == 0.0:
         return 1.0 if count > ones else 0.0
     fewer = lower_tail(width, n, ones, count, here) - here
-    if newer >= min(half, count):
+    if fewer > level:
+        return fewer
+    if fewer + here <= level or newer >= min(half, count):
         return fewer + here
     # mass() is zero where the older half cannot hold the rest.
     return fewer + here * lower_tail(half, width, count, newer, mass(half, width, count, newer))
@@ -83,24 +92,25 @@ cdef void quick(int width, int64_t n, int64_t ones, int levels, const double* le
 cdef void climb(int width, int64_t n, int64_t ones, int levels, const double* level, int* found,
                 double* rest) noexcept nogil:
     """As `quick`; `rest` is what part of the windows with so many ones the last level leaves room for."""
-    cdef int least = <int>max(0, width - (n - ones)), most = <int>min(width, ones)
-    cdef int middle = max(least, min(most, <int>(<double>ones * width / n))), count = middle, i
-    cdef double[LONGEST + 2] chances
-    cdef double total = 0.0, part = mass(width, n, ones, middle)
-    # From the middle of the law down to where nothing is left that counts, and up again, adding the small ones first.
-    chances[middle] = part
-    while count > least and part > NEGLIGIBLE * level[0]:
+    cdef int least = <int>max(0, width - (n - ones)), most = <int>min(width, ones), count, i
+    cdef double share = <double>ones / n, part, fewer
+    # From about where a normal law has the lowest level, down to where no more than that is left, and up again.
+    count = <int>(width * share - sqrt(-2.0 * log(max(level[0], TINY)) * width * share * (1.0 - share)))
+    count = max(least, min(most, count))
+    part = mass(width, n, ones, count)
+    fewer = lower_tail(width, n, ones, count, part) - part
+    while count > least and fewer > level[0]:
         part *= step_down(width, n, ones, count)
         count -= 1
-        chances[count] = part
+        fewer = lower_tail(width, n, ones, count, part) - part
     for i in range(levels):
-        while count <= most and total + chances[count] <= level[i]:
-            total += chances[count]
+        while count <= most and fewer + part <= level[i]:
+            fewer += part
             count += 1
-            if middle < count <= most:
-                chances[count] = chances[count - 1] / step_down(width, n, ones, count)
+            if count <= most:
+                part /= step_down(width, n, ones, count)
         found[i] = count
-    rest[0] = (level[levels - 1] - total) / chances[count] if count <= most else 0.0
+    rest[0] = (level[levels - 1] - fewer) / part if count <= most else 0.0
 
 
 cdef int critical(int width, int64_t n, int64_t ones, double level) noexcept nogil:
@@ -166,7 +176,7 @@ class Window:
             raise ValueError(f"a window of {self.width} is not full after {n} observations")
         if not 0 <= value <= largest(self.width):
             raise ValueError(f"value {value} of a window of {self.width} is not from 0 to {largest(self.width)}")
-        return chance(self.width, n, ones, value)
+        return chance(self.width, n, ones, value, EXACTLY)
 
 
 cdef int check(int64_t n, int64_t ones) except -1:
