@@ -612,6 +612,8 @@ cdef class FourRates(Pairs):
                     if n >= LONG:
                         span.side[i].surely = critical(width, now[i] + then[1 - i], now[i], span.warn)
                         span.side[i].warn = critical(width, then[i] + now[1 - i], then[i], span.warn)
+                        if span.screen == span.warn:
+                            span.side[i].screen = span.side[i].warn
 
     @cython.final
     cdef double level(self, const Span* span) noexcept nogil:
