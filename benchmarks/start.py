@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="streams of each kind")
     runs = parser.parse_args().runs
     for name, (scenario, classes, about, length) in STREAMS.items():
-        for text, parameters in {"LFR()": {}, "LFR(arl=34_000)": {"arl": 34_000}}.items():
+        for text, parameters in {"LFR()": {}, "LFR(arl=37_000)": {"arl": 37_000}}.items():
             detector = fr.LFR(labels=range(classes), **parameters)
             print(f"{name:<36}{text:<17}{judged(detector, scenario, about, length, runs)}", flush=True)
 

@@ -129,7 +129,8 @@ cdef struct Span:
     int near                  # the side on which it is rare enough to be held together with another, else INSIDE
     double screen, warn, reach  # levels; the limits of `side` hold for detection levels up to `reach`
     double[STEPS + 1] detect  # detection levels for rates of 0, 1 / STEPS, ... 1
-    bint down, up, grows      # the sides it watches, and whether its detection level grows after a restart
+    bint down, up, grows      # the sides it watches, and whether its detection level grows after a restart,
+    double early              # or by what part of itself it is larger at first
     Rate* rate
     Span* partner             # the window of the other recall that it is held together with, if any
 
@@ -168,8 +169,9 @@ cdef class FourRates(Pairs):
     cdef tuple tables
     cdef Grid* grid               # one a table
     cdef double attention, product  # two windows held together alarm when both chances are at most the one, their product the other
-    cdef double ramp, evenness    # events until levels are full-grown; how evenly classes share the budget, 0 to 1
-    cdef double growth            # of the levels of windows that grow, so far
+    cdef double ramp, start       # events until levels are full-grown, and until those that fall have fallen
+    cdef double evenness          # how evenly classes share the budget, 0 to 1
+    cdef double growth, youth     # of the levels of windows that grow, so far; what is left of the early part of others
     cdef int64_t due              # the mark at which scales and growth are next brought up to date
     cdef int64_t* past            # levels by slots by 3 K: the observations of each rate, then the diagonal counts
     cdef int64_t spacing, marks, until  # events between two marks, marks passed, events to the next
@@ -180,6 +182,7 @@ cdef class FourRates(Pairs):
     cdef void keep(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil
     cdef int64_t* slot(self, int level, int64_t number) noexcept nogil
     cdef void weigh(self) noexcept nogil
+    cdef void grow(self, double growth) noexcept nogil
     cdef int look(self, Span* span) noexcept nogil
     cdef void foresee(self, Rate* rate) noexcept nogil
     cdef double level(self, const Span* span) noexcept nogil

@@ -54,10 +54,11 @@ class FourRates(Pairs):
     ) -> None: ...
     def _open_windows(
         self,
-        settings: list[list[tuple[int, float, tuple[float, ...], bool, bool, bool, bool]]],
+        settings: list[list[tuple[int, float, tuple[float, ...], bool, float, bool, bool, bool]]],
         attention: float,
         product: float,
         ramp: float,
+        start: float,
         evenness: float,
     ) -> None: ...
     def _windows(self, r: int) -> list[tuple[int, float, float, float]]: ...

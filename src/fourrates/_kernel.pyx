@@ -5,7 +5,7 @@ the business of :mod:`fourrates.detectors`.
 cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
-from libc.math cimport sqrt
+from libc.math cimport exp, sqrt
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -437,11 +437,13 @@ cdef class FourRates(Pairs):
                 i += 1
         self._forget()
 
-    def _open_windows(self, list settings, double attention, double product, double ramp, double evenness):
-        """Give each rate its windows: (width, warning level, detection levels, whether it grows, down?, up?, held together?).
+    def _open_windows(self, list settings, double attention, double product, double ramp, double start,
+                      double evenness):
+        """Give each rate its windows: (width, warning level, detection levels, grows?, early, down?, up?, held together?).
 
         There are 21 detection levels of a window, for rates of 0, 0.05, ... 1; in between they are interpolated.
-        With two classes the windows of the two recalls that are held together alarm when both have a chance of at most
+        After a restart the level of a window that grows is (events / ramp)**2 of its own, up to the ramp, and that of another
+        is larger by `early` times itself, less and less from `start` events on. With two classes the windows of the two recalls that are held together alarm when both have a chance of at most
         `attention`, and the product of the two is at most `product`.
         """
         cdef int r, i = 0
@@ -451,13 +453,15 @@ cdef class FourRates(Pairs):
         self.span = <Span*>calloc(self.spans, sizeof(Span))
         if self.span == NULL:
             raise MemoryError
-        self.attention, self.product, self.ramp, self.evenness = attention, product, ramp, evenness
+        self.attention, self.product, self.evenness = attention, product, evenness
+        self.ramp, self.start = ramp, start
         for r in range(2 * self.classes):
             self.rate[r].span, self.rate[r].span_end = &self.span[i], &self.span[i + len(settings[r])]
-            for width, warn, detect, grows, down, up, together in settings[r]:
+            for width, warn, detect, grows, early, down, up, together in settings[r]:
                 span = &self.span[i]
                 span.rate = &self.rate[r]
-                span.width, span.warn, span.grows, span.unit = width, warn, grows, weight(width)
+                span.width, span.warn, span.unit = width, warn, weight(width)
+                span.grows, span.early = grows, early
                 span.oldest, span.oldest_at = &span.rate.bits[span.width >> 6], span.width & 63
                 span.middle, span.middle_at = &span.rate.bits[span.width >> 7], span.width // 2 & 63
                 for step, level in enumerate(detect):
@@ -483,7 +487,7 @@ cdef class FourRates(Pairs):
         for i in range(self.spans):
             clear(&self.span[i])
         self.outside = 0
-        self.growth, self.due = 0.0, 1
+        self.growth, self.youth, self.due = 0.0, 1.0, 1
         self.marks, self.until = 0, self.spacing
         self.taken = self.kept = 0
         if self.past != NULL:
@@ -542,7 +546,7 @@ cdef class FourRates(Pairs):
         self.due = next_due(self.due)
         if self.spans == 0:
             return
-        self.growth = min(1.0, events / self.ramp) ** 2
+        self.grow(min(1.0, events / self.ramp) ** 2)
         for family in range(2):
             rate, total = &self.rate[family * self.classes], 0.0
             for i in range(self.classes):
@@ -552,6 +556,12 @@ cdef class FourRates(Pairs):
         for i in range(self.spans):
             if 1.2 * self.level(&self.span[i]) > self.span[i].reach:  # the rest is for a rate that moves
                 self.span[i].rate.calm_until = self.span[i].rate.n
+
+    @cython.final
+    cdef void grow(self, double growth) noexcept nogil:
+        """How far levels have grown, or fallen."""
+        self.growth = growth
+        self.youth = exp(-growth * (self.ramp / self.start) ** 2)  # of the events: exp(-(events / start)**2)
 
     @cython.final
     cdef int look(self, Span* span) noexcept nogil:
@@ -621,7 +631,7 @@ cdef class FourRates(Pairs):
         cdef double at = <double>span.rate.ones[0] / max(span.rate.n, 1) * STEPS
         cdef int step = min(<int>at, STEPS - 1)
         cdef double full = span.detect[step] + (at - step) * (span.detect[step + 1] - span.detect[step])
-        return min(span.warn, full * span.rate.scale * (self.growth if span.grows else 1.0))
+        return min(span.warn, full * span.rate.scale * (self.growth if span.grows else 1.0 + span.early * self.youth))
 
     @cython.final
     cdef bint together(self, const Span* span) noexcept nogil:
@@ -811,7 +821,7 @@ cdef class FourRates(Pairs):
         cdef int i, j
         cdef Rate* rate
         cdef Span* span
-        self.growth = weights[2 * self.classes]
+        self.grow(weights[2 * self.classes])
         while self.due <= self.marks:
             self.due = next_due(self.due)
         for i in range(2 * self.classes):

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # the hazard of a rate p is that of 1 - p, sides swapped
 SHORTEST = 20_000  # events between two false alarms from which on a plan pays
-RECALLS = {100: 0.60, 250: 0.04, 40: 0.08, 16: 0.07}  # windows of a plan, and what part of the budget each has
-PRECISIONS = {100: 0.04}
+RECALLS = {100: 0.60, 250: 0.04, 40: 0.08, 16: 0.06}  # windows of a plan, and what part of the budget each has
+PRECISIONS = {100: 0.04, 16: 0.01}
 TOGETHER = 0.17  # what the windows of 100 observations of two recalls, held together, have of it
 GROWING = 100  # observations in a window from which on its level grows after a restart,
 RAMP, FRACTION = 5_000, 7  # for so many events, or this part of the run length if that is less
+FIRST, START = 1.0, 400  # what the shortest of either have of the budget beside, for about so many events at first
 EVENNESS = 2 / 3  # 0: every event has the same part of the budget; 1: every class has
 ATTENTION = 0.01  # a chance above it is not worth holding together with another
 JOINT_COST = 1.4  # the hazard of two recalls together, all pairs of directions, next to that of one at the same level
@@ -129,11 +130,14 @@ class Span(NamedTuple):
         Its detection levels, full-grown and for classes that are equally frequent, where the rate is 0, 0.05, ... 1.
     grows : bool
         Whether they grow after a restart.
+    early : float
+        By what part of themselves they are larger right after a restart, if they do not grow.
     """
 
     width: int
     detect: tuple[float, ...]
     grows: bool
+    early: float = 0.0
 
     def level(self, rate: float) -> float:
         """The detection level at a rate."""
@@ -180,7 +184,8 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     recalls are independent. Nearly all of the budget goes to the recalls, which between them carry most of what a
     changed classifier shows; the precisions keep enough to notice what the recalls cannot, a shift of the classes. The
     levels of the long windows grow with the square of the events after a restart: early on a long window and the mean
-    it is held against are nearly the same, and a budget spent there buys little. A rare class has a larger level than a
+    it is held against are nearly the same, and a budget spent there buys little. Those of the shortest are larger for
+    some hundred events, when there is nothing else to find a change by. A rare class has a larger level than a
     frequent one: it is rarely observed, so its false alarms cost little.
 
     Parameters
@@ -208,7 +213,13 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
 
     def spans(shares: dict[int, float]) -> tuple[Span, ...]:
         return tuple(
-            Span(width, _levels(width, sides, share / total / arl), width >= GROWING) for width, share in shares.items()
+            Span(
+                width,
+                _levels(width, sides, share / total / arl),
+                grows=width >= GROWING,
+                early=FIRST / share if width == min(shares) else 0.0,
+            )
+            for width, share in shares.items()
         )
 
     joint = min(_levels(next(iter(RECALLS)), sides, TOGETHER / JOINT_COST / total / arl)) if classes == 2 else 0.0

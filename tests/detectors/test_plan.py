@@ -8,7 +8,7 @@ import pytest
 
 import fourrates as fr
 from fourrates._window import Window
-from fourrates.design import ATTENTION, EVENNESS, PRECISIONS, RECALLS, TOGETHER, expected_delay, plan
+from fourrates.design import ATTENTION, EVENNESS, PRECISIONS, RECALLS, START, TOGETHER, expected_delay, plan
 from fourrates.streams import SCENARIOS
 
 ARL = 20_000
@@ -24,7 +24,7 @@ class Reference:
 
     def restart(self):
         self.bits = [[] for _ in range(2 * self.classes)]  # newest first
-        self.events, self.marks, self.due, self.growth = 0, 0, 1, 0.0
+        self.events, self.marks, self.due, self.growth, self.youth = 0, 0, 1, 0.0, 1.0
         self.scale = [1.0] * (2 * self.classes)
 
     def spans(self, rate):
@@ -43,7 +43,7 @@ class Reference:
     def level(self, rate, span):
         bits = self.bits[rate]
         level = np.interp(sum(bits) / len(bits), np.linspace(0, 1, 21), span.detect)
-        level *= self.scale[rate] * (self.growth if span.grows else 1.0)
+        level *= self.scale[rate] * (self.growth if span.grows else 1 + span.early * self.youth)
         return min(level, self.warn / len(self.spans(rate)))
 
     def take(self, truth, guess):
@@ -75,6 +75,7 @@ class Reference:
     def weigh(self):
         self.due += max(1, self.due // 16)
         self.growth = min(1.0, self.events / self.plan.ramp) ** 2
+        self.youth = math.exp(-((self.events / START) ** 2))
         for family in range(0, 2 * self.classes, self.classes):
             shares = [len(bits) / self.events for bits in self.bits[family : family + self.classes]]
             total = sum(share ** (1 - EVENNESS) for share in shares)
@@ -99,6 +100,14 @@ def shifting(size, seed, share=0.5):
     return truth, np.where(right, truth, 1 - truth)
 
 
+def restless(size, seed, every=220):
+    """Pairs that are mostly right, then mostly wrong, and so on."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 2, size)
+    right = random.random(size) < np.where(np.arange(size) // every % 2, 0.2, 0.85)
+    return truth, np.where(right, truth, 1 - truth)
+
+
 @pytest.mark.parametrize(("share", "seed"), [(0.5, 3), (0.1, 4)])
 def test_it_does_what_the_plan_says(share, seed):
     truth, guess = shifting(24_000, seed, share)
@@ -106,6 +115,26 @@ def test_it_does_what_the_plan_says(share, seed):
     assert told(found) == Reference(plan(ARL)).drifts(truth, guess)
     assert len(found) > 3
     assert any(change.together for drift in found for change in drift.changes) == (share == 0.5)
+
+
+def test_it_does_what_the_plan_says_soon_after_a_restart():
+    truth, guess = restless(12_000, seed=8)
+    found = fr.LFR(arl=ARL).update_many(truth, guess)
+    assert told(found) == Reference(plan(ARL)).drifts(truth, guess)
+    assert len(found) > 20
+
+
+def test_a_large_change_soon_after_a_restart_is_found_as_by_one_fast_decay():
+    hits = {}
+    for name, detector in {"plan": fr.LFR(arl=100_000), "decay": fr.LFR(decay=0.9, arl=100_000)}.items():
+        found = 0
+        for seed in range(300):
+            detector.reset()
+            truth, guess = restless(240, seed, every=210)
+            found += any(210 <= drift.at < 240 for drift in detector.update_many(truth, guess))
+        hits[name] = found
+    assert hits["plan"] > 150
+    assert hits["plan"] > hits["decay"] - 30
 
 
 def test_with_more_classes_there_is_no_pair():

@@ -209,7 +209,7 @@ class LFR(Detector, FourRates):
 
     def _set_up_plan(self, arl: float, warns: list[float], sides: list[Sides]) -> None:
         """Windows of several lengths for each rate, and two recalls together."""
-        from fourrates.design import ATTENTION, EVENNESS, plan
+        from fourrates.design import ATTENTION, EVENNESS, START, plan
 
         classes = len(self._labels.values)
         self.plan = plan(arl, classes, self.common_sides)
@@ -228,7 +228,7 @@ class LFR(Detector, FourRates):
                 [(*span[:1], low, *span[1:], side != "up", side != "down", paired and span is own[0]) for span in own]
             )
         self._set_up([[]] * len(self._names), sides, "exact")
-        self._open_windows(settings, ATTENTION, self.plan.product, self.plan.ramp, EVENNESS)
+        self._open_windows(settings, ATTENTION, self.plan.product, self.plan.ramp, START, EVENNESS)
 
     def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
         every = [watch for own in watches for watch in own]
