@@ -1,6 +1,6 @@
 """What the other compiled modules build on."""
 
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
 from fourrates._window cimport largest
 
@@ -119,9 +119,10 @@ cdef struct Side:
 
 
 cdef struct Span:
-    # A window over the last observations of a rate, and where its value stands. While low <= value <= high there is
-    # nothing to look at.
-    int width, value, place, low, high
+    # A window over the last observations of a rate, and where its value stands. While it is at least `low`, and by no more
+    # than `room`, there is nothing to look at.
+    int width, value, place, low
+    uint32_t room
     int unit, oldest_at, middle_at  # what a one adds to the value; where in their words the bits are that leave
     const uint64_t* oldest    # the window,
     const uint64_t* middle    # and its newer half
@@ -144,6 +145,7 @@ cdef struct Rate:
     Span* span_end            # and behind the last
     int64_t calm_until, ones_until, zeros_until  # so many observations, ones and zeros: the limits of its windows hold
     double scale              # of the detection levels of its windows, by how rare its class is
+    bint long                 # whether a window has 128 observations or more: the last two words are not kept otherwise
     uint64_t[4] bits          # the latest observations
 
 

@@ -268,7 +268,7 @@ cdef void clear(Span* span) noexcept nogil:
     """A window of a rate without observations."""
     cdef int i
     span.value, span.place, span.near, span.reach = 0, INSIDE, INSIDE, 1.0
-    span.low, span.high = -1, largest(span.width) + 1
+    span.low, span.room = 0, largest(span.width)
     for i in range(2):
         span.side[i].screen = span.side[i].warn = span.side[i].surely = span.side[i].detect = -1
 
@@ -294,6 +294,7 @@ cdef enum:
     RECENT = 512  # the latest events, remembered one by one
     LEVELS = 12  # of the past before them: level j remembers every 2**j-th mark,
     SLOTS = 32   # the latest so many of them
+    NOWHERE = 1 << 20  # no value of a window is as large
     LONG = 1 << 14  # observations of a rate from which on it pays to know the limits of its windows precisely
     CLASSES = 64  # with more classes than this the past is not remembered
 
@@ -304,8 +305,9 @@ cdef inline int slide(FourRates self, Rate* rate, int hit) noexcept nogil:
     cdef Span* span = rate.span
     cdef int found = 0
     cdef int64_t n = rate.n, ones = rate.ones[0]
-    bits[3] = bits[3] << 1 | bits[2] >> 63
-    bits[2] = bits[2] << 1 | bits[1] >> 63
+    if rate.long:
+        bits[3] = bits[3] << 1 | bits[2] >> 63
+        bits[2] = bits[2] << 1 | bits[1] >> 63
     bits[1] = bits[1] << 1 | bits[0] >> 63
     bits[0] = bits[0] << 1 | <uint64_t>hit
     if n > rate.calm_until or ones > rate.ones_until or n - ones > rate.zeros_until:
@@ -313,7 +315,7 @@ cdef inline int slide(FourRates self, Rate* rate, int hit) noexcept nogil:
     while span != rate.span_end:
         span.value += (span.unit * (hit - <int>(span.oldest[0] >> span.oldest_at & 1)) +
                        hit - <int>(span.middle[0] >> span.middle_at & 1))
-        if span.value < span.low or span.value > span.high:
+        if <uint32_t>(span.value - span.low) > span.room:
             found |= self.look(span)
         span += 1
     return found
@@ -467,6 +469,7 @@ cdef class FourRates(Pairs):
                 for step, level in enumerate(detect):
                     span.detect[step] = level
                 span.down, span.up, span.screen = down, up, max(warn, attention) if together else warn
+                self.rate[r].long |= span.width >= 128  # the bit that leaves it is in the third word or the fourth
                 if together and partner == NULL:
                     partner = span
                 elif together:
@@ -574,9 +577,9 @@ cdef class FourRates(Pairs):
             side, near, value = &span.side[1], OVER, most - value
         if value > side.screen:
             span.near = INSIDE
-            span.low, span.high = span.side[0].screen + 1, most - span.side[1].screen - 1
+            span.low, span.room = span.side[0].screen + 1, most - span.side[1].screen - span.side[0].screen - 2
         else:
-            span.near, span.low, span.high = near, most + 1, -1
+            span.near, span.low, span.room = near, NOWHERE, 0
             if value <= side.surely or (value <= side.warn and rarer(span, span.warn)):
                 place = near
             if (value <= side.detect and rarer(span, self.level(span))) or self.together(span):
@@ -612,7 +615,7 @@ cdef class FourRates(Pairs):
                 rate.calm_until = min(rate.calm_until, opening(span))
                 continue
             levels = [min(span.warn, 1.5 * self.level(span)), span.warn, span.screen]
-            span.reach, span.low, span.high = levels[0], largest(width) + 1, -1
+            span.reach, span.low, span.room = levels[0], NOWHERE, 0
             for i in range(2):
                 if span.up if i else span.down:
                     quick(width, then[i] + now[1 - i], then[i], 3, levels, count)
