@@ -205,7 +205,7 @@ def plan(arl: float, classes: int = 2, sides: Sides = "both") -> Plan:
     100 observations: 2.9e-05 once full-grown
     250 observations: 3.4e-06 once full-grown
     40 observations: 3.1e-06
-    16 observations: 1.3e-06
+    16 observations: 1.1e-06
     """
     if not check_arl(arl) >= SHORTEST:
         raise ValueError(f"arl {arl!r} is below {SHORTEST}, from which on there are plans")
