@@ -1,13 +1,6 @@
 import numpy as np
 import numpy.typing as npt
 
-def highest(
-    n: npt.NDArray[np.int64],
-    ones: npt.NDArray[np.int64],
-    total: npt.NDArray[np.int64],
-    right: npt.NDArray[np.int64],
-    found: npt.NDArray[np.float64],
-) -> None: ...
 def likelihood(
     n: npt.NDArray[np.int64],
     ones: npt.NDArray[np.int64],

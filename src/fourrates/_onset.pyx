@@ -49,25 +49,16 @@ cdef double marginal(double ones, double n, double old, const double[:, ::1] pri
     return top + log(sum)
 
 
-def highest(const int64_t[:, :] n, const int64_t[:, :] ones, const int64_t[::1] total, const int64_t[::1] right,
-            double[::1] found):
-    """The log-likelihood of a change at each moment, with the rates that make it largest."""
-    cdef Py_ssize_t i, j
-    with nogil:
-        for i in range(n.shape[0]):
-            found[i] = 0.0
-            for j in range(n.shape[1]):
-                found[i] += best(ones[i, j], n[i, j]) + best(right[j] - ones[i, j], total[j] - n[i, j])
-
-
 def likelihood(const int64_t[:, :] n, const int64_t[:, :] ones, const int64_t[::1] total, const int64_t[::1] right,
                const double[:, ::1] prior, double[::1] found):
-    """The same, where of the new rates only the old ones are known: see `marginal`."""
+    """The log-likelihood of a change at each moment; without rows in the prior, with the new rates that make it largest."""
     cdef Py_ssize_t i, j
-    cdef double old
+    cdef double old, later, later_ones
     with nogil:
         for i in range(n.shape[0]):
             found[i] = 0.0
             for j in range(n.shape[1]):
                 old = (ones[i, j] + 0.5) / (n[i, j] + 1.0)  # never 0 nor 1: the mean under Jeffreys' prior
-                found[i] += best(ones[i, j], n[i, j]) + marginal(right[j] - ones[i, j], total[j] - n[i, j], old, prior)
+                later, later_ones = total[j] - n[i, j], right[j] - ones[i, j]
+                found[i] += best(ones[i, j], n[i, j])
+                found[i] += marginal(later_ones, later, old, prior) if prior.shape[0] else best(later_ones, later)

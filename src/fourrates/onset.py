@@ -94,20 +94,19 @@ def locate(
     total, right = (np.asarray(counts, np.int64) for counts in now)
     prior = np.array(list(PRIOR.items()), np.float64)
 
-    def likelihood(moments: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def likelihood(moments: npt.NDArray[np.intp], prior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         found = np.empty(len(moments))
         _onset.likelihood(n[moments], ones[moments], total, right, prior, found)
         return found
 
-    highest = np.empty(len(events))
-    _onset.highest(n, ones, total, right, highest)
+    highest = likelihood(np.arange(len(events)), prior[:0])
     # No moment whose likelihood is at best below this can be near the top.
-    floor = likelihood(np.array([highest.argmax()]))[0] + math.log(1 - LEVEL)
+    floor = likelihood(np.array([highest.argmax()]), prior)[0] + math.log(1 - LEVEL)
     possible = np.flatnonzero(highest >= floor)
     around = np.unique(possible[:, None] + np.arange(-1, 2))
     asked = around[(around >= 0) & (around < len(events))]
     found = np.full(len(events), -math.inf)
-    found[asked] = likelihood(asked)
+    found[asked] = likelihood(asked, prior)
     top = int(found.argmax())
     limit = found[top] - _fall(n[top], ones[top], total - n[top], right - ones[top])
     near = np.flatnonzero(found >= limit)
