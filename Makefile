@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/*.pyx src/fourrates/*.pxd)
+SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd)
 
 .PHONY: demo paper test test-ui check docs dist bench tables peers environment clean
 
@@ -61,7 +61,7 @@ peers: $(VENV)/.installed-plot
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
-	rm -f src/fourrates/*.c src/fourrates/*.so
+	rm -f src/fourrates/kernel/*.c src/fourrates/kernel/*.so
 
 # All that .ci/run needs at once: the package is compiled anew for each target's own installation otherwise.
 environment: $(VENV)/bin/python

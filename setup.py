@@ -1,6 +1,7 @@
 """The compiled parts; everything else about the package stands in pyproject.toml."""
 
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -12,8 +13,8 @@ FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g
 setup(
     ext_modules=cythonize(
         [
-            Extension(f"fourrates.{name}", [f"src/fourrates/{name}.pyx"], extra_compile_args=FLAGS)
-            for name in ("_window", "_kernel", "_law", "_baselines", "_trace", "_bank", "_onset")
+            Extension(f"fourrates.kernel.{source.stem}", [str(source)], extra_compile_args=FLAGS)
+            for source in sorted(Path("src/fourrates/kernel").glob("*.pyx"))
         ],
         compiler_directives={
             "language_level": "3",

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
-from fourrates._bank import Index
+from fourrates.kernel.bank import Index
 
 RATES = 0.9  # of right predictions
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fourrates  # noqa: F401
-from fourrates._window import Window
+from fourrates.kernel.window import Window
 
 hazard = sys.modules["fourrates.design"]._window_hazard  # the package has a function of the module's name
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates._bank import Streams
 from fourrates.detectors.lfr import DECAY, LFR
 from fourrates.drift import Drift, RateState
+from fourrates.kernel.bank import Streams
 from fourrates.keys import OTHER, Keys, canonical, parts, sort_out
 
 if TYPE_CHECKING:

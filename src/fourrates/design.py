@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fourrates._window import Window
+from fourrates.kernel.window import Window
 from fourrates.null import MANY, check_decay, check_level
 
 if TYPE_CHECKING:
@@ -513,6 +513,6 @@ def _passage(
     mass: npt.NDArray[np.float64],
     left: npt.NDArray[np.float64],
 ) -> None:
-    from fourrates._law import passage
+    from fourrates.kernel.law import passage
 
     passage(decay, rate, lower, upper, mass, left)

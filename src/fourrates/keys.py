@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates._bank import Index
+from fourrates.kernel.bank import Index
 from fourrates.labels import plain
 
 if TYPE_CHECKING:

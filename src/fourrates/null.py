@@ -38,12 +38,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from fourrates import cache
-from fourrates._kernel import Table
+from fourrates.kernel.pairs import Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates import _law
+    from fourrates.kernel.law import Lattice
 
     Arrays = tuple[npt.NDArray[np.float32], ...]
 
@@ -171,11 +171,11 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
 
 
 def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
-    from fourrates import _law
+    from fourrates.kernel.law import Search
 
     window, margin = _window(decay), _margin(decay)
     near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
-    law: _law.Lattice | _Enumerated
+    law: Lattice | _Enumerated
     if window == ENUMERATED:
         margin = 0.0
         law = _Enumerated(decay)
@@ -188,7 +188,7 @@ def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:
     populations = np.array([INDEPENDENT] + [float(marks * window // i) for i in range(1, marks + 1)])
     least = np.array([float(max(marks * window // (i + 1), window) + 1) for i in range(marks + 1)])
     few = np.zeros((len(levels), marks + 1, FEW if exact else 1), np.float32)
-    search = _law.Search(window, populations, least, kept, few)
+    search = Search(window, populations, least, kept, few)
     far = np.empty((len(levels), marks + 1, STEPS + 1), np.float32)
     tail = np.empty(window + 1)
     # The bits older than the window are worth between 0 and decay**window; the law of R counts half of it.
@@ -207,11 +207,11 @@ def _window(decay: float) -> int:
     return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
 
 
-def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> _law.Lattice:
+def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> Lattice:
     """A lattice so fine that its rounding error passes the margin with probability exp(-DEVIATIONS**2 / 2) at most."""
     from statistics import NormalDist
 
-    from fourrates import _law
+    from fourrates.kernel.law import Lattice
 
     # Coarsen when values have shrunk to 0.6: rarely enough to be cheap, often enough to keep rows short.
     stride = max(1, round(math.log(0.6) / math.log(decay)))
@@ -224,12 +224,10 @@ def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) 
     spread = 0.5 * math.sqrt((1 - decay) / (1 + decay) * (1 - decay ** (2 * rows)))
     reach = 1.25 * spread * (NormalDist().inv_cdf(1 - ceil_cut) - NormalDist().inv_cdf(floor_cut))
     width = int(min(1.0, reach) / decay**stride / spacing) + 64
-    return _law.Lattice(decay, spacing, stride, rows, width, floor_cut, ceil_cut)
+    return Lattice(decay, spacing, stride, rows, width, floor_cut, ceil_cut)
 
 
-def _near(
-    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
-) -> None:
+def _near(decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: Lattice | _Enumerated) -> None:
     """Fill in the exact bounds up to the window."""
     kept = np.array(levels) * KEPT
     if not isinstance(law, _Enumerated):
@@ -248,14 +246,14 @@ def _near(
 
 
 def _advance(
-    lattice: _law.Lattice, rows: int, levels: npt.NDArray[np.float64], margin: float, near: npt.NDArray[np.float32]
+    lattice: Lattice, rows: int, levels: npt.NDArray[np.float64], margin: float, near: npt.NDArray[np.float32]
 ) -> None:
     while lattice.n < rows:
         lattice.advance(rows, levels, margin, near)
 
 
 def _near_plugin(
-    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: _law.Lattice | _Enumerated
+    decay: float, levels: tuple[float, ...], near: npt.NDArray[np.float32], law: Lattice | _Enumerated
 ) -> None:
     """Fill in the plug-in bounds up to the window."""
     near[:, 0] = 0.5
@@ -297,7 +295,7 @@ class _Enumerated:
         *_, (_, self.laws) = _arrangements(decay)
 
     def column(self, x: float, out: npt.NDArray[np.float64]) -> None:
-        """As :meth:`fourrates._law.Lattice.column`."""
+        """As :meth:`fourrates.kernel.law.Lattice.column`."""
         for zeros, law in enumerate(reversed(self.laws)):
             out[zeros] = np.searchsorted(law, x + 1e-9) / law.size
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fourrates import _onset
+from fourrates.kernel import onset as kernel
 
 LEVEL = 0.9
 """How often the interval of :class:`Onset` and those of :class:`Share` are to hold the truth."""
@@ -96,7 +96,7 @@ def locate(
 
     def likelihood(moments: npt.NDArray[np.intp], prior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         found = np.empty(len(moments))
-        _onset.likelihood(n[moments], ones[moments], total, right, prior, found)
+        kernel.likelihood(n[moments], ones[moments], total, right, prior, found)
         return found
 
     highest = likelihood(np.arange(len(events)), prior[:0])

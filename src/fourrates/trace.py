@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates._trace import Recorder
 from fourrates.detectors import LFR, Detector
 from fourrates.detectors.lfr import DECAY
 from fourrates.drift import Drift
+from fourrates.kernel.trace import Recorder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates._trace import Kept
+    from fourrates.kernel.trace import Kept
 
 POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
 CLOSE = 300  # points of each statistic kept on either side of a drift

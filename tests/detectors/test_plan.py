@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates._window import Window
 from fourrates.design import ATTENTION, EVENNESS, PRECISIONS, RECALLS, START, TOGETHER, expected_delay, plan
+from fourrates.kernel.window import Window
 from fourrates.streams import SCENARIOS
 
 ARL = 20_000

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from fourrates._baselines import Baseline
-from fourrates._kernel import Pairs
 from fourrates.drift import Drift, Drifts, RateState
+from fourrates.kernel.baselines import Baseline
+from fourrates.kernel.pairs import Pairs
 from fourrates.labels import Labels, plain
 
 if TYPE_CHECKING:

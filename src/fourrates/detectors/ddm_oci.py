@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 
-from fourrates._baselines import Recall
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.drift import RateState, Statistic
+from fourrates.kernel.baselines import Recall
 from fourrates.null import Bounds, check_number
 
 

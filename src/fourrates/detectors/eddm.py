@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 
-from fourrates._baselines import Distances
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_shares, check_whole
 from fourrates.drift import RateState, Statistic
+from fourrates.kernel.baselines import Distances
 from fourrates.null import Bounds
 
 

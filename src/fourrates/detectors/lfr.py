@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, get_args
 
 import numpy as np
 
-from fourrates._kernel import FourRates, Table
-from fourrates._window import Window
 from fourrates.detectors.base import Detector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
+from fourrates.kernel.pairs import FourRates, Table
+from fourrates.kernel.window import Window
 from fourrates.labels import plain
 from fourrates.null import MANY, NULLS, Bounds, Null, check_decay, check_level, table
 from fourrates.onset import Share, locate

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 
-from fourrates._baselines import RunningRates
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.lfr import SIDES, Sides
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import RateState, Statistic
+from fourrates.kernel.baselines import RunningRates
 from fourrates.null import Bounds, check_level
 
 

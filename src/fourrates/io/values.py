@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates._kernel import small_codes
 from fourrates.io.opening import pyarrow
 from fourrates.io.table import InputError, Table
+from fourrates.kernel.pairs import small_codes
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint16_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fourrates._kernel cimport DRIFT, QUIET, WARNING, Pairs
+from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING, Pairs
 
 cdef double INF = float("inf")
 cdef double NAN = float("nan")

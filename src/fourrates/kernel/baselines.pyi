@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from fourrates._kernel import Pairs
+from fourrates.kernel.pairs import Pairs
 
 class Baseline(Pairs):
     def _crossed(self) -> list[tuple[int, bool]]: ...

@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from fourrates._kernel cimport CROSSED, INSIDE, MOVED, Grid, Table, Test, horizon, look_ahead, stand
+from fourrates.kernel.pairs cimport CROSSED, INSIDE, MOVED, Grid, Table, Test, horizon, look_ahead, stand
 
 cdef extern from *:
     """

@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from fourrates._kernel import FourRates
+from fourrates.kernel.pairs import FourRates
 
 Kept = tuple[int, float, float, float, float, float]
 

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates._kernel import Table
+from fourrates.kernel.pairs import Table
 
 class Streams:
     @property

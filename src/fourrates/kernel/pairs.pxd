@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
-from fourrates._window cimport largest
+from fourrates.kernel.window cimport largest
 
 cdef enum:
     QUIET = 0

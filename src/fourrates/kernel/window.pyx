@@ -144,7 +144,7 @@ class Window:
     --------
     A rate of 0.9 over ten thousand observations. How low may the mean of the last hundred fall by chance once in a thousand?
 
-    >>> from fourrates._window import Window
+    >>> from fourrates.kernel.window import Window
     >>> round(Window(100).lower(1e-3, 10_000, 9_000), 3)
     0.796
     """

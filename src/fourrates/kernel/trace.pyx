@@ -13,8 +13,8 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates._kernel cimport FourRates, Grid, Rate, Span, Test, bound, mean, opening
-from fourrates._window cimport critical, largest
+from fourrates.kernel.pairs cimport FourRates, Grid, Rate, Span, Test, bound, mean, opening
+from fourrates.kernel.window cimport critical, largest
 
 cdef enum:
     KINDS = 6

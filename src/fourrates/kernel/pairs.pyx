@@ -10,7 +10,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from fourrates._window cimport EXACTLY, chance, critical, largest, quick, weight
+from fourrates.kernel.window cimport EXACTLY, chance, critical, largest, quick, weight
 
 cdef double INF = float("inf")
 cdef int64_t FOREVER = 0x7fffffffffffffff
