@@ -1,0 +1,103 @@
+"""What FourRates watches, as numbers: the alternatives, their weights, and how the budget becomes a threshold.
+
+All that was chosen by measurement stands here, next to what it was chosen by; the kernel has arithmetic only. What each
+choice was measured on is told in docs/diary.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fourrates.kernel.evidence import EvidenceRules
+
+Sides = Literal["both", "down", "up"]
+Mix = Literal["report", "alarm", "ignore"]
+
+STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of a recall in log-odds: 0.9 falls to 0.887, ... 0.44
+SHARED_STEPS = (0.45, 0.85, 1.6)  # of two recalls together
+OWN, TOGETHER = 0.70, 0.30  # how the budget is shared between one recall and several
+FALL = 0.25  # of TOGETHER: both recalls fall; the other three directions share the rest
+STEP_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.8)
+SHARED_WEIGHTS = (1.0, 1.5, 1.0)
+MARGIN = 1.0  # threshold over budget
+LAG = 1 / 8  # a recall's base is brought up to date when its observations have grown by this part
+PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
+INFLATION = 1.2  # dispersion beyond 1 counts for this much
+SCALE = 8.0  # nats that an alternative needs to be found, which makes its scale in observations
+MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
+BACK = 0.1  # weight of "back at the reference"
+WARN = 0.1  # a warning's run length over that of an alarm
+
+
+def evidence_rules(
+    classes: int,
+    arl: float,
+    warn: float,
+    *,
+    sides: Sides = "both",
+    mix: Mix = "report",
+    hold: bool = False,
+    dispersion: float | None = None,
+) -> EvidenceRules:
+    """The rules for a budget of one false alarm in `arl` events.
+
+    Parameters
+    ----------
+    classes : int
+        Number of classes.
+    arl, warn : float
+        Events between two false alarms, and two false warnings.
+    sides : {"both", "down", "up"}
+        Which way a recall may move to raise an alarm.
+    mix : {"report", "alarm", "ignore"}
+        What a shift of the classes is.
+    hold : bool
+        Whether the reference stays after a drift.
+    dispersion : float, optional
+        As it is known; estimated if not given.
+    """
+    down, up = sides != "up", sides != "down"
+    own = [(-step, w * down) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
+    own += [(step, w * up) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
+    shared = _pairs(down, up) if classes == 2 else [own, own]
+    mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
+    threshold = MARGIN * arl
+    return EvidenceRules(
+        classes,
+        {
+            "arl": arl,
+            "warn": MARGIN * warn,
+            "threshold": threshold / (1 - MIX_SHARE) if mix == "alarm" else threshold,
+            "mix_threshold": threshold / MIX_SHARE if mix == "alarm" else threshold,
+            "hold": hold,
+            "watch_mix": mix != "ignore" and classes == 2,
+            "back_weight": BACK / classes,
+            "directions": 4 if classes == 2 else 2,
+            "lag": LAG,
+            "prior": PRIOR,
+            "inflation": INFLATION,
+            "scale": SCALE,
+            "estimate": dispersion is None,
+            "dispersion": 1.0 if dispersion is None else dispersion,
+            "own": _scaled(own, OWN / classes),
+            "shared": [_scaled(lanes, TOGETHER) for lanes in shared],
+            "mix": _scaled(mixed, 1.0),
+        },
+    )
+
+
+def _pairs(down: bool, up: bool) -> list[list[tuple[float, float]]]:
+    """The lanes of two recalls together, for each of them: both fall, opposite ways, both rise."""
+    lanes: list[list[tuple[float, float]]] = [[], []]
+    for first, second in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
+        share = FALL if (first, second) == (-1, -1) else (1 - FALL) / 3
+        watched = all(down if sign < 0 else up for sign in (first, second))
+        for step, w in zip(SHARED_STEPS, SHARED_WEIGHTS, strict=True):
+            lanes[0].append((first * step, share * w * watched))
+            lanes[1].append((second * step, share * w * watched))
+    return lanes
+
+
+def _scaled(lanes: list[tuple[float, Any]], total: float) -> list[tuple[float, float]]:
+    weight = sum(w for _, w in lanes)
+    return [(shift, total * w / weight) for shift, w in lanes]
