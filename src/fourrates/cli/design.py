@@ -22,8 +22,7 @@ def design(
 ) -> None:
     """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
-    It is the level of one decay, or of several that share it, for all rates. Without a decay `detect --arl` splits
-    budgets from 20,000 events on between windows of several lengths instead.
+    It is the level of one decay, or of several that share it, for all rates.
 
     [bold]Examples[/bold]
 
@@ -31,7 +30,7 @@ def design(
 
       fourrates design 1200000 --decay 0.98 --sides down
     """
-    from fourrates.design import design as find
+    from fourrates.budget.levels import design as find
 
     decays = tuple(decay or (0.9,))
     found = find(arl, decays, sides)

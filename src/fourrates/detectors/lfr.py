@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from fourrates.kernel.window import Window
 from fourrates.labels import plain
 from fourrates.null import MANY, NULLS, Bounds, Null, check_decay, check_level, table
 from fourrates.onset import Share, locate
-
-if TYPE_CHECKING:
-    from fourrates.design import Plan
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
@@ -54,9 +51,8 @@ class LFR(Detector, FourRates):
     ----------
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
-        once. Several values give each rate one statistic each, and the level is shared between them. If it is not
-        given: 0.9, or with an `arl` of at least 20,000 and the exact null windows of several lengths instead, see
-        :func:`fourrates.design.plan`.
+        once. Several values give each rate one statistic each, and the level is shared between them. Default
+        0.9.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
@@ -118,7 +114,7 @@ class LFR(Detector, FourRates):
     common_sides: Sides
     """The sides watched of every rate; "both" where rates differ."""
 
-    plan: Plan | None
+    plan: None
     """The windows it watches for a budget, if it does that instead of decayed statistics."""
 
     _names: tuple[str, ...]
@@ -167,9 +163,6 @@ class LFR(Detector, FourRates):
             raise ValueError(f"arl {arl!r} and detect {detect!r}: one of them says the other")
         if arl is not None and correction is not None:
             raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
-        if decay is None and null == "exact" and _planned(arl):
-            self._set_up_plan(arl, warns, every_side)
-            return
         decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
         if arl is not None:
             detect = _level(arl, decays, every_side)
@@ -206,29 +199,6 @@ class LFR(Detector, FourRates):
             )
             found.append([Watch(value, low, high) for value in own])
         return found
-
-    def _set_up_plan(self, arl: float, warns: list[float], sides: list[Sides]) -> None:
-        """Windows of several lengths for each rate, and two recalls together."""
-        from fourrates.design import ATTENTION, EVENNESS, START, plan
-
-        classes = len(self._labels.values)
-        self.plan = plan(arl, classes, self.common_sides)
-        settings = []
-        for i, (rate, warn, side) in enumerate(zip(self._names, warns, sides, strict=True)):
-            own = self.plan.recalls if i < classes else self.plan.precisions
-            low = check_level(check_level(warn, f"{rate}: warn") / len(own), f"{rate}: warn, as shared,")
-            for span in own:
-                least = len(own) * span.level(0.5)
-                if warn <= least:
-                    raise ValueError(
-                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {least:.3g}"
-                    )
-            paired = i < classes and self.plan.joint > 0
-            settings.append(
-                [(*span[:1], low, *span[1:], side != "up", side != "down", paired and span is own[0]) for span in own]
-            )
-        self._set_up([[]] * len(self._names), sides, "exact")
-        self._open_windows(settings, ATTENTION, self.plan.product, self.plan.ramp, START, EVENNESS)
 
     def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
         every = [watch for own in watches for watch in own]
@@ -424,14 +394,8 @@ def _decays(value: Any) -> tuple[float, ...]:
     return found
 
 
-def _planned(arl: float | None) -> TypeGuard[float]:
-    from fourrates.design import SHORTEST, check_arl
-
-    return arl is not None and check_arl(arl) >= SHORTEST
-
-
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
     """The detection level that keeps a run length."""
-    from fourrates.design import design
+    from fourrates.budget.levels import design
 
     return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))
