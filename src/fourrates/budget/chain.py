@@ -63,9 +63,16 @@ def asymptotic_bounds(decay: float, rate: float, level: float, sides: Sides) -> 
 
 def _lower(decay: float, rate: float, level: float) -> float:
     law, at = settled(decay, rate), points()
-    quantile = at[min(np.searchsorted(np.cumsum(law), KEPT * level, side="right"), at.size - 1)]
+    position = int(np.searchsorted(np.cumsum(law), KEPT * level, side="right"))
+    quantile = float(at[min(position, at.size - 1)])
     # The table keeps multiples of 1 / STEPS, and leaves room for its own rounding and for bits it does not carry.
     return max(math.floor((quantile - slack(decay)) * STEPS), 0) / STEPS
+
+
+def tails(decay: float, rate: float, within: tuple[float, float]) -> tuple[float, float]:
+    """How much of the settled law of R lies below and above these bounds."""
+    law, at = settled(decay, rate), points()
+    return float(law[at < within[0]].sum()), float(law[at > within[1]].sum())
 
 
 def hazard(decay: float, rate: float, within: tuple[float, float]) -> float:

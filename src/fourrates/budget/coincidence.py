@@ -48,19 +48,18 @@ class Overlap(NamedTuple):
     right: float  # the part of ones among those
 
 
-def hazard(statistics: list[Statistic], matrix: npt.NDArray[np.float64]) -> float:
-    """The chance of a false alarm at an event, for all statistics of a detector, long after the start."""
+def first_shares(statistics: list[Statistic], matrix: npt.NDArray[np.float64]) -> list[float]:
+    """Of the alarms of each statistic, the share that no other one preceded; of two at once each counts half."""
     alone = [one.share * one.hazard for one in statistics]
-    total = sum(alone)
     # What has next to no part in the sum may as well be counted in full.
-    return sum(
-        part * _first_share(one, statistics, matrix) if part > 0.01 * total / len(alone) else part
+    enough = 0.01 * sum(alone) / len(alone) if alone else 0.0
+    return [
+        _first_share(one, statistics, matrix) if part > enough else 1.0
         for one, part in zip(statistics, alone, strict=True)
-    )
+    ]
 
 
 def _first_share(one: Statistic, statistics: list[Statistic], matrix: npt.NDArray[np.float64]) -> float:
-    """Of the alarms of a statistic, the share that no other one preceded; of two at once each counts half."""
     others = [(other, met) for other in statistics if (met := _overlap(one, other, matrix)) is not None]
     if not others:
         return 1.0
@@ -137,7 +136,7 @@ def _backwards(one: Statistic, random: np.random.Generator, steps: int) -> Itera
 
 
 def _draw(sums: npt.NDArray[np.float64], uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
-    return np.minimum(np.searchsorted(sums, uniform * sums[-1], side="right"), sums.size - 1)
+    return np.asarray(np.minimum(np.searchsorted(sums, uniform * sums[-1], side="right"), sums.size - 1))
 
 
 def _outcome(

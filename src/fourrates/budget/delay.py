@@ -105,7 +105,7 @@ def check_horizon(horizon: int) -> int:
 def found_within(
     bounds: Sequence[Bounds], old: Sequence[Rate], new: Sequence[Rate], horizon: int
 ) -> npt.NDArray[np.float64]:
-    """The chance that a change of rates is found within 1, 2, ... events, given the bounds of each rate's statistics."""
+    """The chance to find a change of rates within 1, 2, ... events, given the bounds of each rate's statistics."""
     events = np.arange(1, horizon + 1)
     missed = np.ones((2, horizon))
     for position, (own, (_, rate), (share, changed)) in enumerate(zip(bounds, old, new, strict=True)):

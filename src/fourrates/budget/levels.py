@@ -1,8 +1,8 @@
 """From a false-alarm budget to the level of the detection bounds.
 
 A level is a tail probability per side, rate and step. People think in "at most one false alarm in N events", the
-average run length (ARL). An event touches two rates, whatever the classes and their balance. So the run length in events
-is at least the inverse of twice the largest hazard of a rate.
+average run length (ARL). An event touches two rates, whatever the classes and their balance. So the run length in
+events is at least the inverse of twice the largest hazard of a rate.
 """
 
 from __future__ import annotations
