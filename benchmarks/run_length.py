@@ -1,9 +1,9 @@
 """Foretold and asked for against measured: run lengths of the exact LFR.
 
 First `expected_run_length` over rates, decays and levels, then `LFR(decay, arl=...)` over streams of different balance.
-The truth is the detector itself on a stable stream, run until enough false alarms have been counted. Ends with status 1
-if a foretold run length is off by more than 10 % and three standard errors, or a measured one is outside 0.95 to 2 times
-the one asked for by more than three.
+The truth is the detector itself on a stable stream, run until enough false alarms have been counted. Ends with status
+1 if a foretold run length is off by more than 10 % and three standard errors, or a measured one is outside 0.95 to 2
+times the one asked for by more than three.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def foretold(alarms: int) -> Iterator[dict[str, object]]:
         ratio, error = expected / length, 1 / math.sqrt(found)
         missed = abs(math.log(ratio)) > math.log(1.1) + 3 * error
         print(
-            f"decay {decay:4} level {level:.0e} rate {rate:4}: foretold / measured {ratio:5.3f} +- {ratio * error:.3f}, "
-            f"{seconds:.2f} s{'   MISSED' if missed else ''}",
+            f"decay {decay:4} level {level:.0e} rate {rate:4}: foretold / measured {ratio:5.3f} "
+            f"+- {ratio * error:.3f}, {seconds:.2f} s{'   MISSED' if missed else ''}",
             flush=True,
         )
         yield {
@@ -106,9 +106,8 @@ def main() -> int:
     options.out.write_text(json.dumps(found, indent=1))
     for part, rows in found.items():
         ratios = sorted(float(str(row["ratio"])) for row in rows)
-        print(
-            f"{part}: {ratios[0]:.2f} to {ratios[-1]:.2f}, {sum(bool(row['missed']) for row in rows)} of {len(rows)} missed"
-        )
+        missed = sum(bool(row["missed"]) for row in rows)
+        print(f"{part}: {ratios[0]:.2f} to {ratios[-1]:.2f}, {missed} of {len(rows)} missed")
     return 1 if any(row["missed"] for rows in found.values() for row in rows) else 0
 
 

@@ -1,11 +1,11 @@
 """The Markov chain of R under a stable concept: where it settles, and how soon it leaves its bounds.
 
-With independent bits of chance p, R moves from r to eta r or to eta r + (1 - eta). Its law is carried on points of
-[0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). What leaves the bounds at a
-step, of what is still inside, settles to the hazard of the rate.
+With independent bits, ones with probability p, R moves from r to eta r or to eta r + (1 - eta). Its law is carried on
+points of [0, 1]; a value between two of them is split so that the mean is kept (Brook and Evans, 1972). What leaves the
+bounds at a step, of what is still inside, settles to the hazard of the rate.
 
-The points lie closer near 0 and 1. A long run of equal bits brings R there by a constant factor a step, so that a bound of
-0.995 or 0.997 makes a difference of several observations; equally spaced points would blur it.
+The points lie closer near 0 and 1. A long run of equal bits brings R there by a constant factor a step, so that it
+takes several more observations to reach 0.997 than 0.995; equally spaced points would blur that.
 """
 
 from __future__ import annotations
@@ -82,13 +82,25 @@ def hazard(decay: float, rate: float, within: tuple[float, float]) -> float:
 
 @lru_cache(maxsize=512)
 def inside(decay: float, rate: float, within: tuple[float, float]) -> tuple[Values, float]:
-    """The settled law of an R that has not left these bounds, and its hazard. The law is shared: copy before changing."""
+    """The settled law of an R that has not left these bounds, and its hazard. The law is shared, so copy it."""
     mass = settled(decay, rate).copy()
     left = run(decay, rate, within, mass, math.ceil(FEWER / (1 - decay)))
     total = mass.sum()
     if total <= 0.0:
         return mass, 1.0
     return mass / total, float(left[-1] / (left[-1] + total))
+
+
+def survival(decay: float, before: float, after: float, within: tuple[float, float], steps: int) -> Values:
+    """The chance that R is still inside after 0, 1, ... observations of a rate that has just changed."""
+    mass = settled(decay, before).copy()
+    carried = min(steps, math.ceil(MEMORIES / (1 - decay)))
+    left = run(decay, after, within, mass, carried)
+    total = float(mass.sum())
+    # By then the hazard has settled.
+    kept = total / (total + left[-1]) if total > 0.0 else 0.0
+    later = total * kept ** np.arange(1, steps - carried + 1)
+    return np.concatenate([[1.0], 1.0 - np.cumsum(left), later])
 
 
 def run(decay: float, rate: float, within: tuple[float, float], mass: Values, steps: int) -> Values:

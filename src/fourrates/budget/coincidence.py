@@ -5,8 +5,8 @@ more often than independent ones would. So the hazard of a detector is less than
 statistics. It is exactly the sum of each hazard times the share of its alarms that no other statistic preceded.
 
 That share is found by sampling. The bits that led one statistic to an alarm are drawn backwards, from the chain with
-its time reversed; no draw is wasted, however small the level. What the other statistics saw in the meantime follows from
-those bits and from independent ones.
+its time reversed; no draw is wasted, however small the level. What the other statistics saw in the meantime follows
+from those bits and from independent ones.
 """
 
 from __future__ import annotations

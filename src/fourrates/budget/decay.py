@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -134,7 +135,7 @@ def best_decay_from_stream(
     ends = [0, *(int(change) for change in changes), truths.size]
     if len(ends) < 3:
         raise ValueError("no change is given; a decay is learned from at least one")
-    for position, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for position, (first, last) in enumerate(pairwise(ends)):
         if not first < last:
             raise ValueError(
                 f"changes {list(changes)!r} must ascend between 0 and {truths.size}, the length of the stream; "
@@ -143,9 +144,9 @@ def best_decay_from_stream(
     cells = truths.astype(np.intp) * classes + guesses
     matrices = [
         probabilities(np.bincount(cells[first:last], minlength=classes**2).reshape(classes, classes), classes)
-        for first, last in zip(ends[:-1], ends[1:], strict=True)
+        for first, last in pairwise(ends)
     ]
-    return _best(list(zip(matrices[:-1], matrices[1:], strict=True)), arl, sides, decays, horizon)
+    return _best(list(pairwise(matrices)), arl, sides, decays, horizon)
 
 
 def _best(changes: list[Change], arl: float, sides: Sides, decays: Iterable[float], horizon: int) -> BestDecay:

@@ -113,10 +113,8 @@ def found_within(
             continue
         survivals = []
         for decay, lower, upper in own:
-            mass = chain.settled(decay, rate).copy()
-            left = chain.run(decay, changed, (lower, upper), mass, math.ceil(share * horizon) + 1)
+            survival = chain.survival(decay, rate, changed, (lower, upper), math.ceil(share * horizon) + 1)
             # After m events the rate has been touched about share * m times.
-            survival = np.concatenate([[1.0], 1.0 - np.cumsum(left)])
             survivals.append(np.interp(share * events, np.arange(survival.size), survival))
         missed[2 * position // len(old)] *= np.min(survivals, 0)  # recalls come first, then precisions
     return np.asarray(1.0 - missed.min(0))

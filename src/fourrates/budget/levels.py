@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     """
     decays = tuple(check_decay(one) for one in (decay if isinstance(decay, Sequence) else (decay,)))
     level, hazards = _level(decays, sides, 0.5 / check_arl(arl))
-    return Design(float(arl), level, {rate: 0.5 / hazard if hazard else math.inf for rate, hazard in hazards.items()})
+    return Design(float(arl), level, {rate: 0.5 / hazard if hazard else math.inf for rate, hazard in hazards})
 
 
 def check_arl(arl: float) -> float:
@@ -77,8 +78,9 @@ def check_arl(arl: float) -> float:
     return arl
 
 
-def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[float, dict[float, float]]:
-    """The level, shared by the decays, at which the largest hazard of a rate is the budget; the hazards by rate."""
+@lru_cache(maxsize=256)
+def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[float, tuple[tuple[float, float], ...]]:
+    """The level, shared by the decays, at which the largest hazard of a rate is the budget; (rate, hazard) of each."""
 
     def hazard(rate: float, level: float) -> float:
         return sum(_hazard(one, rate, level / len(decays), sides) for one in decays)
@@ -97,7 +99,7 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
     while max(found.values()) > budget:
         level *= SAFER
         found = hazards(level)
-    return check_level(level, "the detection level for this arl,"), found
+    return check_level(level, "the detection level for this arl,"), tuple(found.items())
 
 
 def _hazard(decay: float, rate: float, level: float, sides: Sides) -> float:
