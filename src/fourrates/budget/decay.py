@@ -68,8 +68,8 @@ def best_decay(
     decays : iterable of floats
         The decays to choose from.
     horizon : int
-        How many events to look ahead. Where no decay finds the change in half of all cases by then, the one wins
-        that finds it most often.
+        How many events to look ahead. Decays with the same median, or none that finds the change in half of all cases by
+        then, are compared by their mean delay, cut at the horizon.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _best(changes: list[Change], arl: float, sides: Sides, decays: Iterable[floa
     }
     if not found:
         raise ValueError("no decay is given to choose from")
-    best = min(found, key=lambda decay: (found[decay].median, -found[decay].within(horizon)))
+    best = min(found, key=lambda decay: (found[decay].median, found[decay].mean))
     return BestDecay(best, found[best].median, {decay: delay.median for decay, delay in found.items()})
 
 

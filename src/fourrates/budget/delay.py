@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Bounds = Sequence[tuple[float, float, float]]  # of the statistics of a rate: decay, lower, upper
 
 Z95 = 1.96
+DEVIATES = [NormalDist().inv_cdf((i + 0.5) / 9) for i in range(9)]  # equally likely values of a normal variable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +52,11 @@ class Delay:
     def median(self) -> float:
         """Events until the change is found in half of all cases; infinite if that is beyond the horizon."""
         return self._quantile(0.5)
+
+    @property
+    def mean(self) -> float:
+        """Events until the change is found, on average, where what is not found counts as found at the horizon."""
+        return float(1.0 + np.sum(1.0 - self.found[:-1]))
 
     @property
     def median_between(self) -> tuple[float, float]:
@@ -111,10 +118,11 @@ def found_within(
     for position, (own, (_, rate), (share, changed)) in enumerate(zip(bounds, old, new, strict=True)):
         if share == 0.0:
             continue
+        # After m events the rate has been observed share * m times, more or less.
+        touched = [np.clip(share * events + z * np.sqrt(events * share * (1 - share)), 0, events) for z in DEVIATES]
         survivals = []
         for decay, lower, upper in own:
-            survival = chain.survival(decay, rate, changed, (lower, upper), math.ceil(share * horizon) + 1)
-            # After m events the rate has been touched about share * m times.
-            survivals.append(np.interp(share * events, np.arange(survival.size), survival))
+            survival = chain.survival(decay, rate, changed, (lower, upper), math.ceil(touched[-1].max()))
+            survivals.append(np.mean([np.interp(count, np.arange(survival.size), survival) for count in touched], 0))
         missed[2 * position // len(old)] *= np.min(survivals, 0)  # recalls come first, then precisions
     return np.asarray(1.0 - missed.min(0))

@@ -55,7 +55,7 @@ def simulated_run_length(
     confusion: npt.ArrayLike,
     alarms: int = 400,
     *,
-    limit: int = 1_000_000_000,
+    limit: int = 100_000_000,
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> RunLength:
