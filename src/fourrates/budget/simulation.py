@@ -80,7 +80,7 @@ def simulated_run_length(
     --------
     >>> import fourrates as fr
     >>> from fourrates.budget.simulation import simulated_run_length
-    >>> found = simulated_run_length(fr.DDM(), [[45, 5], [5, 45]], alarms=100)
+    >>> found = simulated_run_length(fr.LFR(detect=1e-3), [[45, 5], [5, 45]], alarms=100)
     >>> f"{found.mean:,.0f} events, give or take {found.standard_error:,.0f}"
     ''
     """
