@@ -17,8 +17,8 @@ def test_the_expected_delay_is_what_is_seen(name, decay):
     detector = fr.LFR(decay, detect=1e-4)
     expected = fr.expected_delay(detector, scenario.before, scenario.after)
     seen = simulated_delay(detector, scenario.before, scenario.after, streams=200, history=10_000, horizon=1_500)
-    # The median of 200 streams, with its 95 % interval; beyond that, a tenth later where false alarms have shortened the
-    # past, and a quarter sooner where precisions alarm and recalls do not, which the model leaves out.
+    # The median of 200 streams, with its 95 % interval; beyond that, a tenth later where false alarms have shortened
+    # the past, and a quarter sooner where precisions alarm and recalls do not, which the model leaves out.
     low, high = seen.median_between
     assert 0.9 * low <= expected.median <= 1.25 * high
     # Four standard errors, and 0.06 for the same reasons.

@@ -93,7 +93,7 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     >>> import fourrates as fr
     >>> delay = fr.expected_delay(fr.LFR(), before=[[65, 15], [5, 15]], after=[[75, 5], [15, 5]])
     >>> delay.median, round(delay.within(200), 2)
-    (82.0, 0.98)
+    (86.0, 0.97)
     """
     check_horizon(horizon)
     classes = len(detector.rates) // 2

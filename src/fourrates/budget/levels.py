@@ -63,7 +63,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     >>> import fourrates as fr
     >>> found = fr.design(arl=30 * 40_000)
     >>> f"{found.detect:.1e}"
-    '4.3e-07'
+    '4.2e-07'
     >>> detector = fr.LFR(decay=0.9, arl=30 * 40_000)  # the same in one step
     """
     decays = tuple(check_decay(one) for one in (decay if isinstance(decay, Sequence) else (decay,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import typer
@@ -35,7 +36,10 @@ def design(
     decays = tuple(decay or (0.9,))
     found = find(arl, decays, sides)
     if json:
-        lengths = [{"rate": rate, "run_length": length} for rate, length in found.run_lengths.items()]
+        lengths = [
+            {"rate": rate, "run_length": length if math.isfinite(length) else None}
+            for rate, length in found.run_lengths.items()
+        ]
         print(output.as_json({"arl": arl, "decay": decays, "sides": sides, "detect": found.detect, "rates": lengths}))
         return
     print(f"detect {found.detect:.3g} gives one false alarm in {arl:,.0f} events, or fewer")
@@ -43,5 +47,5 @@ def design(
     table.add_column("if all rates are", justify="right")
     table.add_column("events between false alarms, at least", justify="right")
     for rate, length in found.run_lengths.items():
-        table.add_row(f"{rate:g}", f"{length:,.0f}")
+        table.add_row(f"{rate:g}", f"{length:,.0f}" if math.isfinite(length) else "no alarms")
     output.console().print(table)
