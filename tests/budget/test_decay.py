@@ -29,7 +29,7 @@ def test_simulation_ranks_the_decays_the_same_way():
     after = [[39, 11], [5, 45]]
     best = fr.best_decay(SOUND, after, ARL, decays=(0.7, 0.9, 0.98))
     for decay, delay in best.delays.items():
-        seen = simulated_delay(fr.LFR(decay, arl=ARL), SOUND, after, streams=200, history=3_000, horizon=3_000)
+        seen = simulated_delay(fr.LFR(decay, arl=ARL), SOUND, after, streams=100, history=3_000, horizon=3_000)
         low, high = seen.median_between  # 95 %; the rest for restarts and for what the model leaves out
         assert 0.85 * low <= delay <= 1.2 * high
     assert best.decay == 0.98

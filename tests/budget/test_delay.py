@@ -16,13 +16,13 @@ def test_the_expected_delay_is_what_is_seen(name, decay):
     scenario = SCENARIOS[name]
     detector = fr.LFR(decay, detect=1e-4)
     expected = fr.expected_delay(detector, scenario.before, scenario.after)
-    seen = simulated_delay(detector, scenario.before, scenario.after, streams=200, history=10_000, horizon=1_500)
-    # The median of 200 streams, with its 95 % interval; beyond that, a tenth later where false alarms have shortened
+    seen = simulated_delay(detector, scenario.before, scenario.after, streams=100, history=5_000, horizon=1_500)
+    # The median of 100 streams, with its 95 % interval; beyond that, a tenth later where false alarms have shortened
     # the past, and a quarter sooner where precisions alarm and recalls do not, which the model leaves out.
     low, high = seen.median_between
     assert 0.9 * low <= expected.median <= 1.25 * high
     # Four standard errors, and 0.06 for the same reasons.
-    assert abs(seen.within(200) - expected.within(200)) <= 0.06 + 4 * math.sqrt(0.25 / 200)
+    assert abs(seen.within(200) - expected.within(200)) <= 0.06 + 4 * math.sqrt(0.25 / 100)
 
 
 def test_a_larger_change_is_found_sooner():
