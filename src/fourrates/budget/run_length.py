@@ -44,8 +44,9 @@ def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
     Notes
     -----
     Within 10 % of simulation, its sampling error apart, for rates from 0.5 to 0.99, decays from 0.8 to 0.98 and levels
-    from 1e-3 to 1e-5 (``benchmarks/run_length.py``). With a decay near 1 and false alarms that are frequent, the first observations after
-    a restart weigh too much to be left out; then the detector is simulated, always with the same seed.
+    from 1e-3 to 1e-5 (``benchmarks/run_length.py``). With a decay near 1 and false alarms that are frequent, the first
+    observations after a restart weigh too much to be left out; then the detector is simulated, always with the same
+    seed.
 
     Examples
     --------
