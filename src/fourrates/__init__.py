@@ -6,7 +6,10 @@
 """
 
 from fourrates.bank import Bank, KeyedDrift
-from fourrates.design import design, expected_delay, expected_run_length
+from fourrates.budget.decay import best_decay
+from fourrates.budget.delay import expected_delay
+from fourrates.budget.levels import design
+from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState
 
@@ -23,6 +26,7 @@ __all__ = [
     "RateChange",
     "RateState",
     "ThreeMeasures",
+    "best_decay",
     "design",
     "expected_delay",
     "expected_run_length",

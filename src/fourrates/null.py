@@ -207,6 +207,12 @@ def _window(decay: float) -> int:
     return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
 
 
+def slack(decay: float) -> float:
+    """How far beyond the law's quantile a bound lies after many observations, before it is rounded to 1 / STEPS."""
+    window = _window(decay)
+    return (0.0 if window == ENUMERATED else _margin(decay)) + 0.5 * decay**window
+
+
 def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> Lattice:
     """A lattice so fine that its rounding error passes the margin with probability exp(-DEVIATIONS**2 / 2) at most."""
     from statistics import NormalDist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import typer
@@ -22,8 +23,7 @@ def design(
 ) -> None:
     """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
-    It is the level of one decay, or of several that share it, for all rates. Without a decay `detect --arl` splits
-    budgets from 20,000 events on between windows of several lengths instead.
+    It is the level of one decay, or of several that share it, for all rates.
 
     [bold]Examples[/bold]
 
@@ -31,12 +31,15 @@ def design(
 
       fourrates design 1200000 --decay 0.98 --sides down
     """
-    from fourrates.design import design as find
+    from fourrates.budget.levels import design as find
 
     decays = tuple(decay or (0.9,))
     found = find(arl, decays, sides)
     if json:
-        lengths = [{"rate": rate, "run_length": length} for rate, length in found.run_lengths.items()]
+        lengths = [
+            {"rate": rate, "run_length": length if math.isfinite(length) else None}
+            for rate, length in found.run_lengths.items()
+        ]
         print(output.as_json({"arl": arl, "decay": decays, "sides": sides, "detect": found.detect, "rates": lengths}))
         return
     print(f"detect {found.detect:.3g} gives one false alarm in {arl:,.0f} events, or fewer")
@@ -44,5 +47,5 @@ def design(
     table.add_column("if all rates are", justify="right")
     table.add_column("events between false alarms, at least", justify="right")
     for rate, length in found.run_lengths.items():
-        table.add_row(f"{rate:g}", f"{length:,.0f}")
+        table.add_row(f"{rate:g}", f"{length:,.0f}" if math.isfinite(length) else "no alarms")
     output.console().print(table)
