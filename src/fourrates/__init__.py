@@ -1,7 +1,7 @@
 """Know the moment your classifier stops being the one you shipped.
 
 >>> import fourrates as fr
->>> detector = fr.LFR()
+>>> detector = fr.FourRates(arl=100_000)
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
@@ -10,8 +10,9 @@ from fourrates.budget.decay import best_decay
 from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
-from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
-from fourrates.drift import Drift, RateChange, RateState
+from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
+from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.record import step
 
 __all__ = [
     "DDM",
@@ -21,14 +22,19 @@ __all__ = [
     "NFR",
     "Bank",
     "Drift",
+    "FourRates",
     "KeyedDrift",
     "PerfSim",
     "RateChange",
     "RateState",
+    "Recovery",
+    "Share",
+    "Shift",
     "ThreeMeasures",
     "best_decay",
     "design",
     "expected_delay",
     "expected_run_length",
+    "step",
 ]
 __version__ = "0.1.0"

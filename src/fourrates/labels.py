@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.kernel.pairs import small_codes
+from fourrates.kernel.codes import small_codes
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from fourrates import cache
-from fourrates.kernel.pairs import Table
+from fourrates.kernel.tables import Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from fourrates.kernel.evidence import EvidenceRules
 
 Sides = Literal["both", "down", "up"]
@@ -38,6 +41,7 @@ def evidence_rules(
     mix: Mix = "report",
     hold: bool = False,
     dispersion: float | None = None,
+    reference: npt.NDArray[np.int64] | None = None,
 ) -> EvidenceRules:
     """The rules for a budget of one false alarm in `arl` events.
 
@@ -55,6 +59,8 @@ def evidence_rules(
         Whether the reference stays after a drift.
     dispersion : float, optional
         As it is known; estimated if not given.
+    reference : K x K counts, optional
+        Of the classifier as it was shipped.
     """
     down, up = sides != "up", sides != "down"
     own = [(-step, w * down) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
@@ -79,11 +85,18 @@ def evidence_rules(
             "scale": SCALE,
             "estimate": dispersion is None,
             "dispersion": 1.0 if dispersion is None else dispersion,
+            "reference": _given(reference, classes),
             "own": _scaled(own, OWN / classes),
             "shared": [_scaled(lanes, TOGETHER) for lanes in shared],
             "mix": _scaled(mixed, 1.0),
         },
     )
+
+
+def _given(reference: npt.NDArray[np.int64] | None, classes: int) -> tuple[npt.NDArray[np.float32], ...]:
+    """Observations and right ones of each class."""
+    counts = np.zeros((classes, classes)) if reference is None else reference
+    return counts.sum(1).astype(np.float32), counts.diagonal().astype(np.float32)
 
 
 def _pairs(down: bool, up: bool) -> list[list[tuple[float, float]]]:

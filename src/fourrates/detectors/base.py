@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
+HEAD_SIZE = 32  # bytes of a record before the counts
 FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
 
 
@@ -195,6 +196,10 @@ class Detector(Pairs):
         detector._load(bytes(state), found.version)
         return detector
 
+    def restore(self, state: bytes) -> None:
+        """Go on from the state of a detector with the same parameters; it is checked first."""
+        self._load(state)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _revive, (type(self), self.parameters, self._dump())
 
@@ -289,6 +294,13 @@ class RecordDetector(Detector, Recorded):
     def adopt(self, record: bytes) -> None:
         """Go on from a record of the same rules; it is checked first."""
         self._set_record(record)
+
+    @property
+    def confusion(self) -> tuple[tuple[int, ...], ...]:
+        """Counts since the last reset, by true class and then by predicted class."""
+        classes = len(self._labels.values)
+        counts = np.frombuffer(self.record_bytes, np.int64, classes**2, HEAD_SIZE).reshape(classes, classes)
+        return tuple(tuple(row) for row in counts.tolist())
 
 
 def _revive(kind: type[Detector], parameters: dict[str, Any], state: bytes) -> Detector:

@@ -142,6 +142,7 @@ class FourRates(RecordDetector):
                 mix=mix,
                 hold=chosen == "hold",
                 dispersion=dispersion,
+                reference=counts,
             )
         )
 
@@ -157,11 +158,6 @@ class FourRates(RecordDetector):
     def _forget(self) -> None:
         super()._forget()
         self.shift = self._reported = None
-        if (given := self.parameters.get("reference")) is not None:
-            counts = np.array(given, np.float64)
-            self.evidence_rules.give_reference(
-                self, counts.sum(1).astype(np.float32), counts.diagonal().astype(np.float32)
-            )
 
     # Where things stand ---------------------------------------------------------------------------------------
 

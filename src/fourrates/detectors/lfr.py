@@ -242,6 +242,15 @@ class LFR(RecordDetector):
             for own, _, detect in self._statistics[i]
         ]
 
+    @property
+    def false_alarms(self) -> float:
+        """Alarms to expect at an event of a stable stream, at most: two rates, the levels of their sides added."""
+        levels = [
+            sum((down + up) * table.levels[detect] for table, _, detect in own)
+            for own, (down, up) in zip(self._statistics, self._watched, strict=True)
+        ]
+        return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
+
     def _rate_state(self, i: int) -> RateState:
         return self._state_of(self.record_bytes, i)
 

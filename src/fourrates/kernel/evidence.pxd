@@ -87,6 +87,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint hold, watch_mix, estimate
     cdef double threshold, mix_threshold
     cdef float lag, prior, inflation, scale, fixed, back_weight
+    cdef const float[::1] given, given_ones   # of the reference, by class
     cdef Alternatives own, mix
     cdef Alternatives[2] shared   # by class, for two; for more they are the same
     cdef readonly int directions  # of the shared lanes

@@ -17,7 +17,7 @@ import numpy as np
 
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
-    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Recorded, Rules, close_warning, open_warning,
+    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
 
 cdef extern from "lanes.h":
@@ -142,6 +142,7 @@ cdef class EvidenceRules(Rules):
             for c in range(2):
                 self.shared[c].shift[j], self.shared[c].weight[j] = settings["shared"][c][j]
                 self.shared[c].growth[j] = <float>(exp(<double>self.shared[c].shift[j]) - 1)
+        self.given, self.given_ones = settings["reference"]
         self.recalls = sizeof(Head) + 8 * classes * classes
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
@@ -179,7 +180,11 @@ cdef class EvidenceRules(Rules):
         return <Recall*>(record + self.recalls) + c
 
     cdef void begin(self, char* record) noexcept nogil:
-        """All is zero in a stream that has seen nothing."""
+        """All but the reference is zero in a stream that has seen nothing."""
+        cdef int c
+        for c in range(self.classes):
+            self.recall(record, c).given = self.given[c]
+            self.recall(record, c).given_ones = self.given_ones[c]
 
     @cython.final
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
@@ -274,16 +279,14 @@ cdef class EvidenceRules(Rules):
         """Which way a shared lane moves a class: negative is down."""
         return self.shared[c if self.classes == 2 else 0].shift[lane]
 
+    def evidence(self, records):
+        """All evidence for a change, of each of many records."""
+        found = np.frombuffer(records, self.dtype())
+        return found["shared"]["own"] + found["shared"]["total"]
+
     def mix_step(self, int lane):
         """By how much a lane of the mix moves the log-odds of the positive class."""
         return self.mix.shift[lane]
-
-    def give_reference(self, Recorded detector, const float[::1] observations, const float[::1] right):
-        """Write the reference into the record of a detector that has seen nothing: observations and right ones by class."""
-        cdef int c
-        for c in range(self.classes):
-            self.recall(detector.record, c).given = observations[c]
-            self.recall(detector.record, c).given_ones = right[c]
 
     @cython.final
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,

@@ -25,16 +25,20 @@ cdef struct Entry:
     int32_t high          # whether the key stands for one of 2**63 or more
 
 
-cdef inline uint64_t mixed(int64_t key) noexcept nogil:
-    """Bits that depend on every bit of the key; the highest are the best."""
-    cdef uint64_t bits = <uint64_t>key
+cdef inline uint64_t mixed(int64_t key, uint64_t seed) noexcept nogil:
+    """Bits that depend on every bit of the key and of the seed; the highest are the best.
+
+    Without the seed nobody can choose keys that fall on one place.
+    """
+    cdef uint64_t bits = (<uint64_t>key ^ seed) * <uint64_t>0xD6E8FEB86659FD93
     bits = (bits ^ (bits >> 32)) * <uint64_t>0x9E3779B97F4A7C15
     return (bits ^ (bits >> 29)) * <uint64_t>0xBF58476D1CE4E5B9
 
 
-cdef inline int64_t place(const Entry* entries, int64_t capacity, int shift, int64_t key, bint high) noexcept nogil:
+cdef inline int64_t place(const Entry* entries, int64_t capacity, int shift, int64_t key, bint high,
+                          uint64_t seed) noexcept nogil:
     """Where in a table a key stands, or would."""
-    cdef int64_t at = <int64_t>(mixed(key) >> shift)
+    cdef int64_t at = <int64_t>(mixed(key, seed) >> shift)
     while entries[at].slot != 0 and (entries[at].key != key or entries[at].high != high):
         at = (at + 1) & (capacity - 1)
     return at
@@ -49,12 +53,16 @@ cdef class Index:
     """
 
     cdef readonly int64_t size          # keys
+    cdef uint64_t seed
     cdef object array                   # of slots plus one, or of entries
     cdef int32_t* slots
     cdef Entry* entries
     cdef int64_t low, span              # the lowest key the array answers for, and how many
     cdef int64_t capacity               # of the table, a power of two
     cdef int shift                      # from the bits of a key to its place
+
+    def __init__(self, uint64_t seed):
+        self.seed = seed
 
     @property
     def nbytes(self):
@@ -84,6 +92,7 @@ cdef class Index:
         cdef int32_t* array = self.slots
         cdef int64_t low = self.low, span = self.span, capacity = self.capacity, known = self.size, at
         cdef int shift = self.shift
+        cdef uint64_t seed = self.seed
         cdef bint high
         cdef Py_ssize_t i = start
         while i < size:
@@ -98,8 +107,8 @@ cdef class Index:
                 slots[i] = array[at] - 1
             else:
                 if i + AHEAD < size:
-                    fetch(&entries[mixed(keys[i + AHEAD]) >> shift])
-                at = place(entries, capacity, shift, keys[i], high)
+                    fetch(&entries[mixed(keys[i + AHEAD], seed) >> shift])
+                at = place(entries, capacity, shift, keys[i], high, seed)
                 if entries[at].slot == 0:
                     if 4 * (known + 1) > 3 * capacity:
                         break
@@ -117,7 +126,7 @@ cdef class Index:
         for i in range(keys.shape[0]):
             high = unsigned and keys[i] < 0
             if self.entries != NULL:
-                slots[i] = self.entries[place(self.entries, self.capacity, self.shift, keys[i], high)].slot - 1
+                slots[i] = self.entries[place(self.entries, self.capacity, self.shift, keys[i], high, self.seed)].slot - 1
             elif high or <uint64_t>keys[i] - <uint64_t>self.low >= <uint64_t>self.span:
                 slots[i] = -1
             else:
@@ -161,7 +170,7 @@ cdef class Index:
         view = self.array
         self.entries, self.slots, self.span = <Entry*>&view[0], NULL, 0
         for i in range(keys.shape[0]):
-            at = place(self.entries, self.capacity, self.shift, keys[i], highs[i])
+            at = place(self.entries, self.capacity, self.shift, keys[i], highs[i], self.seed)
             self.entries[at].key, self.entries[at].slot, self.entries[at].high = keys[i], slots[i] + 1, highs[i]
 
     cdef tuple pairs(self):

@@ -167,7 +167,8 @@ cdef class Arena:
             if (<Rules>one).size != first.size or (<Rules>one).classes != first.classes:
                 raise ValueError("the groups' records differ in size")
         self.rules, self.blocks, self.classes = rules, [], first.classes
-        self.stride = (first.size + LINE - 1) // LINE * LINE
+        step = LINE if first.size <= 8 * LINE else 16  # a record of many lines may begin anywhere
+        self.stride = (first.size + step - 1) // step * step
         self.shift = 0
         while (self.stride << (self.shift + 1)) <= BLOCK:
             self.shift += 1
@@ -321,6 +322,17 @@ cdef class Arena:
             memcpy(self.at(self.size + i), &records[i, 0], size)
             (<Rules>self.rules[(<Head*>self.at(self.size + i)).since & ((1 << GROUP) - 1)]).adopt(self.at(self.size + i))
         self.size += records.shape[0]
+
+    def replace(self, int64_t slot, const uint8_t[::1] record):
+        """Give a stream another record, keeping its key and its group; it is checked first."""
+        cdef Head head
+        self.idle()
+        if not 0 <= slot < self.size:
+            raise IndexError(f"slot {slot} of {self.size}")
+        head = (<Head*>self.at(slot))[0]
+        self.rules[head.since & ((1 << GROUP) - 1)].check(record)
+        memcpy(self.at(slot), &record[0], record.shape[0])
+        (<Head*>self.at(slot)).key, (<Head*>self.at(slot)).last = head.key, head.last
 
     def keep(self, const int64_t[::1] slots):
         """Keep these streams only, given in ascending order, and close the gaps."""
