@@ -9,6 +9,7 @@ from fourrates.bank import Bank, KeyedDrift
 from fourrates.design import design, expected_delay, expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState
+from fourrates.join import LabelJoin
 
 __all__ = [
     "DDM",
@@ -19,6 +20,7 @@ __all__ = [
     "Bank",
     "Drift",
     "KeyedDrift",
+    "LabelJoin",
     "PerfSim",
     "RateChange",
     "RateState",

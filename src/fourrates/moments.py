@@ -1,0 +1,57 @@
+"""Times and lengths of time as numbers: numbers as they are, dates as microseconds since 1970."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Unit = Literal["number", "date"]
+
+
+def duration(max_wait: Any) -> tuple[Unit | None, float]:
+    """The unit that goes with a longest wait, and the wait as a number."""
+    if max_wait is None:
+        return None, math.inf
+    if isinstance(max_wait, timedelta | np.timedelta64):
+        longest, unit = float(np.timedelta64(max_wait).astype("m8[us]").astype(np.float64)), "date"
+        if np.isnat(np.timedelta64(max_wait)):
+            longest = math.nan
+    elif isinstance(max_wait, bool) or not isinstance(max_wait, int | float | np.integer | np.floating):
+        raise TypeError(f"max_wait {max_wait!r} is neither a number nor a timedelta")
+    else:
+        longest, unit = float(max_wait), "number"
+    if not 0 <= longest < math.inf:
+        raise ValueError(f"max_wait {max_wait!r} is not a length of time")
+    return ("date" if unit == "date" else "number"), longest
+
+
+def moments(times: Any) -> tuple[npt.NDArray[np.float64], Unit]:
+    """Times as numbers, dates as microseconds since 1970 (in UTC where they have a zone), and what they are."""
+    values = np.asarray(_utc(times) if isinstance(times, datetime) else times)
+    if values.dtype.kind == "O":
+        listed = [_utc(value) for value in values.ravel().tolist()]
+        dates = any(isinstance(value, date | np.datetime64) for value in listed)
+        missing = np.datetime64("NaT") if dates else math.nan
+        filled = [missing if value is None else value for value in listed]
+        try:
+            values = np.array(filled, "M8[us]" if dates else np.float64).reshape(values.shape)
+        except (TypeError, ValueError):
+            raise TypeError("times must all be numbers, or all be dates") from None
+    if values.dtype.kind == "M":
+        micros = values.astype("M8[us]")
+        return np.where(np.isnat(micros), np.nan, micros.astype(np.int64).astype(np.float64)), "date"
+    if values.dtype.kind in "iuf" or not values.size:
+        return values.astype(np.float64), "number"
+    raise TypeError(f"times of type {values.dtype} are neither numbers nor dates")
+
+
+def _utc(moment: Any) -> Any:
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
