@@ -36,13 +36,14 @@ def moments(times: Any) -> tuple[npt.NDArray[np.float64], Unit]:
     values = np.asarray(_utc(times) if isinstance(times, datetime) else times)
     if values.dtype.kind == "O":
         listed = [_utc(value) for value in values.ravel().tolist()]
-        dates = any(isinstance(value, date | np.datetime64) for value in listed)
-        missing = np.datetime64("NaT") if dates else math.nan
-        filled = [missing if value is None else value for value in listed]
+        kinds = {isinstance(value, date | np.datetime64) for value in listed if value is not None}
+        if len(kinds) == 2:
+            raise TypeError("times must all be numbers, or all be dates")
+        missing, kind = (np.datetime64("NaT"), "M8[us]") if True in kinds else (math.nan, "f8")
         try:
-            values = np.array(filled, "M8[us]" if dates else np.float64).reshape(values.shape)
+            values = np.array([missing if value is None else value for value in listed], kind).reshape(values.shape)
         except (TypeError, ValueError):
-            raise TypeError("times must all be numbers, or all be dates") from None
+            raise TypeError("times must be numbers or dates") from None
     if values.dtype.kind == "M":
         micros = values.astype("M8[us]")
         return np.where(np.isnat(micros), np.nan, micros.astype(np.int64).astype(np.float64)), "date"
