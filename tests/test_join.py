@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -16,6 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
+from fourrates.kernel.pending import Pending
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_chunks():
+    """Chunks of eight entries, so that a few dozen ids fill, empty and join many of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fourrates.join.Pending", partial(Pending, width=3))
+        yield
+
+
+@pytest.fixture
+def chunks_as_they_are(monkeypatch):
+    monkeypatch.setattr("fourrates.join.Pending", Pending)
 
 
 class Model:
@@ -180,23 +195,23 @@ def test_a_long_run_with_many_chunks_agrees_with_dictionaries(max_remembered):
     assert again.to_bytes() == join.to_bytes()
 
 
-def test_labels_in_random_order_find_every_prediction_and_keep_memory_bounded():
+def test_labels_in_random_order_find_every_prediction_and_keep_memory_bounded(chunks_as_they_are):
     random = np.random.default_rng(1)
-    ids, y_pred = random.permutation(200_000), random.integers(0, 2, 200_000)
+    ids, y_pred = random.permutation(500_000), random.integers(0, 2, 500_000)
     join = fr.LabelJoin()
     join.predict(ids, y_pred, tags=ids)
     assert join.nbytes / join.waiting < 100
     largest = 0
-    for part in np.array_split(random.permutation(200_000), 50):
+    for part in np.array_split(random.permutation(500_000), 50):
         pairs = join.label(ids[part], 1 - y_pred[part])
         assert (pairs.y_pred == y_pred[part]).all()
         assert (pairs.y_true == 1 - y_pred[part]).all()
         assert (pairs.tags == ids[part]).all()
         assert (pairs.positions == np.arange(part.size)).all()
         largest = max(largest, join.nbytes)
-    assert join.counts["pairs"] == 200_000
+    assert join.counts["pairs"] == 500_000
     assert join.waiting == join.waiting_labels == 0
-    assert largest / 200_000 < 100
+    assert largest / 500_000 < 100
 
 
 def test_the_key_of_the_fingerprints_changes_nothing_but_them():

@@ -95,7 +95,7 @@ class Labels:
             return np.array(self.values)[codes]
         labels = np.empty(len(self.values), object)
         labels[:] = self.values
-        return labels[codes]  # type: ignore[no-any-return]
+        return labels[codes]
 
     def _one_by_one(self, labels: Sequence[object], name: str) -> Codes:
         coded = [self.code(label) for label in labels]

@@ -18,17 +18,16 @@ def duration(max_wait: Any) -> tuple[Unit | None, float]:
     """The unit that goes with a longest wait, and the wait as a number."""
     if max_wait is None:
         return None, math.inf
-    if isinstance(max_wait, timedelta | np.timedelta64):
-        longest, unit = float(np.timedelta64(max_wait).astype("m8[us]").astype(np.float64)), "date"
-        if np.isnat(np.timedelta64(max_wait)):
-            longest = math.nan
+    unit: Unit = "date" if isinstance(max_wait, timedelta | np.timedelta64) else "number"
+    if unit == "date":
+        longest = float(np.timedelta64(max_wait) / np.timedelta64(1, "us"))
     elif isinstance(max_wait, bool) or not isinstance(max_wait, int | float | np.integer | np.floating):
         raise TypeError(f"max_wait {max_wait!r} is neither a number nor a timedelta")
     else:
-        longest, unit = float(max_wait), "number"
+        longest = float(max_wait)
     if not 0 <= longest < math.inf:
         raise ValueError(f"max_wait {max_wait!r} is not a length of time")
-    return ("date" if unit == "date" else "number"), longest
+    return unit, longest
 
 
 def moments(times: Any) -> tuple[npt.NDArray[np.float64], Unit]:

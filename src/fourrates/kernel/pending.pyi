@@ -5,7 +5,7 @@ STATES: dict[str, int]
 ENTRY: np.dtype[np.void]
 
 class Pending:
-    def __init__(self, most_waiting: int, most_remembered: int, longest: float) -> None: ...
+    def __init__(self, most_waiting: int, most_remembered: int, longest: float, width: int = 16) -> None: ...
     def take(
         self,
         ids: npt.NDArray[np.void],
