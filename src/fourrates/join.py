@@ -7,12 +7,10 @@ behind late labels in the library, on the command line and in the service.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import struct
 import threading
-import zlib
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -393,6 +391,9 @@ class LabelJoin:
 
     def to_bytes(self) -> bytes:
         """Settings and all that waits or is remembered, versioned; :meth:`from_bytes` goes on from it."""
+        import json
+        import zlib
+
         for label in self._labels.values:
             if type(label) not in (str, int, float, bool):
                 raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
@@ -405,6 +406,9 @@ class LabelJoin:
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
         """Bring back what :meth:`to_bytes` saved; bytes that it did not save are a ValueError."""
+        import json
+        import zlib
+
         saved = bytes(saved)
         if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
             raise ValueError("these bytes are not a LabelJoin saved by fourrates")
