@@ -12,6 +12,7 @@ from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.join import LabelJoin
 from fourrates.record import step
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Drift",
     "FourRates",
     "KeyedDrift",
+    "LabelJoin",
     "PerfSim",
     "RateChange",
     "RateState",

@@ -89,6 +89,14 @@ class Labels:
             return order[found].astype(np.uint16)
         return self._one_by_one(values.tolist(), name)
 
+    def decode(self, codes: Codes) -> npt.NDArray[Any]:
+        """The labels of an array of codes, each as it is: of one dtype where all are of one type, objects otherwise."""
+        if len({type(label) for label in self.values}) == 1 and not isinstance(self.values[0], tuple):
+            return np.array(self.values)[codes]
+        labels = np.empty(len(self.values), object)
+        labels[:] = self.values
+        return labels[codes]
+
     def _one_by_one(self, labels: Sequence[object], name: str) -> Codes:
         coded = [self.code(label) for label in labels]
         if -1 in coded:

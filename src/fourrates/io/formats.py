@@ -74,7 +74,7 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
     header, delimiter = read_header(head, source, events)
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
     columns = events.resolve(header.names, times, source)
-    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by) if name is not None}
+    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by, columns.id) if name is not None}
     invalid: list[Any] = []
 
     def refuse(row: Any) -> str:
