@@ -5,8 +5,20 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors name the file that was asked for, not the scratch file beside it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
@@ -14,7 +26,11 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
 
     What is no regular file (a device, a pipe) is written to as it is.
     """
-    target = Path(path)
+    with _named(path):
+        _write(Path(path), content)
+
+
+def _write(target: Path, content: bytes) -> None:
     with suppress(OSError):
         target = target.resolve()  # a link stays a link
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
@@ -48,7 +64,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(21, "is a folder", str(path))
     if target.exists() and not target.is_file():
         return
-    with tempfile.TemporaryFile(dir=target.parent):
+    with _named(path), tempfile.TemporaryFile(dir=target.parent):
         pass
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.io import InputError
+from fourrates.names import printable
 from fourrates.trace import Trace, ordered
 
 if TYPE_CHECKING:
@@ -62,14 +64,21 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
             panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
             if panel is panels[0]:
                 panel.annotate(f" {number}", (one.drift.at, 1.0), color=DRIFT, va="top", fontweight="bold")
-        panel.set_ylabel(curve.rate + (f"\n{curve.kind}" if several else ""))
+        # A label may look like a formula: names are shown as they are.
+        panel.set_ylabel(shortened(curve.rate) + (f"\n{curve.kind}" if several else ""), parse_math=False)
         panel.set_ylim(-0.02, 1.02)
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
     _time_axis(panels[-1], trace)
     if title is not None:
-        drawing.suptitle(title, x=0.01, ha="left")
+        drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
     return drawing
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """A name as a picture has room for it, its control characters shown as escapes."""
+    shown = printable(name)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def _time_axis(panel: Any, trace: Trace) -> None:
@@ -96,13 +105,14 @@ def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) 
     name = next((one.stream for one in found if one.stream in traces), next(iter(traces)))
     own = [one for one in found if one.stream == name]
     number = len(own)
-    title = f"{name}: " if name is not None else ""
+    title = f"{shortened(name)}: " if name is not None else ""
     title += f"{number} drift{'s' if number != 1 else ''} in {run.streams[name].events:,} events"
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     drawing = figure(traces[name], own, title)
     content = io.BytesIO()
-    try:
+    if suffix not in ("png", "svg", "pdf"):
+        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: boxes will do
         drawing.savefig(content, format=suffix, dpi=150)
-    except ValueError:
-        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf") from None
     files.write(path, content.getvalue())
