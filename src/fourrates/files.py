@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,6 +36,8 @@ def _write(target: Path, content: bytes) -> None:
         with open(target, "wb") as file:
             file.write(content)
         return
+    import tempfile  # takes a while, and many runs write nothing
+
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -64,6 +65,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(21, "is a folder", str(path))
     if target.exists() and not target.is_file():
         return
+    import tempfile
+
     with _named(path), tempfile.TemporaryFile(dir=target.parent):
         pass
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fourrates.io import InputError
 from fourrates.names import printable
-from fourrates.trace import Trace, ordered
+from fourrates.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
     curves = every[: min(enough, MOST)]
     several = len({curve.kind for curve in every}) > 1
     drawing = Figure(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
-    panels: Any = drawing.subplots(len(curves), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
     breaks = np.array([one.drift.at for one in found], np.int64)
     for panel, curve in zip(panels, curves, strict=True):
         # A new concept is a new line.
@@ -60,19 +60,38 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
             out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
         panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
         for number, one in enumerate(found, 1):
-            panel.axvspan(one.drift.since, one.drift.at, color=DRIFT, alpha=0.12, lw=0)
+            # Where it started, as far as that is known; else the warning that led to it.
+            panel.axvspan(
+                *(one.drift.started_between or (one.drift.since, one.drift.at)), color=DRIFT, alpha=0.15, lw=0
+            )
             panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
             if panel is panels[0]:
-                panel.annotate(f" {number}", (one.drift.at, 1.0), color=DRIFT, va="top", fontweight="bold")
+                place = {"xy": (one.drift.at, 1.0), "xycoords": ("data", "axes fraction")}
+                panel.annotate(f" {number}", **place, color=DRIFT, va="top", fontweight="bold")
         # A label may look like a formula: names are shown as they are.
         panel.set_ylabel(shortened(curve.rate) + (f"\n{curve.kind}" if several else ""), parse_math=False)
-        panel.set_ylim(-0.02, 1.02)
+        panel.set_ylim(*_extent(curve))
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
     _time_axis(panels[-1], trace)
     if title is not None:
         drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
     return drawing
+
+
+def _extent(curve: Curve) -> tuple[float, float]:
+    """From the lowest to the highest value and bound, without the time after a start when the bounds are still wide."""
+    if np.isnan(curve.value).all():  # a class that never came
+        return -0.02, 1.02
+    width = curve.detect_high - curve.detect_low
+    if np.isnan(width).all():
+        low, high = np.nanquantile(curve.value, (0.01, 0.99))
+    else:
+        settled = width <= 1.5 * np.nanmedian(width)
+        low = np.fmin(curve.value, curve.detect_low)[settled].min()
+        high = np.fmax(curve.value, curve.detect_high)[settled].max()
+    room = max(0.06 * (high - low), 0.01)
+    return max(low - room, -0.02), min(high + room, 1.02)
 
 
 def shortened(name: str, most: int = 40) -> str:

@@ -29,7 +29,7 @@ class Moment:
 
     event: int
     time: int | None
-    about: bool = False  # the time lies between two that are known
+    about: bool = False  # estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,18 @@ class Move:
     after: Share | None
     statistic: float
     bound: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether the classifier does worse by it."""
+        return (self.direction == "up") == (self.rate == "error")
+
+    @property
+    def shares(self) -> tuple[Share, Share] | None:
+        """The rate before and after, where both were observed."""
+        if self.before is None or self.after is None or not (self.before.n and self.after.n):
+            return None
+        return self.before, self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +184,8 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
             )
         )
         for move in moves:
-            if move.before is not None and move.before.n:
-                home.setdefault(move.rate, move.before.value)
+            if move.shares is not None:
+                home.setdefault(move.rate, move.shares[0].value)
     return tuple(findings)
 
 
@@ -186,22 +198,22 @@ def _move(change: RateChange, one: Found, labels: Sequence[Any]) -> Move:
 
 def _leads_back(moves: Sequence[Move], home: dict[str, float]) -> bool:
     """Whether every rate that moved is at least twice as close as it was to where it stood before its first drift."""
-    back = [
-        move.rate in home
-        and move.before is not None
-        and move.after is not None
-        and 2 * abs(move.after.value - home[move.rate]) < abs(move.before.value - home[move.rate])
-        for move in moves
-    ]
-    return bool(back) and all(back)
+
+    def is_back(move: Move) -> bool:
+        if move.shares is None or move.rate not in home:
+            return False
+        before, after = (abs(share.value - home[move.rate]) for share in move.shares)
+        return 2 * after < before
+
+    return bool(moves) and all(map(is_back, moves))
 
 
 def strength(moves: Sequence[Move]) -> float:
     """How strong a drift is: how many standard errors lie between before and after, for the rate with the most."""
     found = [0.0]
     for move in moves:
-        before, after = move.before, move.after
-        if before is not None and after is not None and before.n and after.n:
+        if move.shares is not None:
+            before, after = move.shares
             pooled = (before.value * before.n + after.value * after.n + 1) / (before.n + after.n + 2)
             error = math.sqrt(pooled * (1 - pooled) * (1 / before.n + 1 / after.n))
             found.append(abs(before.value - after.value) / error)
@@ -232,6 +244,7 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
         cells |= {f"recall:{label}": recall, f"precision:{label}": precision}
         if len(labels) == 2:
             cells |= dict(zip((("tnr", "npv"), ("tpr", "ppv"))[place], (recall, precision), strict=True))
+            cells |= {"recall": recall, "precision": precision}  # of the positive class, which is the last
     return Share.of(*cells[rate]) if rate in cells else None
 
 
@@ -246,6 +259,6 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
 
 
 def _moment(event: int, trace: Trace | None) -> Moment:
-    """An event with the time it had, about: some are remembered."""
+    """An estimated event, with the time it had: some are remembered, and the others lie between."""
     events, times = trace.clock() if trace is not None else ([], [])
-    return Moment(event, int(np.interp(event, events, times)), about=True) if events else Moment(event, None)
+    return Moment(event, int(np.interp(event, events, times)) if events else None, about=True)

@@ -37,7 +37,7 @@ def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), 
     --------
     >>> from fourrates.report.template import environment
     >>> environment().from_string("{{ name }}, {{ {'name': name} | tojson }}").render(name="</script><b>")
-    '&lt;/script&gt;&lt;b&gt;, {"name":"\u003c/script\u003e\u003cb\u003e"}'
+    '&lt;/script&gt;&lt;b&gt;, {"name":"\\u003c/script\\u003e\\u003cb\\u003e"}'
     """
     template = environment().from_string((files(package) / name).read_text(encoding="utf-8"))
     return template.render(
@@ -68,7 +68,7 @@ def environment() -> jinja2.Environment:
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
-    """A Content-Security-Policy that lets a page use this style, these scripts and images it carries, and nothing else."""
+    """A Content-Security-Policy: lets a page use this style, these scripts, images it carries, and nothing else."""
     sources = {
         "default-src": "'none'",
         "img-src": "data:",
