@@ -15,7 +15,7 @@ import numpy as np
 
 import fourrates.detectors
 from fourrates.cli.commands import argument, option, together
-from fourrates.cli.errors import checked
+from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.io import MISSING, Batch, Columns, Events, InputError, Missing, read
 from fourrates.names import printable
@@ -139,7 +139,10 @@ def events_of(
 def started(events: Events, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
     """The first batch, and the others."""
     batches = events.ahead()
-    first = next(batches, None)
+    try:
+        first = next(batches, None)
+    except KeyboardInterrupt:
+        raise Stopped("stopped before the first events were read") from None
     if first is None:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
     return first, batches

@@ -204,12 +204,17 @@ COLUMNS = [
 
 def as_csv(found: Sequence[Found], utc: bool) -> bytes:
     """One row for each rate that moved."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
+    lines = [_line(COLUMNS)]
     for one in found:
         record = as_record(one, utc, ())
         for change in record.pop("changes"):
-            row = {key: value for key, value in {**record, **change}.items() if key in COLUMNS}
-            writer.writerow({key: defused(value) if isinstance(value, str) else value for key, value in row.items()})
-    return text.getvalue().encode()
+            lines.append(_line([{**record, **change}.get(name, "") for name in COLUMNS]))
+    return "".join(lines).encode()
+
+
+def _line(cells: Sequence[Any]) -> str:
+    """A line of CSV; a cell with a line feed or a carriage return in it is quoted, whatever ends the lines here."""
+    text = io.StringIO()
+    defusing = [defused(cell) if isinstance(cell, str) else cell for cell in cells]
+    csv.writer(text, lineterminator="\r\n").writerow(defusing)
+    return text.getvalue().removesuffix("\r\n") + "\n"
