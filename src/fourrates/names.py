@@ -32,6 +32,19 @@ def _is_harmless(character: str) -> bool:
     return character.isprintable() or character in JOINERS or unicodedata.category(character) == "Zs"
 
 
+def shortened(text: str, most: int = 100) -> str:
+    """The text as :func:`printable` has it, its end left out where it is too long to be read.
+
+    Examples
+    --------
+    >>> from fourrates.names import shortened
+    >>> shortened("a" * 1000, most=10)
+    'aaaaaaaaa…'
+    """
+    shown = printable(text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
 def defused(cell: str) -> str:
     """The text as a cell of a CSV file that no spreadsheet takes for a formula: with an apostrophe in front of those.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.io import InputError
-from fourrates.names import printable
+from fourrates.names import shortened
 from fourrates.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fourrates.run import Found, Run
 
 MOST = 12  # panels
+NAME = 40  # characters of a name that a picture has room for
 
 CURVE, BAND, DRIFT, WARN = "#1f5fbf", "#5a697d", "#b42318", "#a86400"
 
@@ -69,7 +70,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
                 place = {"xy": (one.drift.at, 1.0), "xycoords": ("data", "axes fraction")}
                 panel.annotate(f" {number}", **place, color=DRIFT, va="top", fontweight="bold")
         # A label may look like a formula: names are shown as they are.
-        panel.set_ylabel(shortened(curve.rate) + (f"\n{curve.kind}" if several else ""), parse_math=False)
+        panel.set_ylabel(shortened(curve.rate, NAME) + (f"\n{curve.kind}" if several else ""), parse_math=False)
         panel.set_ylim(*_extent(curve))
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
@@ -92,12 +93,6 @@ def _extent(curve: Curve) -> tuple[float, float]:
         high = np.fmax(curve.value, curve.detect_high)[settled].max()
     room = max(0.06 * (high - low), 0.01)
     return max(low - room, -0.02), min(high + room, 1.02)
-
-
-def shortened(name: str, most: int = 40) -> str:
-    """A name as a picture has room for it, its control characters shown as escapes."""
-    shown = printable(name)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def _time_axis(panel: Any, trace: Trace) -> None:
@@ -124,7 +119,7 @@ def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) 
     name = next((one.stream for one in found if one.stream in traces), next(iter(traces)))
     own = [one for one in found if one.stream == name]
     number = len(own)
-    title = f"{shortened(name)}: " if name is not None else ""
+    title = f"{shortened(name, NAME)}: " if name is not None else ""
     title += f"{number} drift{'s' if number != 1 else ''} in {run.streams[name].events:,} events"
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     drawing = figure(traces[name], own, title)

@@ -91,7 +91,7 @@ def test_names_that_try_to_run_are_text_and_the_page_is_whole(opened, hostile, w
     text = browser.execute_script("return document.querySelector('main').textContent")
     for name in HOSTILE:
         shown = name.replace("\u2028\u2029\x1b", r"\u2028\u2029\x1b")
-        assert shown in text
+        assert shown[:90] in text
     assert browser.find_elements(By.CSS_SELECTOR, "h2")[-1].text == "Settings"
     check_layout(browser, width)
     chooser = Select(browser.find_element(By.ID, "stream"))

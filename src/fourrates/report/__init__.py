@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable
+from fourrates.names import printable, shortened
 from fourrates.report import charts
 from fourrates.report.facts import Facts, Finding, gather
 from fourrates.report.template import render
@@ -69,7 +69,7 @@ def page(run: Run, events: Events, found: Sequence[Found]) -> str:
         many=many,
         streams=[
             {
-                "name": printable(str(stream.name)),
+                "name": shortened(str(stream.name)),
                 "events": stream.events,
                 "drifts": len(stream.findings),
                 "standing": stream.standing,
@@ -81,7 +81,7 @@ def page(run: Run, events: Events, found: Sequence[Found]) -> str:
         listed=STREAMS,
         stable=sum(stream.standing == "stable" for stream in facts.streams),
         number=len(facts.streams),
-        drawn=[printable(str(stream.name)) for stream in drawn],
+        drawn=[shortened(str(stream.name)) for stream in drawn],
         bounds=any(map(charts.has_bounds, data)),
         started=any(finding.between is not None for stream in drawn for finding in stream.findings),
         recoveries=any(finding.recovery for stream in drawn for finding in stream.findings),
@@ -101,7 +101,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
     window = finding.window
     return {
         "title": f"{finding.number}. {words.time(finding.at)}",
-        "stream": None if finding.stream is None else printable(finding.stream),
+        "stream": None if finding.stream is None else shortened(finding.stream),
         "recovery": finding.recovery,
         "moves": [
             {
@@ -145,7 +145,7 @@ def _matrix(caption: str, counts: Matrix, labels: Sequence[Any]) -> dict[str, An
         rates = {"tpr": (tp, tp + fn), "tnr": (tn, tn + fp), "ppv": (tp, tp + fp), "npv": (tn, tn + fn)} | rates
     rows = [
         {
-            "label": printable(str(label)),
+            "label": shortened(str(label)),
             "cells": [
                 {"count": count, "right": i == j, "shade": round(10 * count / max(1, sum(row)))}
                 for j, count in enumerate(row)
@@ -155,7 +155,7 @@ def _matrix(caption: str, counts: Matrix, labels: Sequence[Any]) -> dict[str, An
     ]
     return {
         "caption": caption,
-        "labels": [printable(str(label)) for label in labels],
+        "labels": [shortened(str(label)) for label in labels],
         "rows": rows if len(labels) <= SIDE_BY_SIDE else [],
         "total": total,
         "right": right,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable
+from fourrates.names import shortened
 from fourrates.report.facts import Stream
 from fourrates.report.words import title
 from fourrates.trace import ordered
@@ -46,7 +46,7 @@ def drawing(stream: Stream, drifts: Sequence[Drift]) -> dict[str, Any]:
     breaks = np.array([finding.at.event for finding in stream.findings], np.int64)
     listed = []
     for curve in curves:
-        record: dict[str, Any] = {"rate": printable(curve.rate), "title": title(curve.rate)}
+        record: dict[str, Any] = {"rate": shortened(curve.rate), "title": title(curve.rate)}
         if several:
             record["title"] += f", {curve.kind}"
         at, gaps = _broken(curve.events, breaks)

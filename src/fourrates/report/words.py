@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable
+from fourrates.names import printable, shortened
 from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def title(rate: str) -> str:
     if rate in RATES:
         return RATES[rate]
     kind, _, label = rate.partition(":")
-    return printable(f"{kind} of {label}" if label else rate)
+    return shortened(f"{kind} of {label}" if label else rate)
 
 
 def short(rate: str) -> str:
     """A rate in a sentence."""
     kind, _, label = rate.partition(":")
-    return printable(f"{kind} of {label}" if label else rate)
+    return shortened(f"{kind} of {label}" if label else rate)
 
 
 # How things stand -------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Words:
         recovered = [stream for stream in streams if stream.standing == "recovered"]
         if len(streams) > 1 and drifted:
             first = drifted[0].findings[-1]
-            where = printable(str(drifted[0].name))
+            where = shortened(str(drifted[0].name))
             return (
                 f"{len(drifted):,} of {several(len(streams), 'stream')} drifted",
                 f"most of all {where}, where {self.moves(first)} {self.when(first.started or first.at)}",
@@ -258,7 +258,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _classes(labels: Sequence[Any], positive: Any) -> str:
-    names = _list([str(label) for label in labels])
+    names = _list([shortened(str(label)) for label in labels])
     return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
 
 
