@@ -73,6 +73,9 @@ def test_every_command_tells_its_own_help(fourrates):
         ran = fourrates(name, "--help")
         assert ran.status == 0
         assert f"fourrates {name}" in ran.out
+        examples = ran.out.partition("\n  Examples\n")[2].partition("\n\n")[0].splitlines()
+        assert name == "demo" or all("fourrates" in line for line in examples), "each on a line of its own"
+        assert name == "demo" or examples
 
 
 SCRIPT = {"bash": "_fourrates_completion() {", "zsh": "#compdef fourrates", "fish": "function _fourrates_completion"}

@@ -16,7 +16,7 @@ import click
 
 import fourrates
 from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, completion
-from fourrates.cli.commands import SETTINGS, Commands, option
+from fourrates.cli.commands import SETTINGS, Commands, help_of, option
 from fourrates.cli.errors import Stopped
 from fourrates.io import InputError
 from fourrates.names import printable
@@ -55,18 +55,22 @@ _SHELL = {"is_flag": False, "flag_value": "", "metavar": "[SHELL]", "is_eager": 
 @option("--install-completion", callback=_install_completion, help="Set it up for your shell.", **_SHELL)
 @click.pass_context
 def app(ctx: click.Context, traceback: bool) -> None:
-    r"""Tell whether a classifier has drifted, which of its rates moved, which way, and since when.
+    """Tell whether a classifier has drifted, which of its rates moved, which way, and since when.
 
-    \b
-    fourrates demo                                     found and shown
-    fourrates detect predictions.csv                   as a table
-    fourrates detect 2026-*.parquet --report r.html    as a page
-    tail -f log.jsonl | fourrates watch -              as it happens
+    Examples
+    --------
+      fourrates demo                                     found and shown
+      fourrates detect predictions.csv                   as a table
+      fourrates detect 2026-*.parquet --report r.html    as a page
+      tail -f log.jsonl | fourrates watch -              as it happens
     """
     ctx.obj["traceback"] = traceback
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
         ctx.exit(REFUSED)
+
+
+app.help = help_of(app)
 
 
 def run(arguments: Sequence[str]) -> int:

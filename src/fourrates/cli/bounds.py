@@ -26,10 +26,10 @@ from fourrates.null import Null
 @option("--null", type=click.Choice(["exact", "plugin", "monte-carlo"]), default="exact", help="Which law.")
 @opt.json
 def bounds(n: int, k: int, level: tuple[float, ...], decay: float, null: Null, json: bool) -> None:
-    r"""Say between which bounds the statistic of a rate stays, given its counts, as long as nothing changes.
+    """Say between which bounds the statistic of a rate stays, given its counts, as long as nothing changes.
 
-    \b
     Examples
+    --------
       fourrates bounds 50 45
       fourrates bounds 100000 90000 --level 1e-5 --decay 0.98
     """

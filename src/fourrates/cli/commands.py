@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 import click
@@ -89,17 +90,26 @@ class Argument(click.Argument):
 def command(function: Callable[..., Any]) -> Command:
     """Make a command of a function and the options above it."""
     made: Command = click.command(cls=Command, context_settings=SETTINGS)(function)
+    made.help = help_of(made)
     return made
+
+
+def help_of(made: click.Command) -> str:
+    """The help of a command, with its examples marked as lines that click must not join."""
+    return cleandoc(made.help or "").replace("\n\nExamples\n--------\n", "\n\n\b\nExamples\n")
+
+
+# click's own decorators are used up by the command they are put on, in some releases; these are for several commands.
 
 
 def option(*names: str, **details: Any) -> Decorator[Any]:
     """An option; `section` is its heading."""
-    return click.option(*names, cls=Option, **details)
+    return lambda function: click.option(*names, cls=Option, **details)(function)
 
 
 def argument(*names: str, **details: Any) -> Decorator[Any]:
     """An argument, with `help`."""
-    return click.argument(*names, cls=Argument, **details)
+    return lambda function: click.argument(*names, cls=Argument, **details)(function)
 
 
 def together(*options: Decorator[Any]) -> Decorator[Any]:

@@ -87,10 +87,10 @@ def compare(
     detector: tuple[str, ...],
     json: bool,
 ) -> None:
-    r"""Run several detectors on the same file and show their alarms side by side.
+    """Run several detectors on the same file and show their alarms side by side.
 
-    \b
     Examples
+    --------
       fourrates compare predictions.csv
       fourrates compare predictions.csv -d LFR -d 'LFR(decay=0.98)' -d river.ADWIN -d 'river.DDM(drift_threshold=4)'
     """

@@ -22,10 +22,10 @@ from fourrates.io import InputError
 )
 @opt.json
 def datasets(names: tuple[str, ...], folder: Path | None, json: bool) -> None:
-    r"""List the paper's public data sets, or bring some here: found or downloaded, and verified.
+    """List the paper's public data sets, or bring some here: found or downloaded, and verified.
 
-    \b
     Examples
+    --------
       fourrates datasets
       fourrates datasets sea hyperplane --folder data
     """

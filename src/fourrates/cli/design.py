@@ -20,13 +20,13 @@ from fourrates.cli.errors import checked
 @option("--sides", type=click.Choice(["both", "down", "up"]), default="both", help="The moves that raise an alarm.")
 @opt.json
 def design(arl: float, decay: tuple[float, ...], sides: Literal["both", "down", "up"], json: bool) -> None:
-    r"""Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
+    """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
     It is the level of one decay, or of several that share it, for all rates. Without a decay `detect --arl` splits
     budgets from 20,000 events on between windows of several lengths instead.
 
-    \b
     Examples
+    --------
       fourrates design 100000
       fourrates design 1200000 --decay 0.98 --sides down
     """

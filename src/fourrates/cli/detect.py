@@ -68,10 +68,10 @@ def detect(
     save: Path | None,
     resume: Path | None,
 ) -> int:
-    r"""Find the drifts in files of labels and predictions.
+    """Find the drifts in files of labels and predictions.
 
-    \b
     Examples
+    --------
       fourrates detect predictions.csv
       fourrates detect scored.parquet --score proba --threshold 0.7 --report page.html
       fourrates detect all-models.csv --by model --json

@@ -63,12 +63,12 @@ def reproduce(
     out: Path,
     json: bool,
 ) -> None:
-    r"""Make every table and figure of the paper again, each beside what the paper printed.
+    """Make every table and figure of the paper again, each beside what the paper printed.
 
     What is finished is kept: stop it with Ctrl-C, and the same command goes on from there.
 
-    \b
     Examples
+    --------
       fourrates reproduce --data data
       fourrates reproduce --only table2 --only synthetic --runs 1000
       fourrates reproduce --quick --runs 2

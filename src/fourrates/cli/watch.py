@@ -73,13 +73,13 @@ def watch(
     exec_: str | None,
     webhook: str | None,
 ) -> None:
-    r"""Watch a stream and tell each warning and drift the moment its event arrives.
+    """Watch a stream and tell each warning and drift the moment its event arrives.
 
     On a terminal the rates are shown within their bounds; elsewhere, or with --json, each line is a JSON object. Ctrl-C
     ends it with a summary.
 
-    \b
     Examples
+    --------
       tail -f predictions.jsonl | fourrates watch -
       fourrates watch log.csv --exec 'mail -s drift me@example.org'
       fourrates watch log.csv --no-warnings --webhook https://example.org/hook
