@@ -14,6 +14,7 @@ import fourrates as fr
 from fourrates import io
 from fourrates.cli.options import known
 from fourrates.report import page
+from fourrates.report.facts import gather
 from fourrates.run import Run
 from fourrates.streams import SCENARIOS, fraud
 from fourrates.trace import Trace
@@ -99,6 +100,18 @@ def test_many_drifts_leave_the_charts_in_sight():
     assert f"<summary>{len(found) - 4:,} more</summary>" in text
     assert text.count('<li class="drift') == 100
     assert f"event {found[-1].drift.at:,}" in text  # the latest are those that are told
+
+
+def test_the_time_of_the_start_is_about_right():
+    """Between a mark and the warning, whose times are known: within a tenth of a day of the true one."""
+    stream = fraud(seed=1)
+    frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
+    run = Run(fr.LFR(detect=1e-6), Trace)
+    events = io.read(frame)
+    found = [one for batch in events for one in run.take(batch)]
+    for finding in gather(run, events, found).findings:
+        true = stream.times[finding.started.event].astype("M8[us]").astype(np.int64)
+        assert abs(finding.started.time - true) < 0.1 * 86_400e6
 
 
 def test_a_calm_stream_is_said_to_be_calm():

@@ -165,7 +165,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
     for number, one in enumerate(found, 1):
         drift = one.drift
         moves = tuple(_move(change, one, labels) for change in drift.changes)
-        between = drift.started_between
+        between, clock = drift.started_between, _clock(one, trace)
         findings.append(
             Finding(
                 one.stream,
@@ -174,8 +174,8 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
-                None if drift.started is None else _moment(drift.started, trace),
-                None if between is None else (_moment(between[0], trace), _moment(between[1], trace)),
+                None if drift.started is None else _moment(drift.started, clock),
+                None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 drift.window,
                 _rows(one),
                 one.before,
@@ -258,7 +258,15 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
     return None if time is None else int(time.astype("M8[us]").astype(np.int64))
 
 
-def _moment(event: int, trace: Trace | None) -> Moment:
-    """An estimated event, with the time it had: some are remembered, and the others lie between."""
-    events, times = trace.clock() if trace is not None else ([], [])
-    return Moment(event, int(np.interp(event, events, times)) if events else None, about=True)
+def _clock(one: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
+    """Events whose times are known, and these: some that were remembered, and the two that a drift names."""
+    known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
+    for place in (one.since, one.at):
+        if known and place.time is not None:
+            known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
+    return sorted(known), [known[event] for event in sorted(known)]
+
+
+def _moment(event: int, clock: tuple[list[int], list[int]]) -> Moment:
+    """An estimated event, with the time it had, which lies between those that are known."""
+    return Moment(event, int(np.interp(event, *clock)) if clock[0] else None, about=True)
