@@ -37,7 +37,7 @@ def test_a_defect_of_ours_is_not_taken_for_drift_or_bad_input(fourrates, driftin
     *_, what, how = ran.err.splitlines()
     assert what == "fourrates: a defect of fourrates, not of your data: ValueError: something is odd in here"
     (path,) = defective.glob("fourrates-defect-*.txt")
-    assert f"open an issue with what is in {path}" in how
+    assert f"open an issue with the content of {path}" in how
     assert path.stat().st_mode & 0o077 == 0
     written = path.read_text()
     assert "something is odd in here" in written.splitlines()[-1]

@@ -2,7 +2,10 @@
 
 import csv
 import json
+import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -119,3 +122,20 @@ def test_a_row_means_the_same_in_detect_and_in_watch(fourrates, tmp_path, shape)
     fourrates("detect", path, "--csv", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open() as file:
         assert {int(row["row"]) for row in csv.DictReader(file)} == {found["row"]}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are text here")
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_name_that_is_no_text_and_an_output_that_holds_little(tmp_path, encoding):
+    source = file_with(tmp_path / "x.csv", "caf\u00e9 \u2192")
+    path = os.path.join(os.fsencode(tmp_path), b"\xff.csv")
+    os.rename(source, path)
+    base = [sys.executable, "-m", "fourrates", "detect", path, "--by", "model", "--labels", "a,b"]
+    outputs = {name: tmp_path / name for name in ("csv", "report", "plot.png", "save")}
+    options = [word for name, file in outputs.items() for word in (f"--{name.split('.')[0]}", file)]
+    for more in ([], ["--json"], options):
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run([*base, *more], capture_output=True, env=environment, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert all(file.exists() for file in outputs.values())
+    assert b"\xff.csv" in outputs["csv"].read_bytes()

@@ -6,6 +6,7 @@ with exit status 2; a defect of ours has exit status 3.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -21,6 +22,8 @@ def main() -> None:
             raise
         print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
         sys.exit(REFUSED)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the output cannot hold is written as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     status = run(sys.argv[1:])
     if status == INTERRUPTED:  # a thread may still wait for a pipe
         os._exit(status)

@@ -134,16 +134,18 @@ def _defect(error: Exception, arguments: Sequence[str], show: bool) -> int:
     command = shlex.join(["fourrates", *arguments])
     versions = f"fourrates {fourrates.__version__}, Python {platform.python_version()}, {platform.platform()}"
     details = f"{versions}\n$ {command}\n\n{''.join(traceback.format_exception(error))}"
-    told = "above"
+    told = "this line"
     if show:
+        told = "the lines above"
         print("\n".join(map(printable, details.splitlines())), file=sys.stderr)
     else:
         with suppress(OSError):
-            handle, told = tempfile.mkstemp(prefix="fourrates-defect-", suffix=".txt")
+            handle, path = tempfile.mkstemp(prefix="fourrates-defect-", suffix=".txt")
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(details)
+            told = f"the content of {path} (--traceback before the command shows it)"
     what = traceback.format_exception_only(error)[-1].strip()
     status = _say(f"a defect of fourrates, not of your data: {what}", DEFECT)
     with suppress(OSError):
-        print(f"Please open an issue with what is in {told}; --traceback before the command shows it.", file=sys.stderr)
+        print(f"Please open an issue with {told}.", file=sys.stderr)
     return status

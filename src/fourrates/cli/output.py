@@ -209,7 +209,7 @@ def as_csv(found: Sequence[Found], utc: bool) -> bytes:
         record = as_record(one, utc, ())
         for change in record.pop("changes"):
             lines.append(_line([{**record, **change}.get(name, "") for name in COLUMNS]))
-    return "".join(lines).encode()
+    return "".join(lines).encode("utf-8", "surrogateescape")  # the name of a file may be no text
 
 
 def _line(cells: Sequence[Any]) -> str:
