@@ -71,7 +71,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
                 panel.annotate(f" {number}", **place, color=DRIFT, va="top", fontweight="bold")
         # A label may look like a formula: names are shown as they are.
         panel.set_ylabel(shortened(curve.rate, NAME) + (f"\n{curve.kind}" if several else ""), parse_math=False)
-        panel.set_ylim(*_extent(curve))
+        panel.set_ylim(*_extent(curve, breaks))
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
     _time_axis(panels[-1], trace)
@@ -80,17 +80,22 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
     return drawing
 
 
-def _extent(curve: Curve) -> tuple[float, float]:
-    """From the lowest to the highest value and bound, without the time after a start when the bounds are still wide."""
+def _extent(curve: Curve, breaks: Any) -> tuple[float, float]:
+    """From the lowest to the highest value and bound, without the time after a start, when a rate has not settled."""
     if np.isnan(curve.value).all():  # a class that never came
         return -0.02, 1.02
     width = curve.detect_high - curve.detect_low
     if np.isnan(width).all():
         low, high = np.nanquantile(curve.value, (0.01, 0.99))
     else:
-        settled = width <= 1.5 * np.nanmedian(width)
-        low = np.fmin(curve.value, curve.detect_low)[settled].min()
-        high = np.fmax(curve.value, curve.detect_high)[settled].max()
+        kept = np.zeros(width.size, np.bool_)
+        for part in np.split(np.arange(width.size), np.searchsorted(curve.events, breaks, side="right")):
+            if part.size:
+                usual = np.median(width[part])
+                first = int(np.argmax(width[part] >= usual / 2))
+                kept[part[first:]] = width[part[first:]] <= 1.5 * usual
+        low = np.fmin(curve.value, curve.detect_low)[kept].min()
+        high = np.fmax(curve.value, curve.detect_high)[kept].max()
     room = max(0.06 * (high - low), 0.01)
     return max(low - room, -0.02), min(high + room, 1.02)
 

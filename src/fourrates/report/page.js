@@ -115,25 +115,35 @@
     ctx.restore();
   }
 
-  // From the lowest to the highest value that is in sight, with its bounds. Right after a start these are wide and the
-  // rate has not settled: such points would make a flat line of all others, and are left out unless there are no others.
+  const sorted = (list) => [...list].sort((a, b) => a - b);
+  const quantile = (list, share) => sorted(list)[Math.round(share * (list.length - 1))];
+
+  // The points of a concept at which its rate has settled. Right after a start the bounds are narrow around a half, then
+  // wide: such points would make a flat line of all others.
+  function settled(points, dl, dh) {
+    const width = (i) => dh[i] - dl[i];
+    const usual = quantile(points.map(width), 0.5);
+    const first = points.findIndex((i) => width(i) >= usual / 2);
+    return points.slice(first).filter((i) => width(i) <= 1.5 * usual);
+  }
+
+  // From the lowest to the highest value that is in sight, with its bounds.
   function extent(u) {
     const [xs, v, , , dl, dh] = u.data;
     const [min, max] = sight; // the chart itself may not know them yet
-    const seen = [...xs.keys()].filter((i) => v[i] !== null && xs[i] >= min && xs[i] <= max);
-    const sorted = (list) => list.sort((a, b) => a - b);
-    const at = (list, share) => list[Math.round(share * (list.length - 1))];
+    const concepts = [[]];
+    for (let i = 0; i < xs.length; i++) {
+      if (v[i] === null) concepts.push([]);
+      else if (xs[i] >= min && xs[i] <= max) concepts.at(-1).push(i);
+    }
+    const seen = concepts.flat();
+    if (!seen.length) return [0, 1];
     let low, high;
-    const bounded = seen.filter((i) => dl[i] !== null);
-    if (bounded.length) {
-      const usual = at(sorted(bounded.map((i) => dh[i] - dl[i])), 0.5);
-      const settled = bounded.filter((i) => dh[i] - dl[i] <= 1.5 * usual);
-      low = settled.reduce((a, i) => Math.min(a, v[i], dl[i]), 1);
-      high = settled.reduce((a, i) => Math.max(a, v[i], dh[i]), 0);
-    } else if (seen.length) {
-      const values = sorted(seen.map((i) => v[i]));
-      [low, high] = [at(values, 0.01), at(values, 0.99)];
-    } else return [0, 1];
+    if (dl[seen[0]] !== null) {
+      const kept = concepts.filter((points) => points.length).flatMap((points) => settled(points, dl, dh));
+      low = kept.reduce((a, i) => Math.min(a, v[i], dl[i]), 1);
+      high = kept.reduce((a, i) => Math.max(a, v[i], dh[i]), 0);
+    } else [low, high] = [0.01, 0.99].map((share) => quantile(seen.map((i) => v[i]), share));
     const room = Math.max(0.06 * (high - low), 0.01);
     return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
   }
