@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors name the file that was asked for, not the scratch file beside it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
@@ -14,13 +25,19 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
 
     What is no regular file (a device, a pipe) is written to as it is.
     """
-    target = Path(path)
+    with _named(path):
+        _write(Path(path), content)
+
+
+def _write(target: Path, content: bytes) -> None:
     with suppress(OSError):
         target = target.resolve()  # a link stays a link
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
         with open(target, "wb") as file:
             file.write(content)
         return
+    import tempfile  # takes a while, and many runs write nothing
+
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -48,7 +65,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(21, "is a folder", str(path))
     if target.exists() and not target.is_file():
         return
-    with tempfile.TemporaryFile(dir=target.parent):
+    import tempfile
+
+    with _named(path), tempfile.TemporaryFile(dir=target.parent):
         pass
 
 

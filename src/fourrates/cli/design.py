@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
+import click
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import argument, command, option
+from fourrates.cli.errors import checked
 
 
-def design(
-    arl: Annotated[
-        float, typer.Argument(metavar="EVENTS", help="Events between two false alarms.", show_default=False)
-    ],
-    decay: Annotated[
-        list[float] | None, typer.Option(metavar="ETA", help="Weight of the past; as often as you like. [default: 0.9]")
-    ] = None,
-    sides: Annotated[Literal["both", "down", "up"], typer.Option(help="The moves that raise an alarm.")] = "both",
-    json: opt.Json = False,
-) -> None:
+@command
+@argument("arl", metavar="EVENTS", type=float, help="Events between two false alarms.")
+@option(
+    "--decay", multiple=True, metavar="ETA", type=float, help="Weight of the past; may be repeated.  [default: 0.9]"
+)
+@option("--sides", type=click.Choice(["both", "down", "up"]), default="both", help="The moves that raise an alarm.")
+@opt.json
+def design(arl: float, decay: tuple[float, ...], sides: Literal["both", "down", "up"], json: bool) -> None:
     """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
 
     It is the level of one decay, or of several that share it, for all rates.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates design 100000
-
       fourrates design 1200000 --decay 0.98 --sides down
     """
     from fourrates.budget.levels import design as find
 
-    decays = tuple(decay or (0.9,))
-    found = find(arl, decays, sides)
+    decays = decay or (0.9,)
+    with checked():
+        found = find(arl, decays, sides)
     if json:
         lengths = [
             {"rate": rate, "run_length": length if math.isfinite(length) else None}

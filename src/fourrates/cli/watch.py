@@ -11,17 +11,18 @@ import time as clock
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
-import typer
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import argument, command, option
 from fourrates.cli.notify import Notifier
 from fourrates.detectors import Detector
 from fourrates.drift import Drift, RateState, Statistic
-from fourrates.io import Batch, Events, InputError, Tail
+from fourrates.io import Batch, Events, InputError, Missing, Tail
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -32,45 +33,55 @@ POLL = 0.02  # seconds between looks at a file that has not grown
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
 
-Source = Annotated[
-    str, typer.Argument(metavar="FILE", help="A file that grows, CSV or JSON lines; - is the standard input.")
-]
-Exec = Annotated[
-    str | None,
-    typer.Option("--exec", metavar="CMD", help="Run this on each drift, with the drift as JSON on its standard input."),
-]
-Webhook = Annotated[str | None, typer.Option(metavar="URL", help="Post each drift to this address, as JSON.")]
-Warnings = Annotated[bool, typer.Option("--warnings/--no-warnings", help="Tell warnings too, or drifts alone.")]
+
+def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{url!r} does not begin with http:// or https://", ctx)
+    return url
 
 
+@command
+@argument(
+    "file",
+    metavar="[FILE]",
+    type=click.Path(),
+    default="-",
+    help="A file that grows, CSV or JSON lines; - is the standard input, and the default.",
+)
+@opt.columns
+@opt.classes
+@opt.detector
+@opt.arl
+@opt.json
+@option("--warnings/--no-warnings", default=True, help="Tell warnings too, or drifts alone.")
+@option("--exec", "exec_", metavar="CMD", help="Run this on each drift, with the drift as JSON on its standard input.")
+@option("--webhook", metavar="URL", callback=_address, help="Post each drift to this address, as JSON.")
 def watch(
-    file: Source = "-",
-    truth: opt.Truth = None,
-    pred: opt.Pred = None,
-    score: opt.Score = None,
-    threshold: opt.Threshold = None,
-    time: opt.Time = None,
-    labels: opt.LabelList = None,
-    positive: opt.Positive = None,
-    missing: opt.MissingRows = "skip",
-    detector: opt.DetectorSpec = None,
-    arl: opt.Arl = None,
-    json: opt.Json = False,
-    warnings: Warnings = True,
-    exec_: Exec = None,
-    webhook: Webhook = None,
+    file: str,
+    truth: str | None,
+    pred: str | None,
+    score: str | None,
+    threshold: float | None,
+    time: str | None,
+    labels: str | None,
+    positive: str | None,
+    missing: Missing,
+    detector: str | None,
+    arl: str | None,
+    json: bool,
+    warnings: bool,
+    exec_: str | None,
+    webhook: str | None,
 ) -> None:
     """Watch a stream and tell each warning and drift the moment its event arrives.
 
     On a terminal the rates are shown within their bounds; elsewhere, or with --json, each line is a JSON object. Ctrl-C
     ends it with a summary.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       tail -f predictions.jsonl | fourrates watch -
-
       fourrates watch log.csv --exec 'mail -s drift me@example.org'
-
       fourrates watch log.csv --no-warnings --webhook https://example.org/hook
     """
     classes = opt.labels_of(labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -61,7 +62,7 @@ class Batch:
     source : str
         The file they came from.
     rows : array of int64
-        Where each stands in it: the row, counted from 1 without a header; in JSON lines the line.
+        Where each stands in it: rows are counted from 1, a header and blank lines are none, in every format.
     times : array of datetime64[us], optional
         When each happened; NaT where unknown.
     keys : array of int64, optional
@@ -293,7 +294,8 @@ class Events:
         known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")
         columns = [name for name in (self.columns.truth, self.columns.guess) if name is not None]
         met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
-        hint = f"; if these are the labels: --labels {','.join(met)}" if labels == (0, 1) and 2 <= len(met) <= 8 else ""
+        plain = 2 <= len(met) <= 8 and all(one.isprintable() and "," not in one for one in met)
+        hint = f"; if these are the labels: --labels {quote(','.join(met))}" if labels == (0, 1) and plain else ""
         return InputError(f"{table.place(at)}: {value!r} in column {name!r} is not one of the labels {known}{hint}")
 
     def _number_keys(self, column: Any) -> tuple[npt.NDArray[np.int64], Mask | None]:

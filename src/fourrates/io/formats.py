@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from fourrates.io.table import InputError, Table
 from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from fourrates.io.events import Events
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
@@ -179,19 +181,21 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
 
 def json_tables(stream: Any, source: str) -> Iterator[Table]:
     """Tables of a file of JSON lines."""
-    rest, first = b"", 1
+    rest, first, row = b"", 1, 1
     while block := stream.read(BLOCK):
         whole, end, rest = (rest + block).rpartition(b"\n")
         if end:
             lines = whole.split(b"\n")
-            yield from json_table(lines, source, first)
+            for table in json_table(lines, source, first, row):
+                yield table
+                row += table.size
             first += len(lines)
     if rest.strip():
-        yield from json_table([rest], source, first)
+        yield from json_table([rest], source, first, row)
 
 
-def json_table(lines: list[bytes], source: str, first: int) -> Iterator[Table]:
-    """A table of some JSON lines, the first of which has this number; none if all are blank."""
+def json_table(lines: list[bytes], source: str, first: int, row: int) -> Iterator[Table]:
+    """A table of some JSON lines, given the numbers of the first line and of the first row; none if all are blank."""
     numbers = np.arange(first, first + len(lines))
     if not all(lines) or any(line.isspace() for line in lines):
         numbers = numbers[[bool(line.strip()) for line in lines]]
@@ -213,7 +217,12 @@ def json_table(lines: list[bytes], source: str, first: int) -> Iterator[Table]:
             seen.update(record)
     data = _Records(records, names)
     times = [name for name in names if looks_like_time(records[0].get(name))]
-    yield Table(data, source, numbers, times, "line {}".format)
+    yield Table(data, source, np.arange(row, row + len(lines)), times, line_of(numbers, row))
+
+
+def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
+    """Says in which line a row stands, given the lines of the rows from `first` on."""
+    return lambda row: f"line {lines[row - first]}"
 
 
 def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:

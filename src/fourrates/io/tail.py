@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from fourrates.io.events import Batch, Events
-from fourrates.io.formats import Header, json_table, read_header
+from fourrates.io.formats import Header, json_table, line_of, read_header
 from fourrates.io.opening import is_text
 from fourrates.io.table import InputError, Table
 from fourrates.io.values import looks_like_time
@@ -36,7 +37,7 @@ class Tail:
 
     def __init__(self, events: Events, source: str) -> None:
         self.events, self.source = events, source
-        self.line = 1
+        self.line = self.row = 1  # the next ones
         self._rest = b""
         self._json: bool | None = None
         self._header: Header | None = None
@@ -76,10 +77,12 @@ class Tail:
             lines = [b"" if line == self._first else line for line in lines]
         if not lines:
             return
-        for table in json_table(lines, self.source, first) if self._json else self._csv_table(lines, first):
+        make = partial(json_table, lines, self.source) if self._json else partial(self._csv_table, lines)
+        for table in make(first, self.row):
+            self.row += table.size
             yield from self.events.batch(table)
 
-    def _csv_table(self, lines: list[bytes], first: int) -> Iterator[Table]:
+    def _csv_table(self, lines: list[bytes], first: int, row: int) -> Iterator[Table]:
         assert self._header is not None
         names = self._header.names
         try:
@@ -98,4 +101,4 @@ class Tail:
             return
         data = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         times = [name for name, value in zip(names, rows[0], strict=True) if looks_like_time(value)]
-        yield Table(data, self.source, numbers, times, "line {}".format)
+        yield Table(data, self.source, np.arange(row, row + len(rows)), times, line_of(numbers, row))
