@@ -24,11 +24,13 @@ def small_codes(const Integer[::1] values, uint64_t classes, uint16_t[::1] codes
         for i in range(size):
             value = <uint64_t>values[i]  # a negative one turns into a huge one
             seen |= value
-            codes[i] = <uint16_t>min(value, <uint64_t>0xffff)
+            codes[i] = <uint16_t>value
     if seen >= classes:  # no value exceeds the union of bits
         for i in range(size):
-            if codes[i] >= classes:
+            if codes[i] >= classes or <uint64_t>values[i] >= classes:
                 return i
+        if seen > 0xffff:  # one that has left the array since, and of which the copy has the low bits only
+            return 0
     return -1
 
 

@@ -97,9 +97,9 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
                      float p) noexcept nogil
-    cdef int take(self, char* record, Ratios* ratios, int truth, int guess) noexcept nogil
+    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
-    cdef bint take_mix(self, char* record, int truth) noexcept nogil
+    cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
     cdef Verdict verdict(self, char* record) noexcept nogil
     cdef void forget_recall(self, Recall* recall) noexcept nogil
     cdef void resume_recall(self, Recall* recall, int first) noexcept nogil

@@ -44,14 +44,18 @@ cdef float CAP = 9.0      # no difference of blocks counts for more than three d
 cdef float PRIOR = 4.0    # pairs of blocks without dispersion, to begin with
 
 
-cdef void note(Dispersion* dispersion, int64_t observed, float residual, float variance) noexcept nogil:
+cdef inline void note(Dispersion* dispersion, int64_t observed, float residual, float variance) noexcept nogil:
     """One more observation: what it was less what was expected, and its variance. `observed` includes it."""
+    dispersion.block += residual
+    if observed % SMALLEST == 0:
+        close_block(dispersion, observed, variance)
+
+
+cdef void close_block(Dispersion* dispersion, int64_t observed, float variance) noexcept nogil:
+    """The present block of 8 is full."""
     cdef int b
     cdef int64_t size = SMALLEST
     cdef float square, known
-    dispersion.block += residual
-    if observed % SMALLEST:
-        return
     for b in range(BLOCKS):
         if (observed - 1) // size & 1:
             dispersion.signed[b] -= dispersion.block
@@ -77,17 +81,16 @@ cdef void cut(Dispersion* dispersion) noexcept nogil:
     memset(dispersion.signed, 0, sizeof(dispersion.signed))
 
 
-cdef float dispersion_at(const Dispersion* dispersion, float observations) noexcept nogil:
-    """The dispersion of blocks up to four times this size, at least 1; less its own standard error."""
+cdef bint dispersions(const Dispersion* dispersion, float* found) noexcept nogil:
+    """The dispersion of blocks up to each size, at least 1, less its own standard error; whether any is above 1."""
     cdef int b
-    cdef float size = SMALLEST, found = 1.0, n
+    cdef float n, most = 1.0
     for b in range(BLOCKS):
-        if b and size > 4.0 * observations:
-            break
         n = dispersion.pairs[b] + PRIOR
-        found = max(found, (dispersion.squares[b] + PRIOR) / n - <float>sqrt(2.0 / n))
-        size *= SMALLEST
-    return found
+        if dispersion.squares[b] > dispersion.pairs[b]:
+            most = max(most, (dispersion.squares[b] + PRIOR) / n - <float>sqrt(2.0 / n))
+        found[b] = most
+    return most > 1.0
 
 
 cdef void expand(const float* power, float* lanes) noexcept nogil:
@@ -151,7 +154,7 @@ cdef class EvidenceRules(Rules):
     @property
     def scratch_size(self):
         """Bytes of the ratios that `scan` keeps."""
-        return self.classes * sizeof(Ratios)
+        return (self.classes + 1) * sizeof(Ratios)
 
     def dtype(self):
         """The layout of a record."""
@@ -291,14 +294,23 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
                      float p) noexcept nogil:
-        """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change."""
-        cdef int i
-        cdef float information
+        """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
+
+        Of blocks up to four times that scale the largest dispersion counts.
+        """
+        cdef int i, b
+        cdef float information, size
+        cdef float[BLOCKS] found
         for i in range(SIZES):
             power[i] = 1.0 / self.fixed
-            if self.estimate:
-                information = 0.5 * p * (1 - p) * alternatives.shift[i] * alternatives.shift[i] + <float>1e-9
-                power[i] = 1.0 / (1.0 + self.inflation * (dispersion_at(dispersion, self.scale / information) - 1.0))
+        if not self.estimate or not dispersions(dispersion, found):
+            return
+        for i in range(SIZES):
+            information = 0.5 * p * (1 - p) * alternatives.shift[i] * alternatives.shift[i] + <float>1e-9
+            b, size = 0, SMALLEST * SMALLEST
+            while b + 1 < BLOCKS and size * information <= 4.0 * self.scale:
+                b, size = b + 1, size * SMALLEST
+            power[i] = 1.0 / (1.0 + self.inflation * (found[b] - 1.0))
 
     @cython.final
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil:
@@ -313,7 +325,7 @@ cdef class EvidenceRules(Rules):
         self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base)
 
     @cython.final
-    cdef inline int take(self, char* record, Ratios* ratios, int truth, int guess) noexcept nogil:
+    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
@@ -363,7 +375,7 @@ cdef class EvidenceRules(Rules):
             note(&recall.dispersion, recall.n, right - recall.base, variance)
             note(&shared.dispersion, shared.taken, right - recall.base, variance)
         if self.watch_mix:
-            shifted = self.take_mix(record, truth)
+            shifted = self.take_mix(record, mixed, truth)
         if total < self.warn:
             if head.events & WARNED:
                 head.events &= ~<uint64_t>WARNED
@@ -387,22 +399,32 @@ cdef class EvidenceRules(Rules):
         return recall.back
 
     @cython.final
-    cdef bint take_mix(self, char* record, int truth) noexcept nogil:
+    cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil:
         """Evidence that the classes shifted; whether it is enough."""
         cdef Mix* mix = <Mix*>(record + self.mixed)
         cdef float[LANES] power
-        cdef float[LANES] ratio
+        cdef Ratios here
+        cdef int positive = truth == 1
         if mix.n >= mix.due:
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
             self.temper(mix.power, &self.mix, &mix.dispersion, mix.base)
-        expand(mix.power, power)
-        fourrates_ratios(mix.base, truth == 1, self.mix.growth, power, ratio)
-        mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratio, 1.0)
+            if ratios != NULL:
+                ratios.valid = 0
+        if ratios == NULL:
+            ratios = &here
+            expand(mix.power, power)
+            fourrates_ratios(mix.base, positive, self.mix.growth, power, here.own[positive])
+        elif not ratios.valid:
+            expand(mix.power, power)
+            fourrates_ratios(mix.base, 0, self.mix.growth, power, ratios.own[0])
+            fourrates_ratios(mix.base, 1, self.mix.growth, power, ratios.own[1])
+            ratios.valid = 1
+        mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratios.own[positive], 1.0)
         mix.n += 1
-        mix.ones += truth == 1
+        mix.ones += positive
         if self.estimate:
-            note(&mix.dispersion, mix.n, (truth == 1) - mix.base, mix.base * (1 - mix.base))
+            note(&mix.dispersion, mix.n, positive - mix.base, mix.base * (1 - mix.base))
         return mix.total >= self.mix_threshold
 
     cdef void restart_mix(self, char* record) noexcept nogil:
@@ -414,14 +436,15 @@ cdef class EvidenceRules(Rules):
         cut(&mix.dispersion)
 
     cdef int step(self, char* record, int truth, int guess) noexcept nogil:
-        return self.take(record, NULL, truth, guess)
+        return self.take(record, NULL, NULL, truth, guess)
 
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
                          Py_ssize_t size, int* state) noexcept nogil:
+        cdef Ratios* ratios = <Ratios*>scratch
         cdef Py_ssize_t i
         state[0] = QUIET
         for i in range(size):
-            state[0] = self.take(record, <Ratios*>scratch + truths[i], truths[i], guesses[i])
+            state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], guesses[i])
             if state[0] >= DRIFT:
                 return i + 1
         return size

@@ -8,6 +8,12 @@
 
 #define FOURRATES_LANES 12
 
+#if defined(_MSC_VER)
+#define FOURRATES_APART __restrict
+#else
+#define FOURRATES_APART restrict
+#endif
+
 static inline float fourrates_log2(float x)
 {
     /* x > 0 and normal: its exponent, and atanh's series for a mantissa in [1/sqrt 2, sqrt 2). */
@@ -36,7 +42,8 @@ static inline float fourrates_exp2(float x)
 
 /* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one, each
    raised to its power (1: as it is). */
-static inline void fourrates_ratios(float p, int right, const float *growth, const float *power, float *ratio)
+static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth,
+                                    const float *FOURRATES_APART power, float *FOURRATES_APART ratio)
 {
     int plain = 1;
     for (int j = 0; j < FOURRATES_LANES; j++) {
@@ -47,7 +54,7 @@ static inline void fourrates_ratios(float p, int right, const float *growth, con
         plain &= power[j] == 1.0f;
     if (!plain)
         for (int j = 0; j < FOURRATES_LANES; j++)
-            ratio[j] = power[j] == 1.0f ? ratio[j] : fourrates_exp2(power[j] * fourrates_log2(ratio[j]));
+            ratio[j] = fourrates_exp2(power[j] * fourrates_log2(ratio[j]));
 }
 
 static inline float fourrates_sum(const float *lane)
@@ -61,7 +68,8 @@ static inline float fourrates_sum(const float *lane)
 
 /* Shiryaev and Roberts: `gap` events have passed since the last one that concerned these lanes, itself included; at each
    of them a change may have begun. `age` is evidence times events since the change began. */
-static inline float fourrates_advance(float *evidence, float *age, const float *weight, const float *ratio, float gap)
+static inline float fourrates_advance(float *FOURRATES_APART evidence, float *FOURRATES_APART age,
+                                      const float *FOURRATES_APART weight, const float *FOURRATES_APART ratio, float gap)
 {
     float ages = 0.5f * gap * (gap + 1.0f);
     for (int j = 0; j < FOURRATES_LANES; j++) {
@@ -73,7 +81,8 @@ static inline float fourrates_advance(float *evidence, float *age, const float *
 }
 
 /* Likewise evidence times observations, and right ones, since the change began; after `advance`. */
-static inline void fourrates_count(const float *evidence, float *seen, float *right, const float *ratio, float one)
+static inline void fourrates_count(const float *FOURRATES_APART evidence, float *FOURRATES_APART seen,
+                                   float *FOURRATES_APART right, const float *FOURRATES_APART ratio, float one)
 {
     for (int j = 0; j < FOURRATES_LANES; j++) {
         seen[j] = seen[j] * ratio[j] + evidence[j];

@@ -14,14 +14,15 @@ cdef struct Cell:
     uint32_t calm         # and below it the place
 
 
+cdef struct Layout:
+    int classes, tests
+    Py_ssize_t sums, cells             # where in a record they begin
+    int* first                         # test of each rate, and behind the last
+    Test* test
+    Grid* grid                         # one a test
+
+
 cdef class LinearRules(Rules):
     cdef readonly int rates, tests
-    cdef Py_ssize_t sums, cells        # where in a record they begin
-    cdef int* first                    # test of each rate, and behind the last
-    cdef Test* test
-    cdef Grid* grid                    # one a test
+    cdef Layout layout
     cdef tuple tables                  # kept, so that their arrays stay
-
-    cdef int observe(self, Cell* cells, int begin, int end, int64_t n, int64_t ones, double hit) noexcept nogil
-    cdef int take(self, char* record, int truth, int guess) noexcept nogil
-    cdef bint outside(self, const Cell* cells) noexcept nogil
