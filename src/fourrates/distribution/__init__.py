@@ -1,4 +1,4 @@
-"""Tests on the joint distribution of features and label, P(X, y): the methods the paper argues against, to compare with.
+"""Tests on the joint distribution of features and label, P(X, y): the methods the paper argues against.
 
 They look at the examples, not at what a classifier makes of them: `EDivisive` finds the changes of a whole array,
 `DensityTest`, `RankTest`, `MarginTest` and `ErrorTest` compare a reference with what came later, and all of them watch

@@ -1,4 +1,4 @@
-"""The density test of Song et al.: are the new rows as likely as the old ones under a density of the old ones?"""
+"""The density test of Song et al.: the likelihood of new rows under a density of old ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fourrates.distribution.examples import Array, Examples, joined
+from fourrates.distribution.examples import Array, Examples, joined, together
 from fourrates.distribution.kernel_density import log_density
-from fourrates.distribution.two_sample import TwoSampleTest, both_ways, halves, permuted
+from fourrates.distribution.two_sample import TwoSampleTest, both_ways, check_permutations, halves, permuted
 from fourrates.distribution.watch import Comparison
 
 
@@ -75,9 +75,13 @@ class DensityTest(TwoSampleTest):
         self.step = step
         self.seed = seed
 
+    def _check_settings(self) -> None:
+        check_permutations(self.permutations)
+        super()._check_settings()
+
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
         random = np.random.default_rng(self.seed)
-        rows = joined(reference.followed_by(latest))
+        rows = joined(together(reference, latest))
         old, new = rows[: len(reference)], rows[len(reference) :]
         return both_ways(self._one_way(old, new, random), self._one_way(new, old, random))
 

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.distribution.examples import Array, Examples, check, informative, joined
+from fourrates.distribution.examples import Array, Examples, check, joined, together
+from fourrates.distribution.two_sample import check_permutations
 from fourrates.distribution.watch import Comparison, WindowWatch
 from fourrates.kernel import energy
 
@@ -123,8 +124,7 @@ class EDivisive(WindowWatch):
             raise ValueError(f"alpha {self.alpha} is not in (0, 2]")
         if self.min_size < 2:
             raise ValueError(f"min_size {self.min_size}: distances within a segment need at least 2 rows")
-        if self.permutations < 1:
-            raise ValueError(f"permutations {self.permutations}: a p-value needs at least 1")
+        check_permutations(self.permutations)
         super()._check_settings()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
@@ -144,8 +144,7 @@ class EDivisive(WindowWatch):
                 f"X has {len(examples)} rows; a split needs two segments of min_size {self.min_size}, "
                 f"{2 * self.min_size} rows"
             )
-        informative(examples)
-        splitter = self._splitter(examples)
+        splitter = self._splitter(together(examples))
         segments = [splitter.segment(0, len(examples))]
         found: dict[int, tuple[float, float]] = {}
         self.rejected_p_value_: float | None = None
@@ -175,7 +174,7 @@ class EDivisive(WindowWatch):
 
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
         """The first split of both windows together."""
-        both = reference.followed_by(latest)
+        both = together(reference, latest)
         whole = self._splitter(both).segment(0, len(both))
         return Comparison(whole.statistic, _p_value(whole.statistic, [whole]), whole.split)
 

@@ -1,4 +1,4 @@
-"""The error test of Dries and Rueckert: can a linear rule tell new rows from old ones better than by chance?"""
+"""The error test of Dries and Rueckert: how often a linear rule tells new rows from old ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fourrates.distribution.examples import Array, Examples
-from fourrates.distribution.separation import held_out_margins
-from fourrates.distribution.two_sample import TwoSampleTest, both_ways, permuted
+from fourrates.distribution.separation import check_threshold, held_out_margins
+from fourrates.distribution.two_sample import TwoSampleTest, both_ways, check_permutations, permuted
 from fourrates.distribution.watch import Comparison
 
 
@@ -21,8 +21,8 @@ class ErrorTest(TwoSampleTest):
 
     Parameters
     ----------
-    penalty : float
-        C of the machine: smaller is simpler.
+    threshold : float
+        Standard errors by which a feature of old and new rows must differ, about, to have a weight in the machine.
     permutations : int
         For each p-value.
     level : float
@@ -51,30 +51,35 @@ class ErrorTest(TwoSampleTest):
     >>> old, new = random.normal(size=(2, 200, 10))
     >>> found = ErrorTest().fit(old, old[:, 0] > 0).test(new, new[:, 1] > 0)
     >>> print(f"{found.statistic:.2f} right where chance has 0.50, p-value {found.p_value:.3f}")
-    0.71 right where chance has 0.50, p-value 0.002
+    0.76 right where chance has 0.50, p-value 0.002
     """
 
     def __init__(
         self,
         *,
-        penalty: float = 0.1,
+        threshold: float = 1.2,
         permutations: int = 999,
         level: float = 0.05,
         window: int = 200,
         step: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.penalty = penalty
+        self.threshold = threshold
         self.permutations = permutations
         self.level = level
         self.window = window
         self.step = step
         self.seed = seed
 
+    def _check_settings(self) -> None:
+        check_permutations(self.permutations)
+        check_threshold(self.threshold)
+        super()._check_settings()
+
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
         random = np.random.default_rng(self.seed)
         found = []
-        for old, new in held_out_margins(reference, latest, self.penalty, self.seed, random):
+        for old, new in held_out_margins(reference, latest, self.threshold, self.seed, random):
             right = ((old < 0).mean() + (new > 0).mean()) / 2
             found.append(Comparison(float(right), permuted(_right, old, new, self.permutations, random)))
         return both_ways(*found)

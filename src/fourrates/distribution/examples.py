@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,21 @@ class Examples:
     def __len__(self) -> int:
         return len(self.features)
 
+    @property
+    def place(self) -> str:
+        """Which rows, in words."""
+        return f"rows {self.first} to {self.first + len(self) - 1}{self.name.removeprefix('X')}"
+
     def rows(self, start: int, stop: int) -> Examples:
         """Some of them, counted from the first."""
         labels = None if self.labels is None else self.labels[start:stop]
         return Examples(self.features[start:stop], labels, self.first + start, self.name)
+
+    def newest(self, rows: int) -> Examples:
+        """The last so many, or all: a copy, so that the others need not be kept."""
+        own = self.rows(max(0, len(self) - rows), len(self))
+        labels = None if own.labels is None else own.labels.copy()
+        return Examples(own.features.copy(), labels, own.first, own.name)
 
     def followed_by(self, later: Examples) -> Examples:
         """These and the later ones."""
@@ -87,18 +99,23 @@ def _labels(y: npt.ArrayLike, rows: int, first: int) -> Labels:
     return labels
 
 
-def informative(examples: Examples) -> None:
-    """Refuse a feature that is constant, and labels of one class: neither can tell two windows apart."""
+def together(*parts: Examples) -> Examples:
+    """Some examples after others, if they can tell anything apart.
+
+    Refused are a feature that is constant over all of them, and labels of one class.
+    """
+    examples = reduce(Examples.followed_by, parts)
+    where = " and ".join(part.place for part in parts)
     constant = np.flatnonzero(np.ptp(examples.features, axis=0) == 0)
-    where = f"rows {examples.first} to {examples.first + len(examples) - 1}"
     if len(constant):
         column = constant[0]
         raise ValueError(
-            f"{examples.name} is constant in {where}: feature {column} is always {examples.features[0, column]:g}"
+            f"X is constant in {where}: feature {column} is always {examples.features[0, column]:g}"
             f"{f', and so are {len(constant) - 1} others' if len(constant) > 1 else ''}; leave it out"
         )
     if examples.labels is not None and (classes := np.unique(examples.labels)).size == 1:
         raise ValueError(f"y has one class only in {where}: {classes[0]!r}; leave y out, or take a longer window")
+    return examples
 
 
 def joined(examples: Examples) -> Array:

@@ -1,4 +1,4 @@
-"""The margin test of Dries and Rueckert: does a linear rule put new rows on another side than old ones?"""
+"""The margin test of Dries and Rueckert: how far a linear rule puts new rows from old ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fourrates.distribution.examples import Array, Examples
-from fourrates.distribution.separation import held_out_margins
-from fourrates.distribution.two_sample import TwoSampleTest, both_ways, permuted
+from fourrates.distribution.separation import check_threshold, held_out_margins
+from fourrates.distribution.two_sample import TwoSampleTest, both_ways, check_permutations, permuted
 from fourrates.distribution.watch import Comparison
 
 
@@ -20,8 +20,8 @@ class MarginTest(TwoSampleTest):
 
     Parameters
     ----------
-    penalty : float
-        C of the machine: smaller is simpler.
+    threshold : float
+        Standard errors by which a feature of old and new rows must differ, about, to have a weight in the machine.
     permutations : int
         For each p-value.
     level : float
@@ -36,8 +36,8 @@ class MarginTest(TwoSampleTest):
     Notes
     -----
     The paper could not be read for this beyond its abstract, which has the 1-norm machine and the mean margins. Left to
-    us were C, the halves with a permutation, and labels as columns with their products with the features: a linear rule
-    on features and label alone cannot see P(y | X) change.
+    us were its C, the halves with a permutation, and labels as columns with their products with the features: a linear
+    rule on features and label alone cannot see P(y | X) change.
 
     References
     ----------
@@ -61,25 +61,30 @@ class MarginTest(TwoSampleTest):
     def __init__(
         self,
         *,
-        penalty: float = 0.1,
+        threshold: float = 1.2,
         permutations: int = 999,
         level: float = 0.05,
         window: int = 200,
         step: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.penalty = penalty
+        self.threshold = threshold
         self.permutations = permutations
         self.level = level
         self.window = window
         self.step = step
         self.seed = seed
 
+    def _check_settings(self) -> None:
+        check_permutations(self.permutations)
+        check_threshold(self.threshold)
+        super()._check_settings()
+
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
         random = np.random.default_rng(self.seed)
         found = [
             Comparison(float(_ahead(old, new)), permuted(_ahead, old, new, self.permutations, random))
-            for old, new in held_out_margins(reference, latest, self.penalty, self.seed, random)
+            for old, new in held_out_margins(reference, latest, self.threshold, self.seed, random)
         ]
         return both_ways(*found)
 

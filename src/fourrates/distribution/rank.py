@@ -1,10 +1,10 @@
-"""The rank test of Dries and Rueckert: do density estimates rank new rows as they rank old ones?"""
+"""The rank test of Dries and Rueckert: the ranks of old and new rows by a density estimate."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fourrates.distribution.examples import Array, Examples, joined
+from fourrates.distribution.examples import Array, Examples, joined, together
 from fourrates.distribution.kernel_density import log_density
 from fourrates.distribution.two_sample import TwoSampleTest, both_ways, halves
 from fourrates.distribution.watch import Comparison
@@ -58,7 +58,7 @@ class RankTest(TwoSampleTest):
 
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
         random = np.random.default_rng(self.seed)
-        rows = joined(reference.followed_by(latest))
+        rows = joined(together(reference, latest))
         old, new = rows[: len(reference)], rows[len(reference) :]
         return both_ways(_one_way(old, new, random), _one_way(new, old, random))
 

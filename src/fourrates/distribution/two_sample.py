@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.distribution.examples import Array, check, informative
+from fourrates.distribution.examples import Array, check
 from fourrates.distribution.watch import Comparison, WindowWatch
 
 Halves = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -56,12 +56,17 @@ class TwoSampleTest(WindowWatch):
         latest = check(X, y)
         self._check_alike(latest)
         self._check_rows(latest.name, len(latest))
-        informative(self._reference.followed_by(latest))
         return self._compare(self._reference, latest)
 
     def _check_rows(self, name: str, rows: int) -> None:
         if rows < self._least:
             raise ValueError(f"{name} has {rows} rows; this test needs at least {self._least}")
+
+
+def check_permutations(permutations: int) -> None:
+    """Refuse a number of permutations that gives no p-value."""
+    if permutations < 1:
+        raise ValueError(f"permutations {permutations}: a p-value needs at least 1")
 
 
 def halves(random: np.random.Generator, rows: int) -> Halves:

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from fourrates.distribution.examples import Examples, check, informative
+from fourrates.distribution.examples import Examples, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Alarm:
 
 
 class WindowWatch(BaseEstimator, ABC):
-    """What watches a stream: the first rows are the reference, and the latest ones are compared with it again and again.
+    """What watches a stream: the first rows are the reference, with which the latest ones are compared again and again.
 
     Each comparison is made at `level`, so that a stream without changes has an alarm in about one of 1 / `level`
     comparisons. After an alarm the reference is filled again from the rows that follow.
@@ -141,22 +142,19 @@ class WindowWatch(BaseEstimator, ABC):
                 break
             start = due - self.window - recent.first
             latest = recent.rows(start, start + self.window)
-            informative(reference.followed_by(latest))
             found = self._compare(reference, latest)
             if found.p_value <= self.level:
-                alarms.append(self._alarm(found, None if given else reference, latest))
+                alarms.append(self._alarm(found, reference, given, latest))
                 reference, recent = None, recent.rows(start + self.window, len(recent))
             else:
                 due += self.step or self.window
-                recent = recent.rows(max(0, due - self.window - recent.first), len(recent)) if end >= due else recent
-        if reference is not None and len(recent) > self.window:
-            recent = recent.rows(len(recent) - self.window, len(recent))
-        self._reference, self._recent, self._given, self._seen, self._next = reference, recent, given, end, due
+        self._reference, self._given, self._seen, self._next = reference, given, end, due
+        self._recent = recent.newest(self.window)
         return alarms
 
     def update(self, x: npt.ArrayLike, y: object = None) -> Alarm | None:
         """Take the next row, and give the alarm that it makes, if it makes one."""
-        alarms = self.update_many([x], None if y is None else [y])
+        alarms = self.update_many(np.asarray(x)[None], None if y is None else np.asarray([y]))
         return alarms[0] if alarms else None
 
     def _check_alike(self, new: Examples) -> None:
@@ -173,11 +171,9 @@ class WindowWatch(BaseEstimator, ABC):
                 raise ValueError(f"labels are given always or never; from row {new.first} on that is different")
 
     @staticmethod
-    def _alarm(found: Comparison, reference: Examples | None, latest: Examples) -> Alarm:
-        started = None
-        if found.split is not None and reference is not None:
-            inside = found.split - len(reference)
-            started = reference.first + found.split if inside < 0 else latest.first + inside
-        rows = None if reference is None else range(reference.first, reference.first + len(reference))
+    def _alarm(found: Comparison, reference: Examples, given: bool, latest: Examples) -> Alarm:
+        # The rows between the windows were compared before and found alike: the change is in the latest ones.
+        started = None if found.split is None else latest.first + max(0, found.split - len(reference))
+        rows = None if given else range(reference.first, reference.first + len(reference))
         last = latest.first + len(latest)
         return Alarm(last - 1, found.p_value, rows, range(latest.first, last), started)
