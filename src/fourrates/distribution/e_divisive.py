@@ -21,6 +21,7 @@ class _Segment:
     """Rows without a change so far, their best split, and the best ones of as many permutations."""
 
     start: int
+    stop: int
     statistic: float
     split: int  # the first row of the second part; 0 if the segment is too short
     permuted: Array
@@ -29,11 +30,12 @@ class _Segment:
 class EDivisive(WindowWatch):
     """Finds the first row of every new distribution in an array, however many there are.
 
-    The best split of each segment is the one whose two parts have the largest energy distance
+    The best split of each segment is the one whose two parts have the largest energy distance, over all places tau of
+    the split and all ends kappa of the second part::
 
-        n m / (n + m) * (2 E|X - Y|^alpha - E|X - X'|^alpha - E|Y - Y'|^alpha),
+        n m / (n + m) * (2 E|X - Y|^alpha - E|X - X'|^alpha - E|Y - Y'|^alpha)
 
-    over all places tau of the split and all ends kappa of the second part. The best of all segments is accepted if its
+    The best of all segments is accepted if its
     p-value is at most `level`: rows are permuted within the segments, and (1 + the permutations whose best split is as
     good) / (`permutations` + 1) counts. Then its two parts are segments, and so on, until a split is not accepted.
 
@@ -157,10 +159,8 @@ class EDivisive(WindowWatch):
                 self.rejected_p_value_ = p_value
                 break
             found[best.split] = (p_value, best.statistic)
-            ends = sorted([one.start for one in segments] + [len(examples)])
-            stop = ends[ends.index(best.start) + 1]
-            segments.remove(best)
-            segments += [splitter.segment(best.start, best.split), splitter.segment(best.split, stop)]
+            segments = [one for one in segments if one is not best]
+            segments += [splitter.segment(best.start, best.split), splitter.segment(best.split, best.stop)]
         order = sorted(found)
         self.change_points_ = np.array(order, dtype=np.int64)
         self.p_values_ = np.array([found[at][0] for at in order])
@@ -202,10 +202,10 @@ class _Splitter:
         """The rows from one to before another, split as well as can be, and their permutations."""
         order = np.arange(start, stop)
         if stop - start < 2 * self._min_size:
-            return _Segment(start, -np.inf, 0, np.full(self._permutations, -np.inf))
+            return _Segment(start, stop, -np.inf, 0, np.full(self._permutations, -np.inf))
         statistic, split, _ = self._best(order)
         permuted = [self._best(self._random.permutation(order))[0] for _ in range(self._permutations)]
-        return _Segment(start, statistic, start + split, np.array(permuted))
+        return _Segment(start, stop, statistic, start + split, np.array(permuted))
 
     def _best(self, order: npt.NDArray[np.int64]) -> tuple[float, int, int]:
         return energy.best_split(self._points, self._kept, order, self._alpha, self._min_size, self._work)
