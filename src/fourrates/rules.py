@@ -18,15 +18,22 @@ Mix = Literal["report", "alarm", "ignore"]
 
 STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of a recall in log-odds: 0.9 falls to 0.887, ... 0.44
 SHARED_STEPS = (0.45, 0.85, 1.6)  # of two recalls together
-OWN, TOGETHER = 0.70, 0.30  # how the budget is shared between one recall and several
-FALL = 0.25  # of TOGETHER: both recalls fall; the other three directions share the rest
-STEP_WEIGHTS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.8)
-SHARED_WEIGHTS = (1.0, 1.5, 1.0)
+OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and several
+FALL = 0.15  # of TOGETHER: both recalls fall; the other three directions share the rest
+STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
+SHARED_WEIGHTS = (1.0, 2.0, 1.0)
 MARGIN = 1.0  # threshold over budget
 LAG = 1 / 8  # a recall's base is brought up to date when its observations have grown by this part
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
-INFLATION = 1.2  # dispersion beyond 1 counts for this much
-SCALE = 8.0  # nats that an alternative needs to be found, which makes its scale in observations
+TEMPERING = {
+    "inflation": 1.1,  # dispersion beyond 1 counts for this much
+    "scale": 8.0,  # nats that an alternative needs to be found, which makes its scale in observations
+    "reach": 24.0,  # blocks up to this many times that scale count
+    "errors": 2.0,  # standard errors that are taken off an estimate
+    "pairs": 8.0,  # pairs of blocks without dispersion in mind before the first
+    "remembered": 256.0,  # pairs of blocks, then sums are halved
+    "cap": 9.0,  # no difference of two blocks counts for more than three deviations: one jump is not dispersion
+}
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 BACK = 0.1  # weight of "back at the reference"
 WARN = 0.1  # a warning's run length over that of an alarm
@@ -81,8 +88,7 @@ def evidence_rules(
             "directions": 4 if classes == 2 else 2,
             "lag": LAG,
             "prior": PRIOR,
-            "inflation": INFLATION,
-            "scale": SCALE,
+            "tempering": TEMPERING,
             "estimate": dispersion is None,
             "dispersion": 1.0 if dispersion is None else dispersion,
             "reference": _given(reference, classes),

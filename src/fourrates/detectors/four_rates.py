@@ -20,8 +20,8 @@ from fourrates.rules import WARN, Mix, Sides, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
-EARLIER, LATER = 3.0, 3.0  # nats of information on either side of the likeliest start that make its interval
-CURSE = 0.5  # nats by which an alarm makes a change look larger than it is
+EARLIER, LATER = 9.0, 5.0  # nats of information on either side of the likeliest start that make its interval
+WIDER = 2.4  # an alarm comes when a change looks large: what is seen of it scatters as if dispersion were this much more
 
 
 class FourRates(RecordDetector):
@@ -228,7 +228,7 @@ class FourRates(RecordDetector):
             moved = [(c, 0 if way < 0 else SIZES, total) for c, way in enumerate(ways)]
         changes, information = [], 0.0
         for c, direction, evidence in moved:
-            change, told = self._change(one, c, direction, evidence)
+            change, told = self._change(one, c, direction, evidence, None if owner >= 0 and not back else age)
             changes.append(change)
             information += told
         restarted = at + 1 - taken
@@ -244,18 +244,28 @@ class FourRates(RecordDetector):
             started_between=between,
         )
 
-    def _change(self, one: Any, c: int, direction: int, evidence: float) -> tuple[RateChange, float]:
-        """How a recall moved, and how much an event since told of it, on average, in nats."""
+    def _change(
+        self, one: Any, c: int, direction: int, evidence: float, age: float | None
+    ) -> tuple[RateChange, float]:
+        """How a recall moved, and how much an event since told of it, on average, in nats.
+
+        What was seen since the start is read off the lane that found the change; where the change was found otherwise,
+        `age` events ago, off the lane that goes back about as far.
+        """
         recall = one["recall"][c]
-        own = recall["evidence"][direction : direction + SIZES]
-        best = direction + int(own.argmax())
+        own = slice(direction, direction + SIZES)
+        best = direction + int(recall["evidence"][own].argmax())
+        if age is not None:
+            expected = age * float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
+            seen_by = recall["seen"][own] / np.maximum(recall["evidence"][own], 1e-30)
+            best = direction + int(np.abs(np.log((seen_by + 1) / (expected + 1))).argmin())
         weight = max(float(recall["evidence"][best]), 1e-30)
         known, known_right = _known(recall)
         seen = min(max(float(recall["seen"][best]) / weight, 1.0), float(recall["n"]))
         right = min(max(float(recall["right"][best]) / weight, 0.0), seen)
         dispersion = 1 / max(float(recall["power"].min()), 1e-6)
         before = Share.of(max(known_right - right, 0.0), max(known - seen, 0.0), dispersion)
-        after = Share.of(right, seen, dispersion)
+        after = Share.of(right, seen, WIDER * dispersion)
         old = (known_right - right + 0.5) / (known - seen + 1) if known > seen else 0.5
         new = (right + 0.5) / (seen + 1)
         old, new = min(max(old, 1e-6), 1 - 1e-6), min(max(new, 1e-6), 1 - 1e-6)

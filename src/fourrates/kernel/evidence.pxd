@@ -1,6 +1,6 @@
 """Evidence for a change: rules and record of FourRates."""
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
 
 from fourrates.kernel.record cimport Rules
 
@@ -10,7 +10,7 @@ cdef extern from "lanes.h":
 
 cdef enum:
     SIZES = 6             # of a change; the second half of a row has them again, the other way or in another direction
-    BLOCKS = 5            # sizes of blocks by which dispersion is estimated
+    BLOCKS = 4            # sizes of blocks by which dispersion is estimated
 
 
 cdef struct Alternatives:
@@ -21,11 +21,24 @@ cdef struct Alternatives:
 
 
 cdef struct Dispersion:
-    # Differences of successive blocks of 8, 64, ... observations, squared, over what they would be if independent.
-    float block             # residual of the present block of 8
-    float[BLOCKS] signed    # residuals of the present pair of blocks, those of the second counted as negative
-    float[BLOCKS] squares   # the sum so far,
-    float[BLOCKS] pairs     # and of how many pairs
+    # Differences of successive blocks of 8, 64, ... observations, squared, next to their expectation given how many right
+    # ones the two hold together: a change of the rate alone does not make dispersion.
+    float block             # right ones in the present block of 8
+    float[BLOCKS] signed    # of the present pair of blocks, those of the second counted as negative,
+    float[BLOCKS] both      # and all of them
+    float[BLOCKS] squares   # the sum of the squared differences so far,
+    float[BLOCKS] pairs     # and of what was expected, both over the variance of a pair
+
+
+cdef struct Tempering:
+    # How dispersion is estimated and used.
+    float inflation         # dispersion beyond 1 counts for this much
+    float scale             # nats that an alternative needs to be found, which makes its scale in observations
+    float reach             # blocks up to this many times that scale count
+    float errors            # standard errors that are taken off
+    float pairs             # pairs of blocks without dispersion, to begin with
+    float remembered        # pairs of blocks, then sums are halved
+    float cap               # no difference of blocks counts for more than this many times its expectation
 
 
 cdef struct Lanes:
@@ -41,7 +54,8 @@ cdef struct Recall:
     float total             # evidence of its own lanes
     float back, back_age    # under hold: evidence that it is back at its reference
     uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
-    int32_t moved           # under hold: -1 or 1 while it is away from its reference, below or above
+    int16_t moved           # under hold: -1 or 1 while it is away from its reference, below or above
+    uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
     float[SIZES] power      # of its own ratios: 1 over the dispersion at the scale of the alternative,
     float[SIZES] shared_power  # and of the shared ones
     Lanes lanes
@@ -54,7 +68,7 @@ cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
     float total             # evidence of the shared lanes
-    float spare
+    float residual          # right ones in the present block of 8, less those expected of their classes
     Lanes lanes
     Dispersion dispersion
 
@@ -86,7 +100,8 @@ cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
     cdef readonly bint hold, watch_mix, estimate
     cdef double threshold, mix_threshold
-    cdef float lag, prior, inflation, scale, fixed, back_weight
+    cdef float lag, prior, fixed, back_weight
+    cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef Alternatives own, mix
     cdef Alternatives[2] shared   # by class, for two; for more they are the same
@@ -96,7 +111,7 @@ cdef class EvidenceRules(Rules):
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
-                     float p) noexcept nogil
+                     float p, float reach) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil

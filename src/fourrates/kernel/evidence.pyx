@@ -38,57 +38,45 @@ cdef extern from *:
 
 cdef enum:
     SMALLEST = 8          # observations in the smallest block; each next one has as many times more
-    REMEMBERED = 256      # pairs of blocks, then sums are halved
-
-cdef float CAP = 9.0      # no difference of blocks counts for more than three deviations
-cdef float PRIOR = 4.0    # pairs of blocks without dispersion, to begin with
+    PERIOD = 8192         # observations in a pair of the largest blocks
 
 
-cdef inline void note(Dispersion* dispersion, int64_t observed, float residual, float variance) noexcept nogil:
-    """One more observation: what it was less what was expected, and its variance. `observed` includes it."""
-    dispersion.block += residual
-    if observed % SMALLEST == 0:
-        close_block(dispersion, observed, variance)
-
-
-cdef void close_block(Dispersion* dispersion, int64_t observed, float variance) noexcept nogil:
-    """The present block of 8 is full."""
+cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
+                      float variance) noexcept nogil:
+    """The present block of 8 is full; `residual` is what of it is compared, `variance` that of one observation."""
     cdef int b
     cdef int64_t size = SMALLEST
-    cdef float square, known
+    cdef float square, expected, known, whole
     for b in range(BLOCKS):
+        dispersion.both[b] += dispersion.block
         if (observed - 1) // size & 1:
-            dispersion.signed[b] -= dispersion.block
+            dispersion.signed[b] -= residual
             if observed % (2 * size) == 0:
+                whole = 2 * size * variance + <float>1e-6
+                square = dispersion.signed[b] * dispersion.signed[b] / whole
+                expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
                 # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
-                known = (dispersion.squares[b] + PRIOR) / (dispersion.pairs[b] + PRIOR)
-                square = dispersion.signed[b] * dispersion.signed[b] / (2 * size * variance + <float>1e-6)
-                dispersion.squares[b] += min(square, CAP * max(known, <float>1.0))
-                dispersion.pairs[b] += 1.0
-                dispersion.signed[b] = 0.0
-                if dispersion.pairs[b] >= REMEMBERED:
+                known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
+                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0) * max(expected, <float>1.0))
+                dispersion.pairs[b] += max(expected, <float>0.0)
+                dispersion.signed[b] = dispersion.both[b] = 0.0
+                if dispersion.pairs[b] >= tempering.remembered:
                     dispersion.squares[b] *= 0.5
                     dispersion.pairs[b] *= 0.5
         else:
-            dispersion.signed[b] += dispersion.block
+            dispersion.signed[b] += residual
         size *= SMALLEST
     dispersion.block = 0.0
 
 
-cdef void cut(Dispersion* dispersion) noexcept nogil:
-    """The present blocks end here: what comes is not to be compared with them."""
-    dispersion.block = 0.0
-    memset(dispersion.signed, 0, sizeof(dispersion.signed))
-
-
-cdef bint dispersions(const Dispersion* dispersion, float* found) noexcept nogil:
-    """The dispersion of blocks up to each size, at least 1, less its own standard error; whether any is above 1."""
+cdef bint dispersions(const Dispersion* dispersion, const Tempering* tempering, float* found) noexcept nogil:
+    """The dispersion of blocks up to each size, at least 1, less standard errors of its own; whether any is above 1."""
     cdef int b
     cdef float n, most = 1.0
     for b in range(BLOCKS):
-        n = dispersion.pairs[b] + PRIOR
+        n = dispersion.pairs[b] + tempering.pairs
         if dispersion.squares[b] > dispersion.pairs[b]:
-            most = max(most, (dispersion.squares[b] + PRIOR) / n - <float>sqrt(2.0 / n))
+            most = max(most, (dispersion.squares[b] + tempering.pairs) / n - tempering.errors * <float>sqrt(2.0 / n))
         found[b] = most
     return most > 1.0
 
@@ -135,7 +123,7 @@ cdef class EvidenceRules(Rules):
         self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
         self.back_weight, self.directions = settings["back_weight"], settings["directions"]
         self.lag, self.prior = settings["lag"], settings["prior"]
-        self.inflation, self.scale = settings["inflation"], settings["scale"]
+        self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
         for j in range(LANES):
             self.own.shift[j], self.own.weight[j] = settings["own"][j]
@@ -159,14 +147,15 @@ cdef class EvidenceRules(Rules):
     def dtype(self):
         """The layout of a record."""
         lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
-        dispersion = [("block", "f4"), ("signed", "f4", BLOCKS), ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
+        dispersion = [("block", "f4"), ("signed", "f4", BLOCKS), ("both", "f4", BLOCKS),
+                      ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
         recall = [
             ("n", "i8"), ("ones", "i8"), ("given", "f4"), ("given_ones", "f4"), ("base", "f4"), ("due", "f4"),
-            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i4"), ("power", "f4", SIZES),
+            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i2"), ("phase", "u2"), ("power", "f4", SIZES),
             ("shared_power", "f4", SIZES), *lanes, ("seen", "f4", LANES), ("right", "f4", LANES),
             ("dispersion", dispersion),
         ]
-        shared = [("taken", "i8"), ("own", "f8"), ("total", "f4"), ("spare", "f4"), *lanes, ("dispersion", dispersion)]
+        shared = [("taken", "i8"), ("own", "f8"), ("total", "f4"), ("residual", "f4"), *lanes, ("dispersion", dispersion)]
         mix = [("n", "i8"), ("ones", "i8"), ("base", "f4"), ("due", "f4"), ("total", "f4"), ("spare", "f4"),
                ("power", "f4", SIZES), *lanes, ("dispersion", dispersion)]
         head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
@@ -197,7 +186,6 @@ cdef class EvidenceRules(Rules):
         memset(&recall.lanes, 0, sizeof(Lanes))
         memset(recall.seen, 0, sizeof(recall.seen))
         memset(recall.right, 0, sizeof(recall.right))
-        cut(&recall.dispersion)
 
     cdef void restart(self, char* record) noexcept nogil:
         """After a drift was reported.
@@ -225,9 +213,8 @@ cdef class EvidenceRules(Rules):
                 else:
                     self.resume_recall(recall, verdict.first)
             self.forget_recall(recall)
-        shared.taken, shared.own, shared.total = 0, 0.0, 0.0
+        shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
         memset(&shared.lanes, 0, sizeof(Lanes))
-        cut(&shared.dispersion)
         if self.watch_mix:
             self.restart_mix(record)
 
@@ -293,24 +280,24 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
-                     float p) noexcept nogil:
+                     float p, float reach) noexcept nogil:
         """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
 
-        Of blocks up to four times that scale the largest dispersion counts.
+        Of blocks up to `reach` times that scale the largest dispersion counts.
         """
         cdef int i, b
         cdef float information, size
         cdef float[BLOCKS] found
         for i in range(SIZES):
             power[i] = 1.0 / self.fixed
-        if not self.estimate or not dispersions(dispersion, found):
+        if not self.estimate or not dispersions(dispersion, &self.tempering, found):
             return
         for i in range(SIZES):
             information = 0.5 * p * (1 - p) * alternatives.shift[i] * alternatives.shift[i] + <float>1e-9
             b, size = 0, SMALLEST * SMALLEST
-            while b + 1 < BLOCKS and size * information <= 4.0 * self.scale:
+            while b + 1 < BLOCKS and size * information <= reach * self.tempering.scale:
                 b, size = b + 1, size * SMALLEST
-            power[i] = 1.0 / (1.0 + self.inflation * (found[b] - 1.0))
+            power[i] = 1.0 / (1.0 + self.tempering.inflation * (found[b] - 1.0))
 
     @cython.final
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil:
@@ -321,8 +308,8 @@ cdef class EvidenceRules(Rules):
             n, ones = n + recall.given, ones + recall.given_ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.due = <float>(recall.n + max(1.0, n * self.lag))
-        self.temper(recall.power, &self.own, &recall.dispersion, recall.base)
-        self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base)
+        self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
+        self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base, self.tempering.reach)
 
     @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
@@ -372,8 +359,16 @@ cdef class EvidenceRules(Rules):
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
             variance = recall.base * (1 - recall.base)
-            note(&recall.dispersion, recall.n, right - recall.base, variance)
-            note(&shared.dispersion, shared.taken, right - recall.base, variance)
+            recall.phase = (recall.phase + 1) & (PERIOD - 1)
+            recall.dispersion.block += right
+            if recall.phase % SMALLEST == 0:
+                close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block, variance)
+            shared.dispersion.block += right
+            if recall.n > SMALLEST:  # before, little is known of what to expect
+                shared.residual += right - recall.base
+            if (head.events >> FLAGS) % SMALLEST == 0:
+                close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, variance)
+                shared.residual = 0.0
         if self.watch_mix:
             shifted = self.take_mix(record, mixed, truth)
         if total < self.warn:
@@ -408,7 +403,7 @@ cdef class EvidenceRules(Rules):
         if mix.n >= mix.due:
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
-            self.temper(mix.power, &self.mix, &mix.dispersion, mix.base)
+            self.temper(mix.power, &self.mix, &mix.dispersion, mix.base, <float>1e9)
             if ratios != NULL:
                 ratios.valid = 0
         if ratios == NULL:
@@ -424,7 +419,10 @@ cdef class EvidenceRules(Rules):
         mix.n += 1
         mix.ones += positive
         if self.estimate:
-            note(&mix.dispersion, mix.n, positive - mix.base, mix.base * (1 - mix.base))
+            mix.dispersion.block += positive
+            if ((<Head*>record).events >> FLAGS) % SMALLEST == 0:
+                close_block(&mix.dispersion, &self.tempering, <int64_t>((<Head*>record).events >> FLAGS),
+                            mix.dispersion.block, mix.base * (1 - mix.base))
         return mix.total >= self.mix_threshold
 
     cdef void restart_mix(self, char* record) noexcept nogil:
@@ -433,7 +431,6 @@ cdef class EvidenceRules(Rules):
         mix.n = mix.ones = 0
         mix.due = mix.total = 0.0
         memset(&mix.lanes, 0, sizeof(Lanes))
-        cut(&mix.dispersion)
 
     cdef int step(self, char* record, int truth, int guess) noexcept nogil:
         return self.take(record, NULL, NULL, truth, guess)
@@ -474,7 +471,7 @@ cdef class EvidenceRules(Rules):
             raise ValueError(f"{int(shared['taken'])} events since the restart, of {events}")
         if (recall["ones"] < 0).any() or (recall["ones"] > recall["n"]).any() or (recall["n"] > events).any():
             raise ValueError(f"observations that do not fit {events} events")
-        if (np.abs(recall["moved"]) > 1).any():
+        if (np.abs(recall["moved"].astype(int)) > 1).any() or (recall["phase"] >= PERIOD).any():
             raise ValueError("a recall that moved neither up nor down")
         parts = [recall, shared] + ([one["mix"]] if self.watch_mix else [])
         for found in parts:
@@ -498,7 +495,7 @@ cdef class EvidenceRules(Rules):
             if (found["evidence"] > 16 * self.threshold + 1).any():
                 raise ValueError("evidence beyond the alarm")
             pairs, squares = found["dispersion"]["pairs"], found["dispersion"]["squares"]
-            if (pairs < 0).any() or (pairs > REMEMBERED).any() or (squares < 0).any():
+            if (pairs < 0).any() or (pairs > 1e9).any() or (squares < 0).any():
                 raise ValueError("dispersion of no stream")
         if not ((recall["shared_power"] >= 0) & (recall["shared_power"] <= 1)).all():
             raise ValueError("a power that is not in [0, 1]")
