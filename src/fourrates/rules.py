@@ -36,6 +36,8 @@ TEMPERING = {
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 BACK = 0.1  # weight of "back at the reference"
+TELLING = 2.0  # a change of all recalls names those whose own evidence is at least this many times its mean
+FAVOUR = 10.0  # it is a recovery if the reference explains what is seen at least a tenth as well as the best alternative
 WARN = 0.1  # a warning's run length over that of an alarm
 
 
@@ -85,6 +87,8 @@ def evidence_rules(
             "hold": hold,
             "watch_mix": mix != "ignore" and classes == 2,
             "back_weight": BACK / classes,
+            "favour": FAVOUR,
+            "telling": TELLING,
             "directions": 4 if classes == 2 else 2,
             "lag": LAG,
             "prior": PRIOR,

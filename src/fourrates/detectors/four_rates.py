@@ -206,7 +206,7 @@ class FourRates(RecordDetector):
     def report(self, record: bytes, at: int, since: int) -> Drift:
         """What a record that just alarmed has to tell."""
         one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        owner, first, lanes, back = self.evidence_rules.judge(record)
+        owner, first, lanes, back, ways = self.evidence_rules.judge(record)
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
         if back:
@@ -224,8 +224,7 @@ class FourRates(RecordDetector):
             best = first + int(shared["evidence"][first : first + lanes].argmax())
             age = float(shared["age"][best] / shared["evidence"][best])
             total = float(shared["evidence"][first : first + lanes].sum())
-            ways = [self.evidence_rules.way(c, first) for c in range(len(self._labels.values))]
-            moved = [(c, 0 if way < 0 else SIZES, total) for c, way in enumerate(ways)]
+            moved = [(c, 0 if way < 0 else SIZES, total) for c, way in ways]
         changes, information = [], 0.0
         for c, direction, evidence in moved:
             change, told = self._change(one, c, direction, evidence, None if owner >= 0 and not back else age)

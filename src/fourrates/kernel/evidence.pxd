@@ -100,7 +100,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
     cdef readonly bint hold, watch_mix, estimate
     cdef double threshold, mix_threshold
-    cdef float lag, prior, fixed, back_weight
+    cdef float lag, prior, fixed, back_weight, favour, telling
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef Alternatives own, mix
@@ -116,5 +116,6 @@ cdef class EvidenceRules(Rules):
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
     cdef Verdict verdict(self, char* record) noexcept nogil
+    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
     cdef void forget_recall(self, Recall* recall) noexcept nogil
     cdef void resume_recall(self, Recall* recall, int first) noexcept nogil

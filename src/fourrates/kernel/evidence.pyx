@@ -121,7 +121,8 @@ cdef class EvidenceRules(Rules):
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
         self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
-        self.back_weight, self.directions = settings["back_weight"], settings["directions"]
+        self.back_weight, self.favour, self.telling = settings["back_weight"], settings["favour"], settings["telling"]
+        self.directions = settings["directions"]
         self.lag, self.prior = settings["lag"], settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
@@ -193,7 +194,7 @@ cdef class EvidenceRules(Rules):
         A new concept: counts and evidence begin again, dispersion is remembered. Under hold the recalls that moved go on
         from what was seen of them since, one that is back goes on from its reference, and the others keep their counts.
         """
-        cdef int c
+        cdef int c, way
         cdef Recall* recall
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef Verdict verdict = self.verdict(record)
@@ -204,14 +205,15 @@ cdef class EvidenceRules(Rules):
             if not self.hold:
                 recall.n = recall.ones = 0
                 recall.given = recall.given_ones = 0.0
-            elif verdict.cls in (c, -1):
+            elif verdict.cls == c or verdict.cls == -1:
                 if verdict.back:
                     recall.n = recall.ones = recall.moved = 0
-                elif verdict.cls == -1:
-                    self.resume_recall(recall, 0 if self.shared[c if self.classes == 2 else 0].shift[verdict.first] < 0
-                                       else SIZES)
-                else:
+                elif verdict.cls == c:
                     self.resume_recall(recall, verdict.first)
+                else:
+                    way = self.way_of(record, &verdict, c)
+                    if way:
+                        self.resume_recall(recall, 0 if way < 0 else SIZES)
             self.forget_recall(recall)
         shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
         memset(&shared.lanes, 0, sizeof(Lanes))
@@ -250,15 +252,39 @@ cdef class EvidenceRules(Rules):
                 found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
         for c in range(self.classes if self.hold else 0):
             recall = self.recall(record, c)
-            if recall.moved and recall.back > most:
-                most = recall.back
+            if recall.moved and recall.back * self.favour > most:
+                most = recall.back * self.favour
                 found.cls, found.first, found.lanes, found.back = c, 0, 0, True
         return found
 
+    @cython.final
+    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
+        """Which way a class moved by a verdict on all of them: -1, 1, or 0 if its own events do not tell so."""
+        cdef Recall* recall = self.recall(record, c)
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef int first = 0 if self.shared[c if self.classes == 2 else 0].shift[verdict.first] < 0 else SIZES
+        cdef float expected = part(self.own.weight, first, SIZES) * shared.taken
+        if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
+            return 0
+        return -1 if first == 0 else 1
+
     def judge(self, const uint8_t[::1] record):
-        """(class or -1 for all, first lane, lanes, whether it is back): the hypothesis with most of the evidence."""
-        cdef Verdict found = self.verdict(<char*>&record[0])
-        return found.cls, found.first, found.lanes, bool(found.back)
+        """The hypothesis with most of the evidence.
+
+        Returns
+        -------
+        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)])
+        """
+        cdef char* at = <char*>&record[0]
+        cdef Verdict found = self.verdict(at)
+        cdef int c
+        if found.cls >= 0:
+            moved = [(found.cls, -1 if found.first == 0 else 1)]
+        else:
+            moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
+            moved = [(c, way) for c, way in moved if way] or [
+                (c, -1 if self.way(c, found.first) < 0 else 1) for c in range(self.classes)]
+        return found.cls, found.first, found.lanes, bool(found.back), moved
 
     @property
     def alarm(self):
