@@ -10,7 +10,7 @@ import numpy as np
 
 import fourrates as fr
 
-RESULTS = Path("build/results")
+RESULTS = Path(__file__).parents[1] / "docs/_site/results"
 
 
 class Concept(NamedTuple):

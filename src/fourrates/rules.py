@@ -22,8 +22,8 @@ OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and se
 FALL = 0.15  # of TOGETHER: both recalls fall; the other three directions share the rest
 STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
 SHARED_WEIGHTS = (1.0, 2.0, 1.0)
-MARGIN = 1.0  # threshold over budget
-LAG = 1 / 8  # a recall's base is brought up to date when its observations have grown by this part
+MARGIN = 1.05  # threshold over budget: what a lag costs
+LAG, LAG_OF_MANY = 1 / 8, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
 TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
@@ -36,6 +36,7 @@ TEMPERING = {
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 BACK = 0.1  # weight of "back at the reference"
+QUORUM = 16.0  # observations from which on a class has a say in what all do together
 TELLING = 2.0  # a change of all recalls names those whose own evidence is at least this many times its mean
 FAVOUR = 10.0  # it is a recovery if the reference explains what is seen at least a tenth as well as the best alternative
 WARN = 0.1  # a warning's run length over that of an alarm
@@ -90,7 +91,8 @@ def evidence_rules(
             "favour": FAVOUR,
             "telling": TELLING,
             "directions": 4 if classes == 2 else 2,
-            "lag": LAG,
+            "lag": LAG if classes == 2 else LAG_OF_MANY,
+            "quorum": QUORUM,
             "prior": PRIOR,
             "tempering": TEMPERING,
             "estimate": dispersion is None,

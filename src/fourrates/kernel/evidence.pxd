@@ -1,6 +1,6 @@
 """Evidence for a change: rules and record of FourRates."""
 
-from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from fourrates.kernel.record cimport Rules
 
@@ -54,7 +54,8 @@ cdef struct Recall:
     float total             # evidence of its own lanes
     float back, back_age    # under hold: evidence that it is back at its reference
     uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
-    int16_t moved           # under hold: -1 or 1 while it is away from its reference, below or above
+    int8_t moved            # under hold: -1 or 1 while it is away from its reference, below or above
+    uint8_t quorate         # whether it has a say in what all do together
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
     float[SIZES] power      # of its own ratios: 1 over the dispersion at the scale of the alternative,
     float[SIZES] shared_power  # and of the shared ones
@@ -100,7 +101,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
     cdef readonly bint hold, watch_mix, estimate
     cdef double threshold, mix_threshold
-    cdef float lag, prior, fixed, back_weight, favour, telling
+    cdef float lag, prior, fixed, back_weight, favour, telling, quorum
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef Alternatives own, mix
@@ -112,6 +113,8 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
                      float p, float reach) noexcept nogil
+    cdef void shared_ratios(self, const Recall* recall, const Alternatives* together, int right,
+                            float* ratio) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil

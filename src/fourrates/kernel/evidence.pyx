@@ -123,7 +123,7 @@ cdef class EvidenceRules(Rules):
         self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
         self.back_weight, self.favour, self.telling = settings["back_weight"], settings["favour"], settings["telling"]
         self.directions = settings["directions"]
-        self.lag, self.prior = settings["lag"], settings["prior"]
+        self.lag, self.prior, self.quorum = settings["lag"], settings["prior"], settings["quorum"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
         for j in range(LANES):
@@ -152,7 +152,7 @@ cdef class EvidenceRules(Rules):
                       ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
         recall = [
             ("n", "i8"), ("ones", "i8"), ("given", "f4"), ("given_ones", "f4"), ("base", "f4"), ("due", "f4"),
-            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i2"), ("phase", "u2"), ("power", "f4", SIZES),
+            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i1"), ("quorate", "u1"), ("phase", "u2"), ("power", "f4", SIZES),
             ("shared_power", "f4", SIZES), *lanes, ("seen", "f4", LANES), ("right", "f4", LANES),
             ("dispersion", dispersion),
         ]
@@ -183,7 +183,7 @@ cdef class EvidenceRules(Rules):
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
         """No evidence, and the base is due."""
         recall.due = recall.total = recall.back = recall.back_age = 0.0
-        recall.last = 0
+        recall.last = recall.quorate = 0
         memset(&recall.lanes, 0, sizeof(Lanes))
         memset(recall.seen, 0, sizeof(recall.seen))
         memset(recall.right, 0, sizeof(recall.right))
@@ -334,8 +334,24 @@ cdef class EvidenceRules(Rules):
             n, ones = n + recall.given, ones + recall.given_ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.due = <float>(recall.n + max(1.0, n * self.lag))
+        recall.quorate = n >= self.quorum
         self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
         self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base, self.tempering.reach)
+
+    @cython.final
+    cdef void shared_ratios(self, const Recall* recall, const Alternatives* together, int right, float* ratio) noexcept nogil:
+        """What an observation of a class says about all together: nothing while little is known of the class.
+
+        Each class begins at one half. Many classes with the same high rate would all seem to rise, together.
+        """
+        cdef float[LANES] power
+        cdef int j
+        if recall.quorate:
+            expand(recall.shared_power, power)
+            fourrates_ratios(recall.base, right, together.growth, power, ratio)
+        else:
+            for j in range(LANES):
+                ratio[j] = 1.0
 
     @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
@@ -359,15 +375,13 @@ cdef class EvidenceRules(Rules):
             ratios = &here
             expand(recall.power, power)
             fourrates_ratios(recall.base, right, self.own.growth, power, here.own[right])
-            expand(recall.shared_power, power)
-            fourrates_ratios(recall.base, right, together.growth, power, here.shared[right])
+            self.shared_ratios(recall, together, right, here.shared[right])
         elif not ratios.valid:
             expand(recall.power, power)
             fourrates_ratios(recall.base, 0, self.own.growth, power, ratios.own[0])
             fourrates_ratios(recall.base, 1, self.own.growth, power, ratios.own[1])
-            expand(recall.shared_power, power)
-            fourrates_ratios(recall.base, 0, together.growth, power, ratios.shared[0])
-            fourrates_ratios(recall.base, 1, together.growth, power, ratios.shared[1])
+            self.shared_ratios(recall, together, 0, ratios.shared[0])
+            self.shared_ratios(recall, together, 1, ratios.shared[1])
             ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
@@ -497,7 +511,7 @@ cdef class EvidenceRules(Rules):
             raise ValueError(f"{int(shared['taken'])} events since the restart, of {events}")
         if (recall["ones"] < 0).any() or (recall["ones"] > recall["n"]).any() or (recall["n"] > events).any():
             raise ValueError(f"observations that do not fit {events} events")
-        if (np.abs(recall["moved"].astype(int)) > 1).any() or (recall["phase"] >= PERIOD).any():
+        if (np.abs(recall["moved"].astype(int)) > 1).any() or (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
             raise ValueError("a recall that moved neither up nor down")
         parts = [recall, shared] + ([one["mix"]] if self.watch_mix else [])
         for found in parts:
