@@ -43,7 +43,11 @@ cdef enum:
 
 cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
                       float variance) noexcept nogil:
-    """The present block of 8 is full; `residual` is what of it is compared, `variance` that of one observation."""
+    """The present block of 8 is full; `residual` is what of it is compared.
+
+    `variance` is that of an observation, or 0 where the blocks hold variances instead of right ones: then these are what
+    is expected.
+    """
     cdef int b
     cdef int64_t size = SMALLEST
     cdef float square, expected, known, whole
@@ -52,9 +56,11 @@ cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_
         if (observed - 1) // size & 1:
             dispersion.signed[b] -= residual
             if observed % (2 * size) == 0:
-                whole = 2 * size * variance + <float>1e-6
+                whole = (2 * size * variance if variance > 0 else dispersion.both[b]) + <float>1e-6
                 square = dispersion.signed[b] * dispersion.signed[b] / whole
-                expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
+                expected = 1.0
+                if variance > 0:
+                    expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
                 # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
                 known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
                 dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0) * max(expected, <float>1.0))
@@ -329,6 +335,8 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall) noexcept nogil:
         """Bring the base of a recall up to date, and the powers of its ratios."""
         cdef Shared* shared = <Shared*>(record + self.common)
+        cdef float[SIZES] own
+        cdef int i
         cdef double n = recall.n, ones = recall.ones
         if not recall.moved:
             n, ones = n + recall.given, ones + recall.given_ones
@@ -336,7 +344,11 @@ cdef class EvidenceRules(Rules):
         recall.due = <float>(recall.n + max(1.0, n * self.lag))
         recall.quorate = n >= self.quorum
         self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
+        # What all do together is no less correlated than what one class does.
         self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base, self.tempering.reach)
+        self.temper(own, &self.shared[0], &recall.dispersion, recall.base, self.tempering.reach)
+        for i in range(SIZES):
+            recall.shared_power[i] = min(recall.shared_power[i], own[i])
 
     @cython.final
     cdef void shared_ratios(self, const Recall* recall, const Alternatives* together, int right, float* ratio) noexcept nogil:
@@ -403,11 +415,11 @@ cdef class EvidenceRules(Rules):
             recall.dispersion.block += right
             if recall.phase % SMALLEST == 0:
                 close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block, variance)
-            shared.dispersion.block += right
             if recall.n > SMALLEST:  # before, little is known of what to expect
+                shared.dispersion.block += variance
                 shared.residual += right - recall.base
             if (head.events >> FLAGS) % SMALLEST == 0:
-                close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, variance)
+                close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, 0.0)
                 shared.residual = 0.0
         if self.watch_mix:
             shifted = self.take_mix(record, mixed, truth)
