@@ -26,6 +26,7 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 120 src/fourrates/kernel
 
 # The site, into build/site. A warning is an error; then every link and anchor is followed.
 docs: $(VENV)/.installed-docs

@@ -157,7 +157,7 @@ class Detector(Pairs):
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
     def keep_from(self) -> int:
-        """The earliest event that a later drift may name as the start of its window: what came before is not needed any more."""
+        """The earliest event that a later drift may name as the start of its window; what came before can go."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()
 
