@@ -110,6 +110,7 @@ cdef class Recorded(Pairs):
 
     def _restart_mix(self):
         self.rules.restart_mix(self.record)
+        self.warning_detected = bool((<Head*>self.record).events & WARNED)  # the state said SHIFT, and not this too
 
     def _restart(self):
         self.rules.restart(self.record)
