@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import resource
 import struct
 import sys
 import time
@@ -217,6 +216,8 @@ def fuzz(
 
 
 def main() -> int:
+    import resource  # not on every system
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("records", 1_000_000), ("files", 100_000), ("banks", 100_000), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)

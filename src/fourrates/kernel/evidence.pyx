@@ -491,6 +491,8 @@ cdef class EvidenceRules(Rules):
             raise ValueError("another reference than that of the rules")
         known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
         self.check_base(recall["base"], recall["due"], n, known)
+        if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
+            raise ValueError("a recall that moved to 1, and so can never be back")
         if self.watch_mix:
             mix = one["mix"]
             if not 0 <= int(mix["ones"]) <= int(mix["n"]) <= taken:
@@ -498,18 +500,22 @@ cdef class EvidenceRules(Rules):
             self.check_base(mix["base"], mix["due"], mix["n"], mix["n"])
 
     def check_base(self, base, due, n, known):
-        """A base that is in use is none of 0, and will be brought up to date."""
-        if ((due > n) & (base <= 0)).any() or (due > 1.01 * (n + np.maximum(1.0, known * self.lag))).any():
+        """A base that is in use is that of so many observations, and will be brought up to date."""
+        least = 0.99 * self.prior / (known + 2 * self.prior)
+        if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
+                due > 1.01 * (n + np.maximum(1.0, known * self.lag))).any():
             raise ValueError("a base that was never brought up to date, or never will be")
 
     def check_evidence(self, one, parts):
         """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
         recall, shared = one["recall"], one["shared"]
         taken = int(shared["taken"])
-        for found in parts:
+        last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
+        events = [last[:, None], taken] + ([float(one["mix"]["n"])] if self.watch_mix else [])
+        for found, seen in zip(parts, events):
             if (found["evidence"] > max(self.threshold, self.mix_threshold)).any():
                 raise ValueError("evidence beyond the alarm")
-            if (found["age"] > 1.01 * taken * found["evidence"].astype(np.float64)).any():
+            if (found["age"] > 1.01 * seen * found["evidence"].astype(np.float64)).any():
                 raise ValueError("evidence that is older than the stream")
             totals = found["evidence"].sum(-1, dtype=np.float64)
             if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
@@ -521,5 +527,5 @@ cdef class EvidenceRules(Rules):
             raise ValueError("more observations since a change than there were")
         back = recall["back"].astype(np.float64)
         if (back > self.threshold).any() or (back[recall["moved"] == 0] > 0).any() or (
-                recall["back_age"] > 1.01 * taken * back).any():
+                recall["back_age"] > 1.01 * last * back).any():
             raise ValueError("evidence of no recovery")
