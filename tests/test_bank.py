@@ -656,7 +656,7 @@ def test_evidence_names_a_stream_before_its_alarm():
     random = np.random.default_rng(44)
     keys, truth = stable(random, 20, 500)
     bank = fr.Bank(arl=100_000)
-    wrong = np.where((keys < 10) & (np.arange(keys.size) > keys.size - 140), 0.9, 0.05)
+    wrong = np.where((keys < 10) & (np.arange(keys.size) > keys.size - 220), 0.9, 0.05)
     found = bank.update(keys, truth, truth ^ (random.random(keys.size) < wrong))
     named = bank.discoveries(0.2)
     assert set(named) <= set(range(10))

@@ -512,7 +512,10 @@ cdef class EvidenceRules(Rules):
         taken = int(shared["taken"])
         last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
         events = [last[:, None], taken] + ([float(one["mix"]["n"])] if self.watch_mix else [])
-        for found, seen in zip(parts, events):
+        weights = [list(self.own.weight), list(self.shared[0].weight), list(self.mix.weight)]
+        for found, seen, weight in zip(parts, events, weights):
+            if found["evidence"][..., np.array(weight) == 0].any():
+                raise ValueError("evidence for what is not watched")
             if (found["evidence"] > max(self.threshold, self.mix_threshold)).any():
                 raise ValueError("evidence beyond the alarm")
             if (found["age"] > 1.01 * seen * found["evidence"].astype(np.float64)).any():
