@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd)
 
-.PHONY: demo paper test test-ui check docs dist bench tables peers environment clean
+.PHONY: demo paper test test-ui check fuzz docs dist bench tables peers environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -26,6 +26,27 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 120 src/fourrates/kernel
+
+# Saved states changed at random: a million records, then fewer on kernels under AddressSanitizer; and the suite of the
+# detectors on these and on kernels that check every index. Both are built apart, into build/.
+FUZZ ?= --records 1000000 --files 100000 --banks 100000
+FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000
+SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/test_bank.py tests/test_state.py
+SANITIZED = LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
+fuzz: $(VENV)/.installed-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
+	$(BIN)/python benchmarks/fuzz_states.py $(FUZZ)
+	rm -rf build/asan build/bounds
+	mkdir -p build/asan build/bounds
+	cp -R src/fourrates build/asan/
+	cp -R src/fourrates build/bounds/
+	rm -f build/asan/fourrates/kernel/*.so build/bounds/fourrates/kernel/*.so
+	CFLAGS="-fsanitize=address -g -O1" $(BIN)/python setup.py -q build_ext --force --build-lib build/asan --build-temp build/asan-objects
+	FOURRATES_BOUNDSCHECK=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/bounds --build-temp build/bounds-objects
+	$(SANITIZED) benchmarks/fuzz_states.py $(FUZZ_SANITIZED)
+	$(SANITIZED) $(SUITE)
+	PYTHONPATH=build/bounds $(BIN)/python $(SUITE)
 
 # The site, into build/site. A warning is an error; then every link and anchor is followed.
 docs: $(VENV)/.installed-docs

@@ -40,7 +40,7 @@ class Share(NamedTuple):
         if n <= 0:
             return cls(math.nan, 0.0, 1.0, 0)
         square = DEVIATIONS**2 / (n / dispersion)
-        value = ones / n
+        value = min(ones / n, 1.0)  # of estimates, one may be a rounding error beyond the other
         middle = (value + square / 2) / (1 + square)
         reach = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
         return cls(value, max(0.0, middle - reach), min(1.0, middle + reach), round(n))

@@ -470,7 +470,7 @@ class Relearner:
             self.drifts.append(drift)
             self._lives[-1] = replace(self._lives[-1], drift=drift)
             self._due = drift.since + self.min_examples
-        first = start + self.detector._keep_from() if drift is None else drift.since
+        first = start + self.detector.keep_from() if drift is None else drift.since
         self._window.forget_before(first)
         new = max(first - self.events, 0)
         self._window.add(take(rows, slice(new, taken)), truths[new:taken])

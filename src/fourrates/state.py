@@ -1,8 +1,8 @@
 """The one form in which fourrates saves things: versioned, checksummed, and read with suspicion.
 
-A saved state is a header, a JSON text, some sections of bytes and a checksum. Nothing is compressed, so that a state never
-needs more memory than a small multiple of its own length. :func:`pack` writes it; :func:`unpack` reads it, or raises a
-ValueError that says what is wrong. What the sections hold is checked by whoever gave them.
+A saved state is a header, a JSON text, some sections of bytes and a checksum. Nothing is compressed, so that a state
+never needs more memory than a small multiple of its own length. :func:`pack` writes it; :func:`unpack` reads it, or
+raises a ValueError that says what is wrong. What the sections hold is checked by whoever gave them.
 """
 
 from __future__ import annotations

@@ -10,4 +10,4 @@ from fourrates.detectors.nfr import NFR
 from fourrates.detectors.perfsim import PerfSim
 from fourrates.detectors.three_measures import ThreeMeasures
 
-__all__ = ["DDM", "DDMOCI", "EDDM", "LFR", "NFR", "FourRates", "Detector", "PerfSim", "ThreeMeasures"]
+__all__ = ["DDM", "DDMOCI", "EDDM", "LFR", "NFR", "Detector", "FourRates", "PerfSim", "ThreeMeasures"]

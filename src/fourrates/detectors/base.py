@@ -157,7 +157,7 @@ class Detector(Pairs):
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
     def keep_from(self) -> int:
-        """The earliest event that a later drift may name as the start of its window: what came before is not needed any more."""
+        """The earliest event that a later drift may name as the start of its window; what came before can go."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()
 
@@ -245,6 +245,10 @@ class CountingDetector(Detector, Baseline):
     def _rate_state(self, i: int) -> RateState:
         raise NotImplementedError
 
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        """Whether these counts and numbers can be of one state; they come from outside."""
+        raise NotImplementedError
+
     def _report(self, at: int, since: int) -> Drift:
         changes = []
         for i, down in self._crossed():
@@ -269,8 +273,13 @@ class CountingDetector(Detector, Baseline):
             raise ValueError(f"a warning since event {since} of {events}")
         if (tally < 0).any() or int(tally.sum(dtype=object)) > events:
             raise ValueError(f"counts that do not fit {events} events")
+        row = np.frombuffer(state, "<f8", numbers, PROGRESS.size + 8 * counts).astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            fits = self._fits(tally.reshape(len(self._labels.values), -1), row)
+        if not fits:
+            raise ValueError(f"numbers that no {type(self).__name__} has after {events} events")
         self._set_progress(events, since, bool(drift), bool(warning))
-        self._set_state(tally, np.frombuffer(state, "<f8", numbers, PROGRESS.size + 8 * counts).astype(np.float64))
+        self._set_state(tally, row)
 
 
 class RecordDetector(Detector, Recorded):

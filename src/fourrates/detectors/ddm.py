@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import ErrorRate
 from fourrates.null import Bounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class DDM(CountingDetector, ErrorRate):
@@ -87,6 +93,11 @@ class DDM(CountingDetector, ErrorRate):
         minimum = check_whole(minimum, "minimum")
         self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, minimum)
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        n, errors, p_min, s_min = numbers.tolist()
+        known = 0 <= p_min <= 1 and 0 <= s_min <= 1
+        return bool(n == counts.sum() and errors == n - counts.trace() and (known or p_min == s_min == math.inf))
 
     def _rate_state(self, i: int) -> RateState:
         n, errors, p_min, s_min = self._numbers()

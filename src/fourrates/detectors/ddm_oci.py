@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import Recall
 from fourrates.null import Bounds, check_number
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class DDMOCI(CountingDetector, Recall):
@@ -113,6 +119,11 @@ class DDMOCI(CountingDetector, Recall):
         )
         self._names = (rate_names(self._labels.values)[watched],)
         self._configure(len(self._labels.values), watched, decay, warn, detect, minimum)
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        n, recall, r_max, s_max = numbers.tolist()
+        known = 0 <= r_max <= 1 or r_max == -math.inf
+        return bool(n in counts.sum(1) and 0 <= recall <= 1 and known and 0 <= s_max <= 1)
 
     def _rate_state(self, i: int) -> RateState:
         n, recall, r_max, s_max = self._numbers()

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_shares, check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import Distances
 from fourrates.null import Bounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class EDDM(CountingDetector, Distances):
@@ -90,6 +96,16 @@ class EDDM(CountingDetector, Distances):
         minimum = check_whole(minimum, "minimum")
         self._begin({"warn": warn, "detect": detect, "minimum": minimum, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, minimum)
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        n, last, errors, total, squares, most = numbers.tolist()
+        return bool(
+            n == counts.sum()
+            and errors == n - counts.trace()
+            and errors <= last == total <= n
+            and 0 <= squares < math.inf
+            and 0 <= most < math.inf
+        )
 
     def _rate_state(self, i: int) -> RateState:
         _, _, errors, total, squares, most = self._numbers()

@@ -1,4 +1,4 @@
-"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, whatever the size of the change."""
+"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, whatever its size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class FourRates(RecordDetector):
     all moments at which it may have begun. While nothing changes the weighted sum of all of them grows by one an event
     on average, so the budget is the threshold.
 
-    Events need not be independent: how much the errors scatter beyond that is estimated, and the evidence is tempered by it.
+    Events need not be independent: how much the errors scatter beyond that is estimated, and the evidence is tempered
+    by it.
 
     **Input**: pairs (y_true, y_pred) of labels.
 
@@ -51,8 +52,8 @@ class FourRates(RecordDetector):
         predicted class, in the order of `labels`. Without one the stream is compared with its own past.
     after : {"restart", "hold"}, optional
         What follows a drift. "restart": a new concept begins, as in the paper. "hold": the reference stays; what moved
-        is away until a :class:`~fourrates.Recovery` says that it is back, and a further change is a further drift. "hold"
-        if there is a reference.
+        is away until a :class:`~fourrates.Recovery` says that it is back, and a further change is a further drift.
+        "hold" if there is a reference.
     labels : iterable of hashables
         The classes.
     positive : label, optional
@@ -63,7 +64,8 @@ class FourRates(RecordDetector):
         What a shift of the true classes is, with two classes: something to report (in `shift`, and in `shifts` of what
         :meth:`update_many` returns), an alarm, or nothing. Not watched with more than two classes.
     dispersion : float, optional
-        How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not given.
+        How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
+        given.
 
     Attributes
     ----------
@@ -142,7 +144,7 @@ class FourRates(RecordDetector):
                 mix=mix,
                 hold=chosen == "hold",
                 dispersion=dispersion,
-                reference=counts,
+                reference=None if counts is None else _in_order_of_codes(counts, self._labels),
             )
         )
 
@@ -321,16 +323,22 @@ def _known(recall: Any) -> tuple[float, float]:
     return n, ones
 
 
+def _in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
+    """Counts in the order in which the labels were given, as the kernel has them: the positive class last."""
+    order = [labels.given.index(label) for label in labels.values]
+    return counts[np.ix_(order, order)]
+
+
 def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
-    """The K x K counts of a reference, which may be given as the pairs of a validation set."""
+    """The K x K counts of a reference, in the order of the labels as given; or from the pairs of a validation set."""
     classes = len(labels.values)
-    if isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1:
-        if not (classes == 2 and len(reference[0]) == 2 and len(reference[1]) == 2):
-            truths, guesses = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
-            if truths.size != guesses.size:
-                raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {guesses.size}")
-            counted = np.bincount(truths.astype(np.int64) * classes + guesses, minlength=classes**2)
-            return counted.reshape(classes, classes)
+    pair = isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1
+    if pair and not (classes == 2 and len(reference[0]) == 2 and len(reference[1]) == 2):
+        truths, guesses = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
+        if truths.size != guesses.size:
+            raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {guesses.size}")
+        counted = np.bincount(truths.astype(np.int64) * classes + guesses, minlength=classes**2)
+        return counted.reshape(classes, classes)
     try:
         counts = np.asarray(reference, np.float64)
     except (TypeError, ValueError):

@@ -19,6 +19,7 @@ from fourrates.state import VERSION
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
+WINDOWS = 20_000  # events: from this `arl` on, version 3 watched windows unless it was given a decay
 
 
 class Watch(NamedTuple):
@@ -288,8 +289,16 @@ class LFR(RecordDetector):
         """The record of a state that was saved before there were records: counts, statistics, and where they stand."""
         rules, classes = self.linear_rules, len(self._labels.values)
         tests = sum(map(len, self._statistics))
+        arl = self.parameters["arl"]
+        if (
+            arl is not None
+            and arl >= WINDOWS
+            and self.parameters["decay"] is None
+            and self.parameters["null"] == "exact"
+        ):
+            raise ValueError(f"the saved state is of the windows that arl {arl:,} once meant, which FourRates replaced")
         if len(state) < PROGRESS.size + 8 * classes**2 + 9 * tests:
-            raise ValueError(f"the saved state of {len(state)} bytes is cut, or of windows, which FourRates replaced")
+            raise ValueError(f"the saved state of {len(state)} bytes is cut")
         events, since, drift, warning = PROGRESS.unpack_from(state)
         counts = np.frombuffer(state, "<i8", classes**2, PROGRESS.size).astype(np.int64)
         values = np.frombuffer(state, "<f8", tests, PROGRESS.size + 8 * classes**2).astype(np.float64)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.lfr import SIDES, Sides
@@ -11,6 +14,9 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import RunningRates
 from fourrates.null import Bounds, check_level
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class NFR(CountingDetector, RunningRates):
@@ -113,6 +119,17 @@ class NFR(CountingDetector, RunningRates):
         self._names = rate_names(self._labels.values)
         self._deviations = (-NormalDist().inv_cdf(warn), -NormalDist().inv_cdf(detect))
         self._configure(len(self._labels.values), *self._deviations, minimum, sides != "up", sides != "down")
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        n, ones, total, place, down = numbers[1:].reshape(-1, 5).T
+        return bool(
+            (n == np.concatenate([counts.sum(1), counts.sum(0)])).all()
+            and (ones == np.tile(counts.diagonal(), 2)).all()
+            and ((total >= 0) & (total <= n)).all()
+            and np.isin(place, (0, 1)).all()
+            and np.isin(down, (0, 1)).all()
+            and numbers[0] == place.sum()
+        )
 
     def _rate_state(self, i: int) -> RateState:
         n, ones, total = self._rate(i)

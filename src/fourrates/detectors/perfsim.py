@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_shares, check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import Similarity
 from fourrates.null import Bounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class PerfSim(CountingDetector, Similarity):
@@ -89,6 +95,20 @@ class PerfSim(CountingDetector, Similarity):
         batch = check_whole(batch, "batch")
         self._begin({"warn": warn, "detect": detect, "batch": batch, "labels": labels, "positive": positive})
         self._configure(len(self._labels.values), warn, detect, batch)
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        taken, batches, similarity = numbers[:3].tolist()
+        before, present = numbers[3:].reshape(2, -1)
+        batch = self.parameters["batch"]
+        whole = (numbers[3:] == np.floor(numbers[3:])).all() and (numbers[3:] >= 0).all()
+        return bool(
+            whole
+            and 0 <= taken == present.sum() < batch
+            and batches >= 0
+            and before.sum() == (batch if batches else 0)
+            and batches * batch + taken == counts.sum()
+            and (math.isnan(similarity) or 0 <= similarity < 1.000001)  # rounded
+        )
 
     def _unjudged(self) -> int:
         return int(self._numbers()[0])

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.drift import RateState, Statistic
 from fourrates.kernel.baselines import Measures
 from fourrates.null import Bounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class ThreeMeasures(CountingDetector, Measures):
@@ -108,6 +114,25 @@ class ThreeMeasures(CountingDetector, Measures):
             }
         )
         self._configure(len(self._labels.values), watched, warn, detect, batch, history)
+
+    def _fits(self, counts: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64]) -> bool:
+        size, right, positive, guessed, both = present = numbers[:5]
+        n, value, mean, error, place, kept = numbers[5:23].reshape(3, 6).T
+        past = numbers[23:]
+        whole = np.concatenate([present, n, kept])
+        shares = np.concatenate([value, mean])
+        return bool(
+            (whole == np.floor(whole)).all()
+            and 0 <= both <= min(positive, guessed)
+            and max(positive, guessed, right) <= size < self.parameters["batch"]
+            and right >= 0
+            and ((n >= 0) & (n <= self.parameters["batch"])).all()
+            and (np.isnan(shares) | ((shares >= 0) & (shares <= 1))).all()
+            and (np.isnan(error) | ((error >= 0) & (error <= 1))).all()
+            and np.isin(place, (0, 1)).all()
+            and ((kept >= 0) & (kept <= counts.sum())).all()
+            and ((past >= 0) & (past <= 1)).all()
+        )
 
     def _unjudged(self) -> int:
         return int(self._numbers()[0])

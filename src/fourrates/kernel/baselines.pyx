@@ -261,8 +261,8 @@ cdef class Recall(Baseline):
 
 
 cdef class Distances(Baseline):
-    """The state of EDDM. Numbers: events; the number of the last that was an error; of the distances how many, their sum,
-    and the sum of squared differences from their mean; the greatest mean + 2 deviations (0 before).
+    """The state of EDDM. Numbers: events; the number of the last that was an error; of the distances how many, their
+    sum, and the sum of squared differences from their mean; the greatest mean + 2 deviations (0 before).
     """
 
     cdef double warn, detect, minimum
@@ -370,8 +370,8 @@ cdef struct Measure:
 
 
 cdef class Measures(Baseline):
-    """The state of ThreeMeasures. Numbers: size, right, positive, guessed and both of the present batch; n, value, mean,
-    error, place and kept of accuracy, recall and precision; their histories.
+    """The state of ThreeMeasures. Numbers: size, right, positive, guessed and both of the present batch; n, value,
+    mean, error, place and kept of accuracy, recall and precision; their histories.
     """
 
     cdef int watched

@@ -56,14 +56,14 @@ def companion(const uint8_t[:, ::1] bits, const uint8_t[:, ::1] shared, const in
     that are `shared`, and before the t-th of them `between[t]` bits of its own, which are taken from `own` in order.
     `statistic` is where it starts, for each row, and is replaced by where it ends. `out` receives 2, 1 or 0.
     """
-    cdef Py_ssize_t row, t, e, at = 0, last = bits.shape[1] - 1
+    cdef Py_ssize_t row, t, _, at = 0, last = bits.shape[1] - 1
     cdef double value, gain = 1.0 - decay, low = lower - 1e-12, high = upper + 1e-12
     with nogil:
         for row in range(bits.shape[0]):
             value = statistic[row]
             out[row] = 0
             for t in range(last + 1):
-                for e in range(between[row, t]):
+                for _ in range(between[row, t]):
                     value = decay * value + gain * own[at]
                     at += 1
                     if value < low or value > high:

@@ -515,43 +515,95 @@ cdef class EvidenceRules(Rules):
         cdef const uint8_t[::1] view = record
         Rules.check(self, record)
         one = np.frombuffer(view, self.dtype())[0]
-        events = int(one["head"]["events"]) >> FLAGS
-        counts, recall, shared = one["counts"], one["recall"], one["shared"]
-        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) > events:
-            raise ValueError(f"counts that do not fit {events} events")
-        if not 0 <= int(shared["taken"]) <= events:
-            raise ValueError(f"{int(shared['taken'])} events since the restart, of {events}")
-        if (recall["ones"] < 0).any() or (recall["ones"] > recall["n"]).any() or (recall["n"] > events).any():
-            raise ValueError(f"observations that do not fit {events} events")
-        if (np.abs(recall["moved"].astype(int)) > 1).any() or (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
+        parts = [one["recall"], one["shared"]] + ([one["mix"]] if self.watch_mix else [])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for found in parts:
+                self.check_numbers(found)
+            self.check_counts(one)
+            self.check_evidence(one, parts)
+
+    def check_numbers(self, found):
+        """What holds for every part of a record by itself."""
+        for name in found.dtype.names:
+            inner = found[name].dtype.names
+            for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
+                if value.dtype.kind == "f" and not np.isfinite(value).all():
+                    raise ValueError(f"{name} is not finite")
+        for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
+            if name in found.dtype.names and (found[name] < 0).any():
+                raise ValueError(f"{name} is negative")
+        for name in ("power", "shared_power", "base"):
+            if name in found.dtype.names and not ((found[name] >= 0) & (found[name] <= 1)).all():
+                raise ValueError(f"{name} is not in [0, 1]")
+        dispersion = found["dispersion"]
+        pairs, squares = dispersion["pairs"], dispersion["squares"]
+        longest = 2 * SMALLEST ** BLOCKS
+        if (pairs < 0).any() or (pairs > 1e8).any() or (squares < 0).any() or (squares > 1e19).any():
+            raise ValueError("dispersion of no stream")
+        for name, most in (("block", SMALLEST), ("signed", longest), ("both", longest)):
+            if (np.abs(dispersion[name]) > 1.01 * most).any():
+                raise ValueError("blocks of no stream")
+
+    def check_counts(self, one):
+        """Counts go together: events, those since the restart, observations of each class, and the reference."""
+        events, counts, recall = int(one["head"]["events"]) >> FLAGS, one["counts"], one["recall"]
+        taken, n, ones = int(one["shared"]["taken"]), recall["n"], recall["ones"]
+        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) != taken or taken > events:
+            raise ValueError(f"counts that do not fit {taken} events since the restart, of {events}")
+        more, more_ones = n - counts.sum(1), ones - counts.diagonal()  # what a recall went on from, under hold
+        if (ones < 0).any() or (ones > n).any() or (n > events).any() or not (
+                (0 <= more_ones) & (more_ones <= more)).all() or (not self.hold and more.any()):
+            raise ValueError(f"observations that do not fit {taken} events since the restart, of {events}")
+        if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
+            raise ValueError(f"an observation after event {taken}")
+        if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
-        parts = [recall, shared] + ([one["mix"]] if self.watch_mix else [])
-        for found in parts:
-            for name in found.dtype.names:
-                if name == "dispersion":
-                    values = [found[name][inner] for inner in found[name].dtype.names]
-                elif found.dtype[name].base.kind == "f":
-                    values = [found[name]]
-                else:
-                    continue
-                for value in values:
-                    if not np.isfinite(value).all():
-                        raise ValueError(f"{name} is not finite")
-            for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
-                if name in found.dtype.names and (found[name] < 0).any():
-                    raise ValueError(f"{name} is negative")
-            if "power" in found.dtype.names and not ((found["power"] >= 0) & (found["power"] <= 1)).all():
-                raise ValueError("a power that is not in [0, 1]")
-            if "base" in found.dtype.names and not ((found["base"] >= 0) & (found["base"] <= 1)).all():
-                raise ValueError("a base that is not in [0, 1]")
-            if (found["evidence"] > 16 * self.threshold + 1).any():
+        if (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
+            raise ValueError("blocks of no stream")
+        own = (recall["given"] == np.asarray(self.given)) & (recall["given_ones"] == np.asarray(self.given_ones))
+        none = (recall["given"] == 0) & (recall["given_ones"] == 0)
+        if not (own.all() or (none.all() and not self.hold)):
+            raise ValueError("another reference than that of the rules")
+        known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
+        self.check_base(recall["base"], recall["due"], n, known)
+        if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
+            raise ValueError("a recall that moved to 1, and so can never be back")
+        if self.watch_mix:
+            mix = one["mix"]
+            if not 0 <= int(mix["ones"]) <= int(mix["n"]) <= taken:
+                raise ValueError(f"a mix that does not fit {taken} events since the restart")
+            self.check_base(mix["base"], mix["due"], mix["n"], mix["n"])
+
+    def check_base(self, base, due, n, known):
+        """A base that is in use is that of so many observations, and will be brought up to date."""
+        least = 0.99 * self.prior / (known + 2 * self.prior)
+        if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
+                due > 1.01 * (n + np.maximum(1.0, known * self.lag))).any():
+            raise ValueError("a base that was never brought up to date, or never will be")
+
+    def check_evidence(self, one, parts):
+        """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
+        recall, shared = one["recall"], one["shared"]
+        taken = int(shared["taken"])
+        last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
+        events = [last[:, None], taken] + ([float(one["mix"]["n"])] if self.watch_mix else [])
+        weights = [list(self.own.weight), list(self.shared[0].weight), list(self.mix.weight)]
+        for found, seen, weight in zip(parts, events, weights):
+            if found["evidence"][..., np.array(weight) == 0].any():
+                raise ValueError("evidence for what is not watched")
+            if (found["evidence"] > max(self.threshold, self.mix_threshold)).any():
                 raise ValueError("evidence beyond the alarm")
-            pairs, squares = found["dispersion"]["pairs"], found["dispersion"]["squares"]
-            if (pairs < 0).any() or (pairs > 1e9).any() or (squares < 0).any():
-                raise ValueError("dispersion of no stream")
-        if not ((recall["shared_power"] >= 0) & (recall["shared_power"] <= 1)).all():
-            raise ValueError("a power that is not in [0, 1]")
-        if (recall["given_ones"] > recall["given"]).any():
-            raise ValueError("a reference with more right ones than observations")
-        if self.watch_mix and not 0 <= int(one["mix"]["ones"]) <= int(one["mix"]["n"]) <= events:
-            raise ValueError(f"a mix that does not fit {events} events")
+            if (found["age"] > 1.01 * seen * found["evidence"].astype(np.float64)).any():
+                raise ValueError("evidence that is older than the stream")
+            totals = found["evidence"].sum(-1, dtype=np.float64)
+            if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
+                raise ValueError("evidence that does not add up")
+        if abs(float(recall["total"].sum(dtype=np.float64)) - float(shared["own"])) > 1e-6 * self.threshold:
+            raise ValueError("evidence that does not add up")
+        most = recall["n"].astype(np.float64)[:, None] * recall["evidence"]
+        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"]).any():
+            raise ValueError("more observations since a change than there were")
+        back = recall["back"].astype(np.float64)
+        if (back > self.threshold).any() or (back[recall["moved"] == 0] > 0).any() or (
+                recall["back_age"] > 1.01 * last * back).any():
+            raise ValueError("evidence of no recovery")

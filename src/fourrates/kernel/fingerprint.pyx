@@ -2,18 +2,16 @@
 length of the id, and then its bytes. What kinds there are, and what bytes an id has, is the business of
 :mod:`fourrates.ids`; here stand the loops over arrays of them.
 
-Why 96 bits: with n ids held, an id that is not among them is taken for one of them with probability n / 2**96. A billion
-lookups among ten million ids go wrong with probability 1.3e-13; with 64 bits that would be 5e-4. The key keeps whoever
-chooses the ids from making them collide.
+Why 96 bits: with n ids held, an id that is not among them is taken for one of them with probability n / 2**96. A
+billion lookups among ten million ids go wrong with probability 1.3e-13; with 64 bits that would be 5e-4. The key keeps
+whoever chooses the ids from making them collide.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_Check
-from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport floor
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np

@@ -75,7 +75,10 @@ cdef class Index:
         return self.entries == NULL
 
     def take(self, const int64_t[::1] keys, bint unsigned, int64_t slot, int32_t[::1] slots):
-        """Find the slots of keys; new ones get the slots from `slot` on. With `unsigned`, negative keys stand for large ones."""
+        """Find the slots of keys; new ones get the slots from `slot` on.
+
+        With `unsigned`, negative keys stand for large ones.
+        """
         cdef Py_ssize_t done = 0, size = keys.shape[0]
         cdef int64_t offset = slot - self.size
         while done < size:
@@ -122,11 +125,13 @@ cdef class Index:
     def find(self, const int64_t[::1] keys, bint unsigned, int32_t[::1] slots):
         """Find the slots of keys, -1 where there is none."""
         cdef Py_ssize_t i
+        cdef int64_t at
         cdef bint high
         for i in range(keys.shape[0]):
             high = unsigned and keys[i] < 0
             if self.entries != NULL:
-                slots[i] = self.entries[place(self.entries, self.capacity, self.shift, keys[i], high, self.seed)].slot - 1
+                at = place(self.entries, self.capacity, self.shift, keys[i], high, self.seed)
+                slots[i] = self.entries[at].slot - 1
             elif high or <uint64_t>keys[i] - <uint64_t>self.low >= <uint64_t>self.span:
                 slots[i] = -1
             else:
@@ -139,7 +144,7 @@ cdef class Index:
         self.arrange(keys[old], slots[old], highs[old])
 
     def arrange(self, keys, slots, highs, key=None, bint high=False):
-        """Know these keys and no others, with room for one more: in an array if that takes hardly more than a table would."""
+        """Know these keys and no others, with room for one more: in an array if that takes hardly more than a table."""
         self.size = len(keys)
         ends = ([] if key is None else [key]) + ([int(keys.min()), int(keys.max())] if len(keys) else [])
         low, top = min(ends, default=0), max(ends, default=0)

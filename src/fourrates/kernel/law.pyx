@@ -33,7 +33,7 @@ cdef inline float value_at(Row* row, long i) noexcept nogil:
 
 
 cdef void add(float* out, long base, long first, long last, Row* row, long shift, float weight) noexcept nogil:
-    """Add `weight` times the row, moved up by `shift`, to the points first .. last - 1 of `out`, whose first is `base`."""
+    """Add `weight` times the row, moved up by `shift`, to the points first .. last - 1 of `out`, from `base` on."""
     cdef long begin = max(first, row.first + shift), end = max(min(last, row.first + row.size + shift), begin), i
     cdef float* source = row.cdf - row.first - shift
     for i in range(begin, end):
@@ -260,8 +260,9 @@ cdef double MANY = 2.0**40  # so large a population that drawing from it is as g
 cdef double NEGLIGIBLE = 1e-18  # next to the largest weight of a law whose tail of 1e-9 is the smallest asked for
 
 
-cdef double spread(double[::1] weight, long window, double population, double zeros, long* first, long* last) noexcept nogil:
-    """Hypergeometric weights of m zeros in the window, for first <= m <= last, and their sum; the rest is negligible."""
+cdef double spread(double[::1] weight, long window, double population, double zeros, long* first,
+                   long* last) noexcept nogil:
+    """Hypergeometric weights of m zeros in the window, first <= m <= last, and their sum; the rest is negligible."""
     cdef double ones = population - zeros, total = 1.0, w
     cdef long mode = <long>floor((window + 1.0) * (zeros + 1.0) / (population + 2.0)), m
     mode = max(min(mode, window), 0)
@@ -379,8 +380,9 @@ cdef class Search:
         self.reached[level, p] = zeros
 
     cdef void solve(self, double[::1] tail, Py_ssize_t level, Py_ssize_t p) noexcept nogil:
-        cdef double target = self.levels[level], population = self.populations[p], before = max(self.zeros[level, p], 0.0)
-        cdef double low = floor(before), high = population, found, value = 0.0, more = 0.0, slope = self.slope[level, p], z
+        cdef double target = self.levels[level], population = self.populations[p]
+        cdef double before = max(self.zeros[level, p], 0.0), slope = self.slope[level, p]
+        cdef double low = floor(before), high = population, found, value = 0.0, more = 0.0, z
         cdef long tries = 0
         # The answer lies in low .. high. Guess from the last two answers, then follow the slope of the logarithm; from
         # the fourth guess on, halve every other time.

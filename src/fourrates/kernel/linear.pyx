@@ -320,7 +320,7 @@ cdef class LinearRules(Rules):
         Rules.check(self, record)
         counts = np.frombuffer(view, np.int64, classes * classes, sizeof(Head)).reshape(classes, classes)
         events = (<const Head*>&view[0]).events >> FLAGS
-        if (counts < 0).any() or (counts > events).any() or counts.sum() > events:
+        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) > events:
             raise ValueError(f"counts that do not fit {events} events")
         if classes > 2:
             sums = np.frombuffer(view, np.int64, 2 * classes, self.layout.sums)
@@ -332,6 +332,8 @@ cdef class LinearRules(Rules):
                 raise ValueError(f"a statistic of {cells[i].statistic}, not in [0, 1]")
             if cells[i].calm & 3 == 3:
                 raise ValueError("a statistic that stands nowhere")
+        if outside(&self.layout, cells) != ((<const Head*>&view[0]).events & WARNED != 0):
+            raise ValueError("a warning that does not fit where the statistics stand")
 
     def counts(self, const uint8_t[::1] record):
         """The K x K counts of a record."""

@@ -11,7 +11,8 @@ cdef enum:
 
 cdef class Pairs:
     cdef public dict _codes             # from label to code
-    cdef public object _labels, parameters  # not used here; a slot in the Python base would clash with the kernel's layout
+    # Not used here; a slot in the Python base would clash with the kernel's layout.
+    cdef public object _labels, parameters
     cdef readonly int64_t events        # since construction or reset()
     cdef int64_t since                  # the event that opened the present warning, or -1
     cdef readonly bint drift_detected

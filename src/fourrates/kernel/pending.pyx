@@ -1,19 +1,18 @@
 """What waits: predictions without a label, labels without a prediction, and ids that are done with, by fingerprint.
 
-An entry takes 32 bytes and stands in one of three logs, each in the order of arrival, so the oldest is always at hand and
-nothing depends on the key of the fingerprints. A log is a list of chunks of 65,536 entries. An entry that leaves from the
-middle is marked dead; two neighbours that fit into one chunk are put together, which keeps chunks half full or better at
-a cost of at most one move for each entry that ever came.
+An entry takes 32 bytes and stands in one of three logs, each in the order of arrival, so the oldest is always at hand
+and nothing depends on the key of the fingerprints. A log is a list of chunks of 65,536 entries. An entry that leaves
+from the middle is marked dead; two neighbours that fit into one chunk are put together, which keeps chunks half full or
+better at a cost of at most one move for each entry that ever came.
 
-The index is a table of 8 bytes a place, open addressing with linear probing: 32 bits of the fingerprint and the position
-of the entry. Its first bits say where it belongs, so the table grows by one pass in order, without a look at an entry.
-What leaves is closed up by a backward shift: there are no tombstones.
+The index is a table of 8 bytes a place, open addressing with linear probing: 32 bits of the fingerprint and the
+position of the entry. Its first bits say where it belongs, so the table grows by one pass in order, without a look at
+an entry. What leaves is closed up by a backward shift: there are no tombstones.
 
 A time is a double, counted in whatever unit the caller has. The clock is the latest time met; it never runs backwards,
 and an entry waits from where the clock stood when it came. So each log is in the order of its times as well.
 """
 
-cimport cython
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc

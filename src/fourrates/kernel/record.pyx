@@ -80,6 +80,8 @@ cdef class Rules:
         events, since = events_of(head), since_of(head)
         if events > MOST_EVENTS or not -1 <= since < max(events, 1):
             raise ValueError(f"a warning since event {since} of {events}")
+        if (since >= 0) != (head.events & WARNED != 0) or (head.events & WARNED and head.events & DRIFTED):
+            raise ValueError("flags that contradict each other")
 
 
 cdef char* _aligned(const uint8_t[::1] block) noexcept:
@@ -110,6 +112,7 @@ cdef class Recorded(Pairs):
 
     def _restart_mix(self):
         self.rules.restart_mix(self.record)
+        self.warning_detected = bool((<Head*>self.record).events & WARNED)  # the state said SHIFT, and not this too
 
     def _restart(self):
         self.rules.restart(self.record)

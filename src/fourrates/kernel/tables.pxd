@@ -32,7 +32,10 @@ cdef struct Limits:
 
 cdef inline bint below(const Grid* grid, int level, int64_t n, int64_t zeros, double statistic,
                        int64_t row) noexcept nogil:
-    """Whether the statistic lies under its lower bound, given `zeros` among n observations; `row` is used beyond the window."""
+    """Whether the statistic lies under its lower bound, given `zeros` among n observations.
+
+    Beyond the window, `row` answers.
+    """
     cdef int64_t step
     if n <= grid.window:
         return statistic < grid.near[level * grid.near_size + n * (n + 1) // 2 + zeros]

@@ -1,6 +1,6 @@
 """The bounds of the statistic R for every count of observations and ones, as :mod:`fourrates.null` computes them."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 cdef double INF = float("inf")
 

@@ -1,0 +1,242 @@
+"""Bytes from anywhere may be refused, never believed: saved states, changed at random and their checksums mended.
+
+Records of single detectors and whole files, of detectors and of banks, are changed and loaded. What is not refused with
+a ValueError must take events, report and be saved again, without any other error or warning, in little time and memory.
+
+    python benchmarks/fuzz_states.py --records 1000000 --files 100000 --banks 100000 --seed 1
+
+Prints how many of each were refused and how many ran; each kind of failure is shown with bytes that made it, and the
+exit status is 1. `make fuzz` also runs it on kernels built with AddressSanitizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import struct
+import sys
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fourrates as fr
+
+SECONDS = 5.0  # the longest that one of them may take
+INTERESTING = [
+    struct.pack(form, value)
+    for form, values in (
+        ("<f", (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e-30, 3e38, np.inf, -np.inf, np.nan, 1e9, 255.0, 256.0, 1e30)),
+        ("<d", (0.0, 1.0, -1.0, 5e-324, 1e308, np.inf, np.nan, 0.5, 1e15)),
+        ("<i", (0, 1, -1, 2, 3, 2**31 - 1, -(2**31), 6, 255)),
+        ("<q", (0, 1, -1, 2**63 - 1, -(2**63), 2**47, 2**53, 2**62, 1000, 64, 1 << 16)),
+    )
+    for value in values
+]
+
+
+def streams(classes: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of events whose concept changes every 150 events."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, classes, size)
+    right = random.random(size) < np.where(np.arange(size) // 150 % 2, 0.45, 0.9)
+    return truth, np.where(right, truth, (truth + random.integers(1, classes, size)) % classes)
+
+
+def detectors() -> list[Any]:
+    """Every kind of detector, with and without what it may be given."""
+    reference = (np.full((5, 5), 10) + np.eye(5, dtype=int) * 400).tolist()
+    return [
+        fr.FourRates(200),
+        fr.FourRates(200, mix="ignore", dispersion=1.5),
+        fr.FourRates(200, mix="alarm", reference=[[90, 10], [30, 70]]),
+        fr.FourRates(200, labels=range(5), reference=reference),
+        fr.FourRates(200, labels=range(3), sides="down"),
+        fr.LFR(warn=0.1, detect=0.01),
+        fr.LFR((0.8, 0.95), warn=0.1, detect=0.01),
+        fr.LFR(warn=0.1, detect=0.01, labels=range(4)),
+        fr.DDM(warn=1.0, detect=1.5, minimum=5),
+        fr.DDMOCI(warn=1.0, detect=2.0, minimum=5),
+        fr.EDDM(minimum=5),
+        fr.NFR(warn=0.2, detect=0.02, minimum=5),
+        fr.PerfSim(warn=0.97, detect=0.9, batch=7),
+        fr.ThreeMeasures(warn=2.0, detect=4.0, batch=7, history=3),
+    ]
+
+
+def fed() -> list[Any]:
+    """Each of them fresh, after some events, and in the middle of a change."""
+    found = []
+    for one in detectors():
+        for size in (0, 40, 170, 700, 3_000):
+            detector = one.clone()
+            detector.update_many(*streams(len(detector.labels.values), size, size))
+            found.append(detector)
+    return found
+
+
+def changed(random: np.random.Generator, saved: bytes) -> bytearray:
+    """The bytes with one to four changes: a bit, a byte, a telling number where one may lie, or a stretch of noise."""
+    body = bytearray(saved)
+    for _ in range(int(random.integers(1, 5))):
+        place, how = int(random.integers(len(body))), int(random.integers(8))
+        if how == 0:
+            body[place] ^= 1 << int(random.integers(8))
+        elif how == 1:
+            body[place] = int(random.integers(256))
+        elif how == 2:
+            noise = random.bytes(int(random.integers(1, 40)))
+            body[place : place + len(noise)] = noise[: len(body) - place]
+        elif how == 3:  # a number of any size
+            value = struct.pack("<f", float(np.float32(random.standard_normal() * 10.0 ** random.integers(-30, 30))))
+            place &= ~3
+            body[place : place + 4] = value[: len(body) - place]
+        elif how == 4:  # a count of any size
+            value = struct.pack("<q", int(random.integers(0, 2 ** int(random.integers(1, 63)))))
+            place &= ~7
+            body[place : place + 8] = value[: len(body) - place]
+        else:
+            value = INTERESTING[int(random.integers(len(INTERESTING)))]
+            place = place // len(value) * len(value)
+            body[place : place + len(value)] = value[: len(body) - place]
+    return body
+
+
+def mended(body: bytes | bytearray) -> bytes:
+    """With a checksum that fits."""
+    return bytes(body) + struct.pack("<I", zlib.crc32(body))
+
+
+def use(detector: Any) -> None:
+    """Let a detector do all that it can do."""
+    labels = detector.labels.values
+    truth, guess = streams(len(labels), 60, 5)
+    named = [labels[code] for code in truth], [labels[code] for code in guess]
+    detector.update_many(*named)
+    detector.update(named[0][0], named[1][0])
+    for drift in itertools.islice(detector.update_many(*(side * 4 for side in named)), 3):
+        str(drift)
+    _ = detector.rates, detector.status, detector.warning_since, detector.keep_from()
+    if detector.events < 2**46:  # the end of the world is near: what goes beyond is refused
+        type(detector).from_bytes(detector.to_bytes())
+
+
+def records(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
+    """Records that a detector of known settings is to go on from."""
+    kinds = [(detector, detector.clone(), detector._dump()) for detector in fed()]
+    while True:
+        _, other, record = kinds[int(random.integers(len(kinds)))]
+
+        def load(body: bytes, other: Any = other) -> Any:
+            other.restore(body)
+            return other
+
+        yield bytes(changed(random, record)), load
+
+
+def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
+    """Whole states, settings and all; and the same as `step` takes them."""
+    kinds = [(type(detector), detector.to_bytes()[:-4]) for detector in fed()]
+    while True:
+        kind, body = kinds[int(random.integers(len(kinds)))]
+
+        def load(saved: bytes, kind: Any = kind) -> Any:
+            detector = kind.from_bytes(saved)
+            state, _ = fr.step(saved, detector.labels.values[0], detector.labels.values[1])
+            return kind.from_bytes(state)
+
+        yield mended(changed(random, body)), load
+
+
+def banks(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
+    """Whole files of banks."""
+    saved = []
+    keys: tuple[list[Any], ...] = ([1, 2, 3, 70], ["a", 5, 2**64 - 1, (1, "b"), b"c", 2**70], [10**15, -7])
+    for one, names in itertools.product(detectors()[:8], keys):
+        bank = fr.Bank(one)
+        for size in (1, 900):
+            truth, guess = streams(len(one.labels.values), size, 3)
+            bank.update([names[i % len(names)] for i in range(size)], truth, guess)
+            saved.append(bank.to_bytes()[:-4])
+            bank.start_period()
+    while True:
+        yield mended(changed(random, saved[int(random.integers(len(saved)))])), fr.Bank.from_bytes
+
+
+def use_bank(bank: fr.Bank) -> None:
+    """Let a bank do all that it can do."""
+    labels = bank.labels.values
+    truth, guess = ([labels[code] for code in side] for side in streams(len(labels), 60, 5))
+    for key in itertools.islice(bank, 3):
+        bank.update([key] * 60, truth, guess)
+        _ = bank[key].rates, bank[key].status
+    for found in bank.update(["a", 5, "new"] * 20, truth, guess):
+        str(found)
+    bank.discoveries(0.5)
+    bank.evict(idle=100)
+    fr.Bank.from_bytes(bank.to_bytes())
+
+
+def fuzz(
+    source: Iterator[tuple[bytes, Callable[[bytes], Any]]], count: int, seconds: float = SECONDS
+) -> tuple[Counter[str], dict[str, bytes]]:
+    """Try so many: how many of each outcome, and each way in which one went wrong with the bytes that did."""
+    outcomes: Counter[str] = Counter()
+    wrong: dict[str, bytes] = {}
+    for saved, load in itertools.islice(source, count):
+        began = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                try:
+                    found = load(saved)
+                except ValueError:
+                    outcomes["refused"] += 1
+                    continue
+                (use_bank if isinstance(found, fr.Bank) else use)(found)
+                outcomes["ran"] += 1
+        except Exception as error:
+            outcomes["went wrong"] += 1
+            frames = [
+                f"{Path(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
+            ]
+            wrong.setdefault(f"{type(error).__name__}: {error}: {' '.join(frames[1:])}", saved)
+        took = time.perf_counter() - began
+        if took > seconds:
+            outcomes["went wrong"] += 1
+            wrong.setdefault(f"took more than {seconds:g} seconds", saved)
+    return outcomes, wrong
+
+
+def main() -> int:
+    import resource  # not on every system
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("records", 1_000_000), ("files", 100_000), ("banks", 100_000), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
+    asked = parser.parse_args()
+    counts, status = {}, 0
+    for name, source in (("records", records), ("files", files), ("banks", banks)):
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        outcomes, wrong = fuzz(source(np.random.default_rng(asked.seed)), getattr(asked, name))
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        counts[name] = dict(outcomes) | {"megabytes": round(grown), "seconds": round(time.perf_counter() - began)}
+        print(f"{name}: {counts[name]}", flush=True)
+        for what, saved in wrong.items():
+            print(f"  {what}\n    {saved.hex()}")
+            status = 1
+    if asked.out:
+        asked.out.write_text(json.dumps(counts, indent=2) + "\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""How the house is built: imports go one way, and no module is too long to read."""
+
+import ast
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+LONGEST = 500  # lines
+# Longer for now, each at the length it has; a module that grows fails, and so does one that is short enough by now.
+LONG = {
+    "fourrates/bank.py": 582,
+    "fourrates/evaluate.py": 513,
+    "fourrates/kernel/evidence.pyx": 540,
+    "fourrates/kernel/pending.pyx": 591,
+    "fourrates/relearn.py": 589,
+}
+
+
+def named(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {named(path): path for suffix in ("py", "pyx") for path in sorted(SOURCE.rglob(f"*.{suffix}"))}
+
+
+def imported(name, path):
+    """The modules of the package that a module imports at its top, those for type checkers too."""
+    if path.suffix == ".pyx":
+        text = path.read_text()
+        header = path.with_suffix(".pxd")
+        text += header.read_text() if header.exists() else ""
+        found = set(re.findall(r"^from (fourrates[\w.]*) c?import", text, re.MULTILINE))
+        return {module for module in found if module != name}
+    found = set()
+    nodes = list(ast.parse(path.read_text()).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fourrates"):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            # `from package import module` needs the module; of the package itself only what it defines.
+            found |= inner if len(inner) == len(node.names) else inner | {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+        elif isinstance(node, ast.If | ast.Try):
+            nodes += node.body + node.orelse
+    return {module for module in found if module in MODULES and module != name}
+
+
+def test_the_graph_of_imports_has_edges():
+    assert "fourrates.detectors.base" in imported("fourrates.bank", MODULES["fourrates.bank"])
+    assert "fourrates.kernel.pairs" in imported("fourrates.kernel.record", MODULES["fourrates.kernel.record"])
+    assert len(MODULES) > 50
+
+
+def test_imports_make_no_circle():
+    graph = {name: imported(name, path) for name, path in MODULES.items()}
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_kernel_imports_nothing_but_the_kernel():
+    for name, path in MODULES.items():
+        if name.startswith("fourrates.kernel."):
+            assert {module for module in imported(name, path) if not module.startswith("fourrates.kernel.")} == set()
+
+
+def test_the_core_imports_numpy_only():
+    allowed = re.compile(r"numpy|fourrates")
+    import sys
+
+    core = ["bank", "drift", "keys", "labels", "null", "record", "rules", "state"]
+    core += [f"detectors.{path.stem}" for path in (SOURCE / "fourrates" / "detectors").glob("*.py")]
+    for name in core:
+        path = MODULES.get(f"fourrates.{name}")
+        if path is None:  # the package itself
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in modules:
+                first = module.split(".")[0]
+                assert first in sys.stdlib_module_names or allowed.fullmatch(first), f"{name} imports {module}"
+
+
+def test_no_module_is_too_long():
+    lengths = {
+        path.relative_to(SOURCE).as_posix(): len(path.read_text().splitlines())
+        for suffix in ("py", "pyx", "pxd", "pyi")
+        for path in SOURCE.rglob(f"*.{suffix}")
+    }
+    assert {name: size for name, size in lengths.items() if size > LONG.get(name, LONGEST)} == {}
+    assert {name for name in LONG if lengths.get(name, 0) <= LONGEST} == set()

@@ -1,0 +1,225 @@
+"""What is saved: its form, what is refused, what older versions wrote, and that no bytes make a kernel misbehave."""
+
+import importlib.util
+import json
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+from fourrates import state
+
+ROOT = Path(__file__).parents[1]
+VERSION_3 = ROOT / "tests" / "reference" / "version-3"
+
+
+def mended(body):
+    """The bytes with a checksum that fits."""
+    return bytes(body) + struct.pack("<I", zlib.crc32(body))
+
+
+def written(text, *parts):
+    """A state with any JSON text."""
+    return mended(state.HEADER.pack(state.MAGIC, state.VERSION, len(text)) + text + b"".join(parts))
+
+
+# The codec ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_packed_is_unpacked():
+    saved = state.pack("Thing", {"a": [1, "é", None]}, first=b"abc", second=memoryview(b""), third=bytes(1000))
+    found = state.unpack(saved)
+    assert (found.version, found.kind, found.about) == (4, "Thing", {"a": [1, "é", None]})
+    assert {name: bytes(part) for name, part in found.sections.items()} == {
+        "first": b"abc",
+        "second": b"",
+        "third": bytes(1000),
+    }
+
+
+def test_a_memoryview_is_read_as_the_bytes_it_shows():
+    saved = fr.FourRates().to_bytes()
+    assert state.unpack(memoryview(saved)) == state.unpack(saved)
+
+
+def test_every_changed_byte_and_every_cut_is_noticed():
+    saved = fr.FourRates(1_000).to_bytes()
+    for place in range(len(saved)):
+        changed = bytearray(saved)
+        changed[place] ^= 0x40
+        with pytest.raises(ValueError, match=r"saved by fourrates|version|checksum"):
+            state.unpack(bytes(changed))
+        with pytest.raises(ValueError, match=r"saved by fourrates|checksum"):
+            state.unpack(saved[:place])
+
+
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        (b"", "not a state saved by fourrates"),
+        (b"key,y_true\n" * 9, "not a state saved by fourrates"),
+        (mended(state.HEADER.pack(state.MAGIC, 7, 0)), "state of version 7; this release reads versions 3 and 4"),
+        (mended(state.HEADER.pack(state.MAGIC, 4, 99)), "is cut"),
+        (mended(state.HEADER.pack(state.MAGIC, 4, 2**32 - 1)), "is cut"),
+        (mended(state.OLD_HEADER.pack(state.MAGIC, 3, 255, 0)), "is cut"),
+        (mended(state.OLD_HEADER.pack(state.MAGIC, 3, 0, 2) + b"[]"), "does not say what it is"),
+        (mended(state.OLD_HEADER.pack(state.MAGIC, 3, 1, 2) + b"\xff{}"), "does not say what it is"),
+        (written(b"{}"), "does not say what it is"),
+        (written(b'{"kind":1,"about":{},"sections":[]}'), "does not say what it is"),
+        (written(b'{"kind":"LFR","about":[],"sections":[]}'), "does not say what it is"),
+        (written(b'{"kind"'), "cannot be read"),
+        (written(b"\xff\xfe"), "cannot be read"),
+        (written(b"1" * 5000), "cannot be read"),
+        (written(b"[" * 100_000), "brackets 100000 deep"),
+        (written(b'{"kind":"A","about":{},"sections":[["a",4]]}', b"abc"), r"section \['a', 4\] that does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[["a",-1]]}', b"abc"), r"section \['a', -1\] that does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[["a",1],["a",1]]}', b"ab"), "does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[["a"]]}', b"ab"), "does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[["a",1.0]]}', b"a"), "does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[["a",1e999]]}', b"a"), "does not fit"),
+        (written(b'{"kind":"A","about":{},"sections":[]}', b"abc"), "goes on for 3 bytes where it should end"),
+    ],
+)
+def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
+    with pytest.raises(ValueError, match=message):
+        state.unpack(saved)
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "sections", "message"),
+    [
+        ("LFR", {}, {"state": bytes(200)}, "this is the state of LFR, not of FourRates"),
+        ("FourRates", {}, {"state": bytes(200)}, "too short for its labels"),
+        ("FourRates", {"labels": [0, 1]}, {}, "other sections than a detector's"),
+        ("FourRates", {"labels": [0, 1]}, {"state": b"", "more": b""}, "other sections than a detector's"),
+        ("FourRates", {"labels": list(range(4000))}, {"state": bytes(1000)}, "too short for its labels"),
+        ("FourRates", {"labels": [0, [1]]}, {"state": bytes(1000)}, "parameters that no FourRates has"),
+        ("FourRates", {"labels": [0, 1], "arl": 1e300}, {"state": bytes(1000)}, "parameters that no FourRates has"),
+        ("FourRates", {"labels": [0, 1], "speed": 3}, {"state": bytes(1000)}, "parameters that no FourRates has"),
+        (
+            "FourRates",
+            {"labels": [0, 1], "reference": {"a": 1}},
+            {"state": bytes(1000)},
+            "parameters that no FourRates",
+        ),
+        ("FourRates", {"labels": [0, 1], "arl": 1000}, {"state": bytes(100)}, "a record of 100 bytes where"),
+    ],
+)
+def test_parameters_that_no_detector_has_are_refused(kind, about, sections, message):
+    with pytest.raises(ValueError, match=message):
+        fr.FourRates.from_bytes(state.pack(kind, about, **sections))
+
+
+@pytest.mark.parametrize("name", ["Detector", "RecordDetector", "base", "__doc__", "nothing"])
+def test_a_step_over_the_state_of_something_else_is_refused(name):
+    with pytest.raises(ValueError, match=f"the state of a '{name}', which this release does not know"):
+        fr.step(state.pack(name, {"labels": [0, 1]}, state=bytes(300)), 1, 1)
+
+
+# Older versions -------------------------------------------------------------------------------------------------
+
+
+def told(drifts):
+    """Drifts as JSON has them."""
+    names = ("rate", "direction", "statistic", "bound", "expected", "n", "decay")
+    return [
+        [d.at, d.since, [list(row) for row in d.confusion], [[getattr(c, name) for name in names] for c in d.changes]]
+        for d in drifts
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in VERSION_3.glob("*.json")))
+@pytest.mark.parametrize("how", ["batch", "step"])
+def test_a_state_of_version_3_goes_on_as_version_3_did(name, how):
+    # Written by the last release that had version 3, with the events that followed and what it found in them.
+    expected = json.loads((VERSION_3 / f"{name}.json").read_text())
+    saved = (VERSION_3 / f"{name}.bin").read_bytes()
+    kind = getattr(fr, state.unpack(saved).kind)
+    detector = kind.from_bytes(saved)
+    assert [detector.drift_detected, detector.warning_detected] == expected["flags"]
+    labels = detector.labels.values
+    truth, guess = np.divmod([int(event) for event in expected["events"]], len(labels))
+    pairs = [(labels[t], labels[g]) for t, g in zip(truth, guess, strict=True)]
+    if how == "batch":
+        found = detector.update_many(*zip(*pairs, strict=True))
+    else:
+        found = []
+        for pair in pairs:
+            saved, drift = fr.step(saved, *pair)
+            found += [drift] if drift else []
+        detector = kind.from_bytes(saved)
+    assert told(found) == expected["drifts"]
+    assert len(found) > 0
+    values = {rate: [one.value for one in now.statistics] for rate, now in detector.rates.items()}
+    assert values == expected["statistics"]
+
+
+def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
+    with pytest.raises(ValueError, match="windows that arl 50,000 once meant, which FourRates replaced"):
+        fr.LFR.from_bytes((VERSION_3 / "windows.bin").read_bytes())
+
+
+# Bytes from anywhere --------------------------------------------------------------------------------------------
+
+spec = importlib.util.spec_from_file_location("fuzz_states", ROOT / "benchmarks" / "fuzz_states.py")
+fuzz_states = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(fuzz_states)
+
+
+@pytest.mark.parametrize(("source", "count"), [("records", 5_000), ("files", 3_000), ("banks", 1_000)])
+def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(source, count):
+    # A sample; `make fuzz` tries a million.
+    resource = pytest.importorskip("resource", reason="no way to ask for the memory used")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcomes, wrong = fuzz_states.fuzz(getattr(fuzz_states, source)(np.random.default_rng(7)), count)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB, or bytes on macOS
+    assert wrong == {}
+    assert outcomes["refused"] > count / 2
+    assert outcomes["ran"] > count / 50
+    assert grown < 300e3 * (1024 if sys.platform == "darwin" else 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (("counts", (0, 0)), 10**6, "counts that do not fit"),
+        (("shared", "taken"), 10**6, "counts that do not fit"),
+        (("shared", "own"), 50.0, "does not add up"),
+        (("shared", "own"), -1e30, "does not add up"),
+        (("shared", "total"), 1e3, "does not add up"),
+        (("shared", "evidence", 3), np.nan, "evidence is not finite"),
+        (("shared", "age", 3), 1e30, "older than the stream"),
+        (("recall", 1, "n"), -1, "observations that do not fit"),
+        (("recall", 1, "ones"), 10**6, "observations that do not fit"),
+        (("recall", 1, "last"), 2**31, "an observation after event"),
+        (("recall", 1, "moved"), 1, "moved neither up nor down"),
+        (("recall", 1, "given"), 100, "another reference"),
+        (("recall", 1, "due"), 1e9, "never will be"),
+        (("recall", 1, "base"), 1.5, r"base is not in \[0, 1\]"),
+        (("recall", 1, "power", 0), -0.5, r"power is not in \[0, 1\]"),
+        (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),
+        (("recall", 1, "back"), 1e9, "evidence of no recovery"),
+        (("recall", 1, "dispersion", "pairs", 0), 1e9, "dispersion of no stream"),
+        (("mix", "n"), 10**6, "a mix that does not fit"),
+        (("mix", "evidence", 0), 1e30, "evidence beyond the alarm"),
+        (("head", "events"), 3 << 6, "counts that do not fit"),
+        (("head", "since"), 10**6 << 16, "a warning since event"),
+        (("head", "events"), (400 << 6) + 16, "flags that contradict each other"),
+    ],
+)
+def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message):
+    detector = fr.FourRates(10_000)
+    detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
+    part = record[0]
+    for name in field[:-1]:
+        part = part[name]
+    part[field[-1]] = value
+    before = detector.record_bytes
+    with pytest.raises(ValueError, match=message):
+        detector.adopt(record.tobytes())
+    assert detector.record_bytes == before
