@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from fourrates.io.ahead import ahead
+from fourrates.io.lines import MAX_LINE
 from fourrates.io.table import InputError, Table
 from fourrates.io.values import UNKNOWN, Words, dictionary, distinct, either, is_missing, item, numbers, times_of
 from fourrates.labels import Labels
@@ -81,6 +82,7 @@ def read(
     positive: Hashable = None,
     threshold: float | None = None,
     missing: Missing = "skip",
+    max_line: int = MAX_LINE,
     say: Callable[[str], None] | None = None,
 ) -> Events:
     """Batches of events from nearly anything.
@@ -97,6 +99,8 @@ def read(
         With a score column: the score from which on the positive label is predicted; 0.5 if not given.
     missing : {"skip", "refuse"}
         What to do with a row whose label, prediction or key is missing: count and skip it, or raise.
+    max_line : int
+        Bytes that a line of JSON, or the header of a CSV file, may have; 16 MiB by default.
     say : callable, optional
         Told, in a sentence, what was guessed.
 
@@ -116,7 +120,7 @@ def read(
     ...
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
-    return Events(source, columns or Columns(), Labels(labels, positive), threshold, missing, say)
+    return Events(source, columns or Columns(), Labels(labels, positive), threshold, missing, say, max_line)
 
 
 class Events:
@@ -144,22 +148,34 @@ class Events:
         threshold: float | None = None,
         missing: Missing = "skip",
         say: Callable[[str], None] | None = None,
+        max_line: int = MAX_LINE,
     ) -> None:
+        if max_line < 1:
+            raise ValueError(f"max_line {max_line!r} is not positive")
         if missing not in MISSING:
             raise ValueError(f"missing {missing!r} is not one of {MISSING}")
         if columns.score is not None and columns.guess is not None:
             raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.labels, self.missing = columns, labels, missing
+        self.columns, self.labels, self.missing, self.max_line = columns, labels, missing, max_line
         self.keys: list[str] = []
         self.rows = self.skipped = 0
         self.utc = False
         self.sources: list[str] = []
-        self._known: dict[Hashable, int] = {}
+        self._known: dict[str, int] = {}
         self._words = Words(labels)
         self._threshold = threshold
         self._say = say or (lambda sentence: None)
         self._source = source
         self._settled = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known which column is what."""
+        return self._settled
+
+    def settle(self, columns: Columns) -> None:
+        """Go on with the columns of an earlier reading, without a look at the names that are there."""
+        self.columns, self._settled = columns, True
 
     def __iter__(self) -> Iterator[Batch]:
         return self._batches(self._tables())
@@ -235,9 +251,6 @@ class Events:
         """The events of a table; none if every row is skipped."""
         columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
         size = table.size
-        self.rows += size
-        if table.source not in self.sources[-1:]:
-            self.sources.append(table.source)
         missing: Mask | None = None
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
@@ -255,14 +268,13 @@ class Events:
             scores, gone = numbers(table, columns.score)
             missing = either(missing, gone)
             pairs.append((scores >= self.threshold).astype(np.uint16))
+        times = None
+        if columns.time is not None:
+            times, utc = times_of(table, columns.time)
         keys = None
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
             missing = either(missing, gone)
-        times = None
-        if columns.time is not None:
-            times, utc = times_of(table, columns.time)
-            self.utc |= utc
         rows = table.rows
         if missing is not None and missing.any():
             if self.missing == "refuse":
@@ -274,6 +286,11 @@ class Events:
             rows = rows[kept]
             times = None if times is None else times[kept]
             keys = None if keys is None else keys[kept]
+        # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
+        self.rows += size
+        self.utc |= times is not None and utc
+        if table.source not in self.sources[-1:]:
+            self.sources.append(table.source)
         if rows.size:
             yield Batch(pairs[0], pairs[1], table.source, rows, times, keys)
 
@@ -299,10 +316,11 @@ class Events:
         for i, value in enumerate(values):
             if is_missing(value):
                 continue
-            if value not in self._known:
-                self._known[value] = len(self.keys)
-                self.keys.append(str(value))
-            numbers[i] = self._known[value]
+            name = str(value)  # whose hash is seeded: numbers could be chosen so that theirs collide
+            if name not in self._known:
+                self._known[name] = len(self.keys)
+                self.keys.append(name)
+            numbers[i] = self._known[name]
         return numbers[positions], gone
 
 

@@ -93,7 +93,8 @@ class Words:
                     code = cache[value]
                 else:
                     code = -1 if self.is_missing(value) else self.code(value)
-                    if len(cache) < 1 << 16 and value == value:
+                    # Only labels are kept: the numbers of others could be chosen so that their hashes collide.
+                    if code != UNKNOWN and len(cache) < 1 << 16 and value == value:
                         cache[value] = code
                 found.append(code)
         codes = np.array(found, np.int32)
@@ -170,14 +171,20 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
         encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
         values = encoded.dictionary.to_pylist()
         positions = encoded.indices
+        if positions.null_count:  # one past the end may be more than a small integer holds
+            positions = positions.cast("int64")
         return _nan_apart(values, arrow_numbers(positions, len(values)), _arrow_nulls(positions))
     if isinstance(column, list):
-        known: dict[Any, int] = {}
+        known: dict[str, int] = {}  # by text, whose hash is seeded
+        values: list[Any] = []
         gone = np.array([is_missing(value) for value in column], np.bool_)
-        positions = np.array(
-            [known.setdefault(value, len(known)) if isinstance(value, Hashable) else -1 for value in column], np.int64
-        )
-        return [*known], positions, gone if gone.any() else None
+        positions = np.empty(len(column), np.int64)
+        for at, value in enumerate(column):
+            text = value if isinstance(value, str) else str(value)
+            positions[at] = position = known.setdefault(text, len(values))
+            if position == len(values):
+                values.append(value)
+        return values, positions, gone if gone.any() else None
     if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
         return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)
