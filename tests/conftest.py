@@ -7,4 +7,5 @@ import pytest
 def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOURRATES_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("FOURRATES_STATE", str(tmp_path_factory.mktemp("state")))
         yield

@@ -43,7 +43,7 @@ def sign(secret: str | bytes, id: str, timestamp: int, body: bytes) -> str:
     --------
     >>> from fourrates.alerts import sign
     >>> sign("secret", "a1", 1_700_000_000, b"{}")
-    'v1,UlFd/tJSydrt/IcjRVjQM9B50HzH2IfHmyAMnbNq1x0='
+    'v1,reLu0t41pMli6nEc9evOBAI0Qjm3yd/YTLik51+xLlw='
     """
     signed = f"{id}.{timestamp}.".encode() + body
     code = hmac.new(key_of(secret), signed, hashlib.sha256).digest()

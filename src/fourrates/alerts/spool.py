@@ -23,9 +23,9 @@ LONGEST_REST = 60.0  # seconds for which a channel that fails is left alone, whi
 class Spool:
     """Takes alerts, keeps them on disk, and delivers each at least once through every channel.
 
-    :meth:`put` returns when the alert is on the disk. A thread for each channel delivers the oldest first; what fails is
-    tried again after pauses that double, each shortened at random by up to a half, and after a restart. An alert that
-    could not be delivered for `max_age` becomes a dead letter, which stays in the file and is reported.
+    :meth:`put` returns when the alert is on the disk. A thread for each channel delivers the oldest first; what fails
+    is tried again after pauses that double, each shortened at random by up to a half, and after a restart. An alert
+    that could not be delivered for `max_age` becomes a dead letter, which stays in the file and is reported.
 
     Parameters
     ----------
@@ -42,6 +42,11 @@ class Spool:
         :attr:`dropped`, ``"refuse"`` raises :class:`SpoolError`.
     tell : callable, optional
         Given a sentence when a channel begins to fail, works again, or gave up on an alert.
+
+    Attributes
+    ----------
+    left : list of Entry
+        What was undelivered when the spool was closed.
 
     Examples
     --------
@@ -68,6 +73,8 @@ class Spool:
         full: Full = "drop-oldest",
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        self.path = os.fspath(path)
+        self.left: list[Entry] = []
         self.channels = {channel.name: channel for channel in channels}
         self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
         self._store = Store(path, limit=limit, limit_bytes=limit_bytes, full=full)
@@ -132,7 +139,7 @@ class Spool:
             first, self._closing = not self._closing, True
             self._changed.notify_all()
         if not first:
-            return []
+            return self.left
         try:
             for thread in self._threads:
                 thread.join(max(0.0, end - time.monotonic()))
@@ -144,9 +151,9 @@ class Spool:
                 channel.close()
             for thread in self._threads:
                 thread.join(1.0)
-            left = self.pending()
+            self.left = self.pending()
             self._store.close()
-        return left
+        return self.left
 
     # In a thread for each channel ---------------------------------------------------------------------------
 

@@ -10,18 +10,28 @@ import re
 
 LONGEST = 200  # characters of a name in a sentence
 ALIKE = str.maketrans(
-    {"<": "‹", ">": "›", "@": "\uff20", "*": "\u2217", "`": "\u02cb", "~": "\u223c", "|": "\u00a6", "[": "(", "]": ")"}
-)  # noqa: RUF001
+    {
+        "<": "\u2039",  # <!channel>
+        ">": "\u203a",
+        "@": "\uff20",  # @everyone
+        "*": "\u2217",
+        "`": "\u02cb",
+        "~": "\u223c",
+        "|": "\u00a6",
+        "[": "(",  # [text](link)
+        "]": ")",
+    }
+)
 
 
 def plain(name: object) -> str:
-    """A name as a sentence may hold it.
+    r"""A name as a sentence may hold it.
 
     Examples
     --------
     >>> from fourrates.alerts.text import plain
-    >>> plain("<!channel> *now*\\x1b[2J")
-    '‹!channel› ∗now∗�(2J'
+    >>> ascii(plain("<!channel>"))
+    "'\\u2039!channel\\u203a'"
     >>> plain("model_a")
     'model_a'
     """

@@ -1,7 +1,7 @@
 """Alerts posted to an address, as signed JSON.
 
-Only an answer of 2xx counts as delivered. Redirects are not followed: they would turn a POST into a GET and lose what it
-carries. One deadline holds for the whole call, from the look-up of the name to the last byte of an answer that drips.
+Only an answer of 2xx counts as delivered. Redirects are not followed: they would turn a POST into a GET and lose what
+it carries. One deadline holds for the whole call, from the look-up of the name to the last byte of a dripping answer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -146,7 +147,7 @@ class Webhook:
             self.context = ssl.create_default_context()
         return self.context
 
-    def _post(self, stream: socket.socket, alert: Alert, deadline: Deadline) -> tuple[int, str, Mapping[str, str]]:
+    def _post(self, stream: socket.socket, alert: Alert, deadline: Deadline) -> tuple[int, str, Message]:
         now = int(time.time())
         headers = {
             "Content-Type": "application/json",
@@ -159,17 +160,16 @@ class Webhook:
             "Host": self._authority,
         }
         connection = http.client.HTTPConnection(self._host, self._port)
-        connection.sock = _Timed(stream, deadline)
-        try:
+        timed = _Timed(stream, deadline)
+        connection.sock = timed
+        with suppress(BrokenPipeError, ConnectionResetError):
+            # It may have answered before it had read all; if not, the next line says so.
             connection.request("POST", self._target, alert.body, headers)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it may have answered before it had read all; if not, the next line says so
         answer = connection.getresponse()
         reason = "".join(letter for letter in answer.reason[:80] if letter.isprintable())
         if 200 <= answer.status < 300:
             with suppress(Exception):  # it has said that it has the alert; what more it says is of no matter
-                connection.sock = None
-                answer.fp.raw.deadline = Deadline(min(COURTESY, deadline.left()))  # type: ignore[union-attr]
+                timed.deadline = Deadline(min(COURTESY, deadline.left()))
                 answer.read(BODY)
         return answer.status, reason, answer.headers
 
@@ -185,22 +185,22 @@ class _Timed:
         self.stream.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Bytes(self.stream, self.deadline))
+        return io.BufferedReader(_Bytes(self))
 
     def close(self) -> None:
         pass  # by whoever opened it
 
 
 class _Bytes(io.RawIOBase):
-    def __init__(self, stream: socket.socket, deadline: Deadline) -> None:
-        self.stream, self.deadline = stream, deadline
+    def __init__(self, timed: _Timed) -> None:
+        self.timed = timed
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self.stream.settimeout(self.deadline.left())
-        return self.stream.recv_into(buffer)
+        self.timed.stream.settimeout(self.timed.deadline.left())
+        return self.timed.stream.recv_into(buffer)
 
 
 def _seconds(text: str | None) -> float:

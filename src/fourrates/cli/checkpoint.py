@@ -1,7 +1,7 @@
 """What `watch --state` keeps: the detectors, and the place in the file up to which they have seen it.
 
-Both are in one file that is written whole or not at all, so they always fit: no event is lost or counted twice, whenever
-the process ends.
+Both are in one file that is written whole or not at all, so they always fit: no event is lost or counted twice,
+whenever the process ends.
 """
 
 from __future__ import annotations

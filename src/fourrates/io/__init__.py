@@ -3,8 +3,8 @@
 :func:`read` takes a path (CSV, TSV, JSON lines, Parquet, Arrow IPC; plain or compressed), a glob, a folder, ``"-"`` for
 the standard input, several of these, a data frame, arrays, or an iterator of pairs, and gives :class:`Events`: batches
 of coded pairs, with a time and a key each where such columns are named. One batch is in memory at a time, whatever the
-size. :class:`Tail` does the same for lines that are still arriving, which :class:`Follower` takes from a file that grows
-and is rotated.
+size. :class:`Tail` does the same for lines that are still arriving, which :class:`Follower` takes from a file that
+grows and is rotated.
 
 Columns that are not named are guessed from common names, and what was guessed is said through `say`.
 """

@@ -1,10 +1,10 @@
 """A file that grows and is rotated: every line of it once, across renames, truncations and restarts.
 
-Logs are rotated in two ways. Either the file is renamed and a new one begun under its name: then the old one is read to
-its end, and until nothing more is added to it, before the new one is opened. Or it is copied and emptied
+Logs are rotated in two ways. Either the file is renamed and a new one begun under its name: then the old one is read
+to its end, and until nothing more is added to it, before the new one is opened. Or it is copied and emptied
 (``copytruncate``): then what was not read yet is read from the copy. In between there may have been further rotations;
-the files these left are read in their order. A :class:`Position` says how far a file was read; it is saved with what was
-made of the lines, and the next process goes on from there.
+the files these left are read in their order. A :class:`Position` says how far a file was read; it is saved with what
+was made of the lines, and the next process goes on from there.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _File(NamedTuple):
 
 
 class Follower:
-    """Reads the lines of a file as they are written.
+    r"""Reads the lines of a file as they are written.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Follower:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = f"{folder}/log.csv"
     ...     with open(path, "w") as log:
-    ...         print("y_true,y_pred", "1,1", "0,", sep="\\n", end="", file=log)
+    ...         print("y_true,y_pred", "1,1", "0,", sep="\n", end="", file=log)
     ...     with Follower(path) as follower:
     ...         print(follower.read(), follower.position.offset)
     ...         position = follower.position
@@ -134,8 +134,8 @@ class Follower:
     ...         print("0", file=log)
     ...     with Follower(path, position) as follower:
     ...         print(follower.read())
-    Piece(lines=b'y_true,y_pred\\n1,1\\n', begins=True) 18
-    Piece(lines=b'0,0\\n', begins=False)
+    Piece(lines=b'y_true,y_pred\n1,1\n', begins=True) 18
+    Piece(lines=b'0,0\n', begins=False)
     """
 
     def __init__(
@@ -160,7 +160,10 @@ class Follower:
         self._passed: list[int] = []
         self._copied = False  # whether what is read is the copy that a truncation left
         self._gone: Position | None = None  # a position in a file that is not to be found
-        self._start(None, 0)
+        self._offset = 0
+        self._head = self._last = b""
+        self._begins = self._blank = True
+        self._quiet_since = 0.0
         if position is not None:
             self._resume(position)
 
@@ -255,12 +258,12 @@ class Follower:
 
     # Files --------------------------------------------------------------------------------------------------
 
-    def _start(self, descriptor: int | None, offset: int) -> None:
+    def _start(self, descriptor: int, offset: int) -> None:
         """Go on with this file; its bytes up to `offset` were read."""
         self.close()
         self._descriptor, self._offset = descriptor, offset
-        self._head = b"" if descriptor is None else os.pread(descriptor, min(HEAD, offset), 0)
-        self._last = b"" if descriptor is None else os.pread(descriptor, min(LAST, offset), max(offset - LAST, 0))
+        self._head = os.pread(descriptor, min(HEAD, offset), 0)
+        self._last = os.pread(descriptor, min(LAST, offset), max(offset - LAST, 0))
         self._begins = self._blank = offset == 0
         self._quiet_since = time.monotonic()
 

@@ -176,15 +176,15 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
         return _nan_apart(values, arrow_numbers(positions, len(values)), _arrow_nulls(positions))
     if isinstance(column, list):
         known: dict[str, int] = {}  # by text, whose hash is seeded
-        values: list[Any] = []
+        met: list[Any] = []
         gone = np.array([is_missing(value) for value in column], np.bool_)
         positions = np.empty(len(column), np.int64)
         for at, value in enumerate(column):
             text = value if isinstance(value, str) else str(value)
-            positions[at] = position = known.setdefault(text, len(values))
-            if position == len(values):
-                values.append(value)
-        return values, positions, gone if gone.any() else None
+            positions[at] = position = known.setdefault(text, len(met))
+            if position == len(met):
+                met.append(value)
+        return met, positions, gone if gone.any() else None
     if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
         return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)
