@@ -145,7 +145,6 @@ def watch(
         status = 0
         try:
             with view, _until_asked() as asked:
-                watching.save()
                 _feed(file, watching, None if saved is None else saved.position, asked)
         finally:
             if posted is not None:
@@ -442,6 +441,8 @@ def _feed(file: str, watching: Watching, position: Position | None, asked: Calla
                 return
     with Follower(file, position, max_line=watching.tail.max_line, tell=opt.say) as follower:
         watching.position = lambda: follower.position
+        follower.open()
+        watching.save()  # before the first event: whatever comes, the next run finds this file again
         while not asked():
             piece = follower.read()
             if piece is None:
@@ -457,6 +458,7 @@ def _feed(file: str, watching: Watching, position: Position | None, asked: Calla
 
 
 def _feed_pipe(descriptor: int, watching: Watching, asked: Callable[[], bool]) -> None:
+    watching.save()
     while not asked():
         ready, _, _ = select.select([descriptor], [], [], FRAME)
         if ready:

@@ -200,10 +200,14 @@ class Follower:
             passed=tuple(self._passed),
         )
 
+    def open(self) -> bool:
+        """Open the file if it is there; whether it is. From then on no rotation goes unseen."""
+        return self._descriptor is not None or self._open_first()
+
     def read(self) -> Piece | None:
         """The next lines, as many as there are up to some hundred kilobytes; None if there are none yet."""
         while True:
-            if self._descriptor is None and not self._open_first():
+            if not self.open():
                 return None
             data = self._more()
             if data is None:
