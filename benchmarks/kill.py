@@ -104,7 +104,7 @@ class Writer(threading.Thread):
             calm = CALM * self.draw.randrange(150, 400)
             for part in (calm, BROKEN * 30):
                 self._append(part)
-                if self.ended.wait(self.draw.random() * 0.05):
+                if self.ended.wait(self.draw.random() * 0.15):
                     break
             if self.may_rotate.is_set() and self.draw.random() < 0.3:
                 self._rotate()
@@ -133,7 +133,7 @@ class Writer(threading.Thread):
         self.log.write_text("y_true,y_pred\n")
 
 
-def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False) -> Outcome:
+def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longest: float = 0.8) -> Outcome:
     """Kill `watch --state` so many times while a log is written and rotated."""
     log, state, spool = folder / "log.csv", folder / "state", folder / "spool"
     draw, found = random.Random(seed), Outcome()
@@ -145,7 +145,8 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False) -> Ou
     errors = (folder / "stderr").open("w+")
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        time.sleep(0.3 + draw.random())
+        _wait_for_work(state, process, 10.0 if draw.random() < 0.8 else draw.random())
+        time.sleep(draw.random() * longest)
         if process.poll() is not None:
             found.wrong.append(f"ended by itself with status {process.returncode}")
         process.kill()
@@ -176,6 +177,16 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False) -> Ou
     receiver.shutdown()
     receiver.server_close()
     return found
+
+
+def _wait_for_work(state: Path, process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Until the process has saved its state for the first time, or so many seconds: it takes a while to start."""
+    before = state.stat().st_mtime_ns if state.exists() else 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        if state.exists() and state.stat().st_mtime_ns != before:
+            return
+        time.sleep(0.01)
 
 
 def _events(state: Path) -> int:

@@ -17,7 +17,8 @@ from fourrates.alerts.store import DEAD, WAITING, Entry, Full, SpoolError, Store
 LOOK = 5.0  # seconds between looks at a file that another process may have put an alert into
 MARGIN = 10.0  # seconds that an alert is held beyond its channel's deadline
 HURRY = 0.5  # seconds between attempts while the spool is being closed
-LONGEST_REST = 60.0  # seconds for which a channel that fails is left alone, while others' turns come
+PATIENCE = 2  # failures in a row before a channel is left alone
+LONGEST_REST = 60.0  # seconds for which it is
 
 
 class Spool:
@@ -182,8 +183,8 @@ class Spool:
             failures += 1
             if failures == 1:
                 self._tell(f"{channel.name} failed ({problem}); trying again")
-            rest = min(self._pause(failures), LONGEST_REST)
-            self._rest(rest, None)
+            if failures > PATIENCE:  # it is the channel, not one alert: leave it alone for a while
+                self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)
 
     def _next(self, channel: Channel) -> Entry | None:
         for entry in self._store.bury(channel.name, self.max_age):
