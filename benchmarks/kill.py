@@ -73,6 +73,8 @@ class _Hook(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if len(body) < int(self.headers["Content-Length"]):
+            return  # whoever sent it was killed
         id = self.headers["Webhook-Id"]
         if self.server.bodies.setdefault(id, body) != body or json.loads(body)["id"] != id:
             self.server.differing.append(id)
@@ -159,6 +161,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     writer.ended.set()
     writer.join()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+    _wait_for_work(state, process, 30.0)
     end = time.monotonic() + 60
     while _events(state) < len(writer.pairs) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.05)
@@ -231,8 +234,7 @@ def spool(folder: Path, kills: int, seed: int) -> Outcome:
         put += [int(line) for line in (process.stdout.readline(),) if line]
         time.sleep(draw.random() * 0.1)
         process.kill()
-        put += [int(line) for line in process.stdout.read().split("\n")[:-1]]
-        process.wait()
+        put += [int(line) for line in process.communicate()[0].split("\n")[:-1]]
         found.kills += 1
     left = Spool(path, [Webhook(receiver.url)], first_pause=0.01, longest_pause=0.1).close(60)
     found.alerts, found.deliveries = len(put), receiver.taken.total()

@@ -130,6 +130,42 @@ def test_a_line_cut_in_two_by_a_truncation_is_whole(log, restart):
         follower.close()
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_file_that_is_copied_and_emptied_before_a_line_of_it_was_read_is_read_from_the_copy(log, restart):
+    write(log, "a", "b")
+    follower = follow(log)
+    assert follower.open()
+    if restart:
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+    copytruncate(log, 1)
+    write(log, "c")
+    if restart:
+        follower = follow(log, position)
+    assert drain(follower) == [b"a", b"b", b"c"]
+    follower.close()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_file_emptied_and_then_renamed_between_two_looks_loses_nothing(log, restart):
+    write(log, "a", "b")
+    follower = follow(log)
+    assert drain(follower) == [b"a", b"b"]
+    position = Position.from_dict(follower.position.to_dict())
+    time.sleep(0.01)
+    write(log, "c")
+    copytruncate(log, 1)
+    time.sleep(0.01)
+    write(log, "d")
+    os.rename(log, f"{log}.2")
+    write(log, "e")
+    if restart:
+        follower.close()
+        follower = follow(log, position)
+    assert drain(follower) == [b"c", b"d", b"e"]
+    follower.close()
+
+
 def test_a_truncation_without_a_copy_is_told(log):
     told = []
     with follow(log, tell=told.append) as follower:

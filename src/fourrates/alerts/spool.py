@@ -175,13 +175,13 @@ class Spool:
                 continue
             problem = self._attempt(channel, entry)
             if problem is None:
-                if failures:
+                if failures > PATIENCE:
                     self._tell(f"{channel.name} works again")
                     self._guarded(lambda: self._store.hasten(channel.name))
                 failures = 0
                 continue
             failures += 1
-            if failures == 1:
+            if failures == PATIENCE + 1:
                 self._tell(f"{channel.name} failed ({problem}); trying again")
             if failures > PATIENCE:  # it is the channel, not one alert: leave it alone for a while
                 self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)

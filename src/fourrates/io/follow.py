@@ -163,7 +163,7 @@ class Follower:
         self._offset = 0
         self._head = self._last = b""
         self._begins = self._blank = True
-        self._quiet_since = 0.0
+        self._quiet_since, self._modified = 0.0, 0
         if position is not None:
             self._resume(position)
 
@@ -184,11 +184,10 @@ class Follower:
         """The end of the last line that :meth:`read` gave; None before there is a file."""
         if self._descriptor is None:
             return self._gone
-        about = os.fstat(self._descriptor)
         half = self._lines.size - self._carried
         return Position(
-            inode=about.st_ino,
-            modified=about.st_mtime_ns,
+            inode=os.fstat(self._descriptor).st_ino,
+            modified=self._modified,
             offset=self._offset - half,
             head_size=len(self._head),
             head=hashlib.sha256(self._head).hexdigest(),
@@ -244,15 +243,17 @@ class Follower:
         """What stands behind what was read; None if the file is not the one that was read up to here any more."""
         assert self._descriptor is not None
         before = len(self._last)
+        modified = os.fstat(self._descriptor).st_mtime_ns  # first: what is emptied from now on has a later copy
         try:
             data = os.pread(self._descriptor, before + READ, self._offset - before)
         except OSError as error:
             raise InputError(f"{self.path}: {(error.strerror or str(error)).lower()}") from None
-        if data[:before] != self._last:
-            return None
         new = data[before:]
-        if len(self._head) < HEAD and new:
-            self._head += new[: HEAD - len(self._head)]
+        if data[:before] != self._last or (self._offset == 0 and new[: len(self._head)] != self._head):
+            return None
+        self._modified = modified
+        if len(self._head) < HEAD:  # of which at least what was read is there
+            self._head += new[len(self._head) - self._offset : HEAD - self._offset]
         self._offset += len(new)
         self._last = data[-LAST:]
         if self._blank and new:  # whoever goes on writing at the old offset leaves a hole
@@ -266,7 +267,8 @@ class Follower:
         """Go on with this file; its bytes up to `offset` were read."""
         self.close()
         self._descriptor, self._offset = descriptor, offset
-        self._head = os.pread(descriptor, min(HEAD, offset), 0)
+        self._modified = os.fstat(descriptor).st_mtime_ns
+        self._head = os.pread(descriptor, HEAD, 0)  # also where nothing was read yet: by this it is known again
         self._last = os.pread(descriptor, min(LAST, offset), max(offset - LAST, 0))
         self._begins = self._blank = offset == 0
         self._quiet_since = time.monotonic()
@@ -368,8 +370,19 @@ class Follower:
     def _truncated(self) -> Piece | None:
         """The file was emptied: go on in the copy that was made of it, or at its beginning where there is none."""
         assert self._descriptor is not None
-        if self._go_on_in_copy(self._head, self._last, self._offset):
-            return None
+        inode = os.fstat(self._descriptor).st_ino
+        for file in self._copies(inode, self._modified):
+            with suppress(OSError):
+                descriptor = os.open(file.path, os.O_RDONLY)
+                if (
+                    os.pread(descriptor, len(self._head), 0) == self._head
+                    and os.pread(descriptor, len(self._last), self._offset - len(self._last)) == self._last
+                ):
+                    begins = self._begins
+                    self._start(descriptor, self._offset)
+                    self._begins, self._copied = begins, True
+                    return None
+                os.close(descriptor)
         self._tell(f"{self.path} was emptied, and there is no copy of it; going on at its beginning")
         rest, begins = self._lines.rest(), self._begins
         self._lines.clear()
@@ -378,21 +391,11 @@ class Follower:
         self._copied = False
         return Piece(rest + b"\n", begins) if rest else None
 
-    def _go_on_in_copy(self, head: bytes, last: bytes, offset: int) -> bool:
+    def _copies(self, inode: int, modified: int) -> list[_File]:
+        """What may be the copy of a file that was emptied since: made later than it was last seen, oldest first."""
         _, rotated = self._look()
-        for file in sorted(rotated, key=lambda file: file.modified, reverse=True):
-            with suppress(OSError):
-                descriptor = os.open(file.path, os.O_RDONLY)
-                if (
-                    os.pread(descriptor, len(head), 0) == head
-                    and os.pread(descriptor, len(last), offset - len(last)) == last
-                ):
-                    begins = self._begins
-                    self._start(descriptor, offset)
-                    self._begins, self._copied = begins, True
-                    return True
-                os.close(descriptor)
-        return False
+        later = [file for file in rotated if file.modified >= modified and file.inode != inode]
+        return sorted(later, key=lambda file: (file.modified, file.changed))
 
     # Going on -----------------------------------------------------------------------------------------------
 
@@ -403,8 +406,7 @@ class Follower:
         current, rotated = self._look()
         files = ([current] if current is not None else []) + rotated
         same = [file for file in files if file.inode == position.inode]
-        copies = sorted(rotated, key=lambda file: file.modified, reverse=True) if current in same else []
-        for file in [*same, *(file for file in copies if file not in same)]:
+        for file in [*same, *self._copies(position.inode, position.modified)]:
             with suppress(OSError):
                 descriptor = os.open(file.path, os.O_RDONLY)
                 if _fits(descriptor, position, last):
@@ -413,7 +415,7 @@ class Follower:
                     break
                 os.close(descriptor)
         else:
-            if current in same and current is not None:
+            if same and self._open(same[0]):
                 self._tell(f"{self.path} was emptied, and there is no copy of it; going on at its beginning")
                 return
             if position.offset:
