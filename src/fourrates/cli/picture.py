@@ -142,7 +142,7 @@ class Picture:
         head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
         parts: list[RenderableType] = []
         if self.detector is None:
-            inside: RenderableType = Text(several(len(self.run.streams), "stream"))
+            inside: RenderableType = Text(several(len(self.run.streams), "stream").ljust(WIDTH))
         else:
             inside = self.rates(self.detector)
             key = (("● ", "green"), ("now   ", "dim"), "┃ ", ("detect   ", "dim"), "│ ", ("warn   Ctrl-C ends", "dim"))

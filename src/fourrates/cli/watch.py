@@ -24,7 +24,6 @@ from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.checkpoint import Checkpoint
 from fourrates.cli.picture import FRAME, Lines, Picture, View, outside, rates_of, several
 from fourrates.detectors import Detector
-from fourrates.drift import Drift
 from fourrates.io import MAX_LINE, Batch, Events, Follower, InputError, Position, Tail
 from fourrates.run import Found, Run
 
@@ -287,7 +286,7 @@ class Watching:
         self.bad_rows, self.warnings, self.state, self.file = bad_rows, warnings, state, file
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
         self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
-        self.drifts: list[Drift] = []
+        self.drifts: list[str] = []  # the last ones, for the summary
         self.drifted = self.warned = 0
         self._warning = False if saved is None else saved.warning
         self._before = run.events
@@ -350,6 +349,7 @@ class Watching:
 
     def _drifted(self, one: Found, batch: Batch) -> None:
         from fourrates.alerts.payload import drift_alert
+        from fourrates.alerts.text import plain
 
         record = drift_alert(
             one.drift,
@@ -363,7 +363,7 @@ class Watching:
             self.spool.put(record)
         self.view.drift(record)
         self.drifted += 1
-        self.drifts = [*self.drifts[-9:], one.drift]
+        self.drifts = [*self.drifts[-9:], str(one.drift) if one.stream is None else f"{plain(one.stream)}: {one.drift}"]
         self._urgent = True
 
     # Keeping what was done ----------------------------------------------------------------------------------
