@@ -92,8 +92,9 @@ class _Hook(BaseHTTPRequestHandler):
 class Writer(threading.Thread):
     """Appends events in pieces that end anywhere, and rotates the log."""
 
-    def __init__(self, log: Path, seed: int, copytruncate: bool) -> None:
+    def __init__(self, log: Path, seed: int, copytruncate: bool, pause: float) -> None:
         super().__init__(daemon=True)
+        self.pause = pause
         self.log, self.draw, self.copytruncate = log, random.Random(seed), copytruncate
         self.pairs: list[tuple[int, int]] = []
         self.rotations = 0
@@ -106,7 +107,7 @@ class Writer(threading.Thread):
             calm = CALM * self.draw.randrange(150, 400)
             for part in (calm, BROKEN * 30):
                 self._append(part)
-                if self.ended.wait(self.draw.random() * 0.15):
+                if self.ended.wait(self.draw.random() * self.pause):
                     break
             if self.may_rotate.is_set() and self.draw.random() < 0.3:
                 self._rotate()
@@ -140,10 +141,11 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     log, state, spool = folder / "log.csv", folder / "state", folder / "spool"
     draw, found = random.Random(seed), Outcome()
     receiver = Receiver(seed)
-    writer = Writer(log, seed, copytruncate)
+    # No faster than what is killed all the time can follow, most of which time it is starting.
+    writer = Writer(log, seed, copytruncate, pause=longest)
     writer.start()
     command = [sys.executable, "-m", "fourrates", "watch", log, "--state", state, "--spool", spool, "--no-warnings"]
-    command += ["--webhook", receiver.url, "--grace", "30"]
+    command += ["--webhook", receiver.url, "--grace", "120"]
     errors = (folder / "stderr").open("w+")
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
@@ -162,11 +164,11 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     writer.join()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     _wait_for_work(state, process, 30.0)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while _events(state) < len(writer.pairs) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    status = process.wait(60)
+    status = process.wait(180)
     errors.seek(0)
     text = errors.read()
     errors.close()
