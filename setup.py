@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 
 # Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
 # Debugging symbols would make up most of a wheel.
-FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
+FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 
 setup(
     ext_modules=cythonize(

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+import click
 import pytest
-import typer.main
 
 from fourrates.cli.app import app
 
 DOCS = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: app.get_command(click.Context(app), name) for name in app.list_commands(click.Context(app))}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -28,5 +28,5 @@ def test_every_option_of_a_command_is_told(name):
 
 
 def test_every_option_of_all_commands_together_is_told():
-    for parameter in typer.main.get_command(app).params:
+    for parameter in app.params:
         assert any(f"`{option}" in DOCS for option in parameter.opts), parameter.opts

@@ -151,6 +151,17 @@ def test_a_summary_adds_up():
     )
 
 
+def test_the_delay_of_HLFR_is_that_of_the_hits_alone():
+    # Found after 10, after 600 (late) and not at all; in another stream after 30.
+    scores = [score([1010, 2600], (1000, 2000, 3000), 100), score([130], 100, 50)]
+    assert [one.hit_delays for one in scores] == [(10,), (30,)]
+    summary = summarise(scores)
+    assert summary.hit_delays == (10, 30)
+    assert summary.mean_hit_delay == 20
+    assert summary.mean_delay == pytest.approx(640 / 3)
+    assert math.isnan(summarise([score([], 100, 50)]).mean_hit_delay)
+
+
 def test_a_summary_of_nothing_says_so():
     empty = summarise([])
     assert empty.runs == 0

@@ -1,14 +1,19 @@
 """Know the moment your classifier stops being the one you shipped.
 
 >>> import fourrates as fr
->>> detector = fr.LFR()
+>>> detector = fr.FourRates(arl=100_000)
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
 from fourrates.bank import Bank, KeyedDrift
-from fourrates.design import design, expected_delay, expected_run_length
-from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, PerfSim, ThreeMeasures
-from fourrates.drift import Drift, RateChange, RateState
+from fourrates.budget.decay import best_decay
+from fourrates.budget.delay import expected_delay
+from fourrates.budget.levels import design
+from fourrates.budget.run_length import expected_run_length
+from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
+from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.join import LabelJoin
+from fourrates.record import step
 
 __all__ = [
     "DDM",
@@ -18,13 +23,20 @@ __all__ = [
     "NFR",
     "Bank",
     "Drift",
+    "FourRates",
     "KeyedDrift",
+    "LabelJoin",
     "PerfSim",
     "RateChange",
     "RateState",
+    "Recovery",
+    "Share",
+    "Shift",
     "ThreeMeasures",
+    "best_decay",
     "design",
     "expected_delay",
     "expected_run_length",
+    "step",
 ]
 __version__ = "0.1.0"

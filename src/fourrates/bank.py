@@ -1,9 +1,8 @@
-"""Many keyed streams in one compiled array of states: a customer, a shop, a model each, watched by LFR.
+"""Many keyed streams, one record each: a customer, a shop, a model, each watched as by a detector of its own.
 
 :class:`Bank` takes arrays of (key, y_true, y_pred) in the order of arrival and gives the drifts with their keys, the
-same as one :class:`~fourrates.LFR` for each key would, in 128 bytes a stream for two classes at one decay. The budget
-is global: `arl` counts the events of all streams together, and :meth:`Bank.discoveries` names streams so that few of
-them are named in error.
+same as one detector for each key would. The budget is global: `arl` counts the events of all streams together, and
+:meth:`Bank.discoveries` names streams so that few of them are named in error.
 """
 
 from __future__ import annotations
@@ -15,20 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.detectors.lfr import DECAY, LFR
-from fourrates.drift import Drift, RateState
-from fourrates.kernel.bank import Streams
-from fourrates.keys import OTHER, Keys, canonical, parts, sort_out
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.lfr import LFR
+from fourrates.detectors.parameters import check_whole
+from fourrates.drift import Drift, RateState, Status
+from fourrates.kernel.codes import check_codes
+from fourrates.kernel.record import Arena
+from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
+from fourrates.labels import Labels
+from fourrates.record import DRIFT, HEAD, Head, head_of
+from fourrates.state import Saved, pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
+    Codes = npt.NDArray[np.uint16]
 
 GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
-
-ALARMED, KIND = 2, 4  # in the flags of a stream, as the kernel has them
-
 
 @dataclass(frozen=True, slots=True)
 class KeyedDrift:
@@ -53,20 +57,22 @@ class KeyedDrift:
 
 
 class Bank:
-    """Many keyed streams, each watched as by an :class:`~fourrates.LFR` of its own.
+    """Many keyed streams, each watched as by a detector of its own.
 
     Parameters
     ----------
-    detector : LFR, optional
-        The settings; what it has seen does not matter. ``LFR()`` if not given.
+    detector : FourRates or LFR, optional
+        The settings; what it has seen does not matter. ``FourRates()`` if not given.
     arl : float, optional
-        Instead of a detector: ``LFR(decay=0.9, arl=arl)``. Each event belongs to one stream, so what is one false alarm
-        in so many events of every stream is one in so many events of the whole bank.
-    groups : mapping from names to LFR, optional
-        Settings for groups of streams, with the same labels and equally many decays.
+        Instead of a detector: ``FourRates(arl=arl)``. Each event belongs to one stream, so what is one false alarm in
+        this number of events of every stream is one in this number of events of the whole bank.
+    groups : mapping from names to detectors, optional
+        Settings for groups of streams, of the same kind and with the same labels; LFR with the same number of decays.
     group_of : mapping or callable, optional
         From a key to the name of its group. A key that is not there, or for which it returns None, has the settings
         of `detector`. Asked once, when a key appears.
+    max_streams : int
+        The most streams there may be: a batch that would make more is refused as a whole.
 
     Attributes
     ----------
@@ -88,22 +94,23 @@ class Bank:
     >>> bank = fr.Bank(arl=1_000_000)
     >>> for found in bank.update(shop, y_true, y_pred):
     ...     print(found)
-    Oslo: drift at 6,654, since 6,603: tpr down: 0.398, below its bound 0.426 (0.895 expected after 1,934 observations)
+    Oslo: drift at 6,640, started about 6,602: tpr down: 0.898 -> 0.311
     >>> len(bank), bank["Rome"].events, round(bank["Rome"].rates["tpr"].estimate, 2)
     (3, 10140, 0.91)
     """
 
     def __init__(
         self,
-        detector: LFR | None = None,
+        detector: RecordDetector | None = None,
         *,
         arl: float | None = None,
-        groups: Mapping[str, LFR] | None = None,
+        groups: Mapping[str, RecordDetector] | None = None,
         group_of: GroupOf | None = None,
+        max_streams: int = MOST,
     ) -> None:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
-        first = LFR(DECAY, arl=arl) if detector is None else detector
+        first = FourRates(100_000 if arl is None else arl) if detector is None else detector
         self._names: list[str | None] = [None, *(groups or {})]
         self._detectors = [
             _blank(one, self._names[i], first) for i, one in enumerate([first, *(groups or {}).values()])
@@ -113,11 +120,11 @@ class Bank:
         if groups and group_of is None:
             raise ValueError(f"groups {tuple(groups)} without group_of, which says whose they are")
         self._group_of = group_of
-        self._labels = first._labels
-        self._streams = Streams(len(self._labels.values), [_tests(one) for one in self._detectors])
-        self._keys = Keys()
+        self._labels = first.labels
+        self._arena = Arena([one.rules for one in self._detectors])
+        self._keys = Keys(max_streams)
         self.events = 0
-        self._marked = np.empty(0, np.int64)  # events of the first streams at the last mark
+        self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
 
     # Events ---------------------------------------------------------------------------------------------------
@@ -136,16 +143,22 @@ class Bank:
         y_true, y_pred : array of labels
             What the events turned out to be, and what the classifier had said.
         """
-        truths = self._labels.encode(y_true, "y_true")
-        guesses = self._labels.encode(y_pred, "y_pred")
-        asked = sort_out(keys)
+        return self._update(keys, self._labels.encode(y_true, "y_true"), self._labels.encode(y_pred, "y_pred"))
+
+    @property
+    def labels(self) -> Labels:
+        """The classes, in the order of their codes."""
+        return self._labels
+
+    def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
+        asked = classify_keys(keys)
         if not asked.size == truths.size == guesses.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {guesses.size}")
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
             if numbers.size:
-                self._streams.begin(numbers, kinds, self._groups(numbers, kinds))
+                self._arena.begin(numbers, kinds, self._groups(numbers, kinds))
         except BaseException:
             self._keys.truncate(before)
             raise
@@ -153,12 +166,21 @@ class Bank:
         first, done = self.events, 0
         try:
             while done < slots.size:
-                done, drifted = self._streams.run(slots, truths, guesses, done, first)
-                if drifted:
+                done, state = self._arena.run(slots, truths, guesses, done, first)
+                if state == DRIFT:
                     drifts.append(self._drifted(int(slots[done - 1]), first + done - 1))
+                if state >= DRIFT:
+                    self._arena.restart(int(slots[done - 1]), state)
         finally:
             self.events = first + done
         return drifts
+
+    def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
+        """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
+        for name, codes in (("truths", truths), ("guesses", guesses)):
+            if (bad := check_codes(codes, len(self._labels.values))) >= 0:
+                raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self._labels.values)}")
+        return self._update(keys, truths, guesses)
 
     def _groups(self, numbers: Array, kinds: Array) -> Array:
         """The groups of new streams."""
@@ -175,18 +197,18 @@ class Bank:
         return groups
 
     def _drifted(self, slot: int, event: int) -> KeyedDrift:
-        number, kind, group, events, since, _, _ = self._streams.head(slot)
-        drift = self._fill(self._detectors[group], slot)._report(events - 1, since)
-        self._streams.restart(slot)
-        return KeyedDrift(self._keys.name(number, kind), event, drift)
+        head = self._head(slot)
+        drift = self._detectors[head.group].report(self._arena.record(slot), head.events - 1, head.since)
+        return KeyedDrift(self._keys.name(head.key, head.kind), event, drift)
 
-    def _fill(self, detector: LFR, slot: int) -> LFR:
-        """Give a detector the state of a stream."""
-        counts, statistics, places, *_ = detector._arrays()
-        self._streams.state(slot, counts, statistics, places)
-        _, _, _, events, since, drift, warning = self._streams.head(slot)
-        detector._set_state(counts, statistics, places)
-        detector._set_progress(events, since, drift, warning)
+    def _head(self, slot: int) -> Head:
+        return head_of(self._arena.record(slot))
+
+    def _detector(self, slot: int) -> RecordDetector:
+        """A detector with the record of a stream."""
+        record = self._arena.record(slot)
+        detector = self._detectors[head_of(record).group].clone()
+        detector.adopt(record)
         return detector
 
     # Streams --------------------------------------------------------------------------------------------------
@@ -196,8 +218,8 @@ class Bank:
 
     def __iter__(self) -> Iterator[Hashable]:
         """The keys, in the order in which their streams began."""
-        for slot in range(len(self)):
-            number, kind, *_ = self._streams.head(slot)
+        heads = self._arena.heads()
+        for number, kind in zip(heads["key"].tolist(), heads["kind"].tolist(), strict=True):
             yield self._keys.name(number, kind)
 
     def __contains__(self, key: object) -> bool:
@@ -205,7 +227,7 @@ class Bank:
             canonical(key)
         except (TypeError, ValueError):
             return False
-        return bool(self._keys.find(sort_out([key]))[0] >= 0)
+        return bool(self._keys.find(classify_keys([key]))[0] >= 0)
 
     def __getitem__(self, key: Hashable) -> Stream:
         stream = Stream(self, key)
@@ -215,7 +237,7 @@ class Bank:
     @property
     def nbytes(self) -> int:
         """Memory of the streams, in bytes: states and the index of integers; keys of other kinds are Python's."""
-        return int(self._streams.nbytes + self._keys.nbytes + self._marked.nbytes)
+        return int(self._arena.nbytes + self._keys.nbytes + self._period.nbytes)
 
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
         """Forget streams, and say how many.
@@ -231,25 +253,25 @@ class Bank:
         """
         if (keys is None) == (idle is None):
             raise ValueError("evict needs keys or idle, one of them")
-        events, _, _, last = self._streams.summary()
+        heads = self._arena.heads()
         if idle is not None:
             if idle < 0:
                 raise ValueError(f"idle {idle!r} is not a number of events")
-            keep = last >= self.events - idle
+            keep = heads["last"] >= self.events - idle
         else:
-            slots = self._keys.find(sort_out(keys))
+            slots = self._keys.find(classify_keys(keys))
             if (slots < 0).any():
                 missing = int((slots < 0).argmax())
                 raise KeyError(f"{_at(keys, missing)!r} at position {missing} of keys is not in the bank")
             keep = np.ones(len(self), np.bool_)
             keep[slots] = False
         kept = np.flatnonzero(keep)
-        marked = self._at_mark()
-        self._left += int(((events > marked) & ~keep).sum())
-        self._marked = marked[kept] if self._marked.size else self._marked
-        self._streams.keep(kept)
+        begun = self._begun()
+        self._left += int(((heads["events"] > begun) & ~keep).sum())
+        self._period = begun[kept] if self._period.size else self._period
+        self._arena.keep(kept)
         evicted = len(self) - kept.size
-        self._keys.arrange(*self._streams.keys(), self._keys.names)
+        self._keys.arrange(heads["key"][kept], heads["kind"][kept], self._keys.names)
         return evicted
 
     def merge(self, other: Bank) -> None:
@@ -259,24 +281,25 @@ class Bank:
         """
         if other._settings() != self._settings():
             raise ValueError("the banks differ in their settings: " + _difference(self._settings(), other._settings()))
-        numbers, kinds = other._streams.keys()
+        heads = other._arena.heads()
+        numbers, kinds = heads["key"], heads["kind"]
         common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
         if common.size:
             key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
             raise ValueError(f"key {key!r} is in both banks")
-        columns = other._streams.columns()
-        columns["last"] += self.events
+        records = other._arena.records()
+        table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
+        table["last"] += self.events
         names = dict(self._keys.names)
-        others = np.flatnonzero(columns["flags"] // KIND & 3 == OTHER)
+        others = np.flatnonzero(kinds == OTHER)
         fresh = self._keys.free() + np.arange(others.size)
-        names |= dict(
-            zip(fresh.tolist(), map(other._keys.names.__getitem__, columns["keys"][others].tolist()), strict=True)
-        )
-        columns["keys"][others] = fresh
-        marked = np.concatenate([self._at_mark(), other._at_mark()])
-        self._streams.extend(columns)
-        self._keys.arrange(*self._streams.keys(), names)
-        self._marked = marked if marked.any() else np.empty(0, np.int64)
+        names |= dict(zip(fresh.tolist(), map(other._keys.names.__getitem__, numbers[others].tolist()), strict=True))
+        table["key"][others] = fresh
+        begun = np.concatenate([self._begun(), other._begun()])
+        self._arena.extend(records)
+        own = self._arena.heads()
+        self._keys.arrange(own["key"], own["kind"], names)
+        self._period = begun if begun.any() else np.empty(0, np.int64)
         self.events += other.events
         self._left += other._left
 
@@ -288,18 +311,19 @@ class Bank:
 
     # False discoveries ----------------------------------------------------------------------------------------
 
-    def mark(self) -> None:
+    def start_period(self) -> None:
         """Begin a new period: :meth:`discoveries` will tell of the events from now on."""
-        self._marked = self._streams.summary()[0]
-        self._streams.unmark()
+        self._period = self._arena.heads()["events"]
+        self._arena.start_period()
         self._left = 0
 
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
-        """Name streams that drifted since the last :meth:`mark`, wrongly in a share of at most q on average.
+        """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
         It holds whatever the streams have to do with each other (docs/many-streams.md has the proof), as long as
         neither the number of events of a stream nor the time you ask depends on how its predictions turn out. Streams
-        are named together: the fewer events since the mark and the smaller the detection level, the fewer it takes.
+        are named together: the fewer events and the larger the budget, the fewer it takes. With FourRates a stream may
+        be named before its alarm, for its evidence counts as well.
 
         Parameters
         ----------
@@ -308,34 +332,47 @@ class Bank:
         """
         if not 0 < q < 1:
             raise ValueError(f"q {q!r} is not in (0, 1)")
-        events, flags, groups, _ = self._streams.summary()
-        before = self._at_mark()
-        chance = np.array([_chance(one) for one in self._detectors])[groups]
-        with np.errstate(over="ignore", invalid="ignore"):  # alarms to expect of a stable stream
-            false = np.exp(chance * before) * np.expm1(chance * (events - before))
-        alarmed = np.flatnonzero(flags & ALARMED)
-        alarmed = alarmed[np.argsort(false[alarmed], kind="stable")]
-        watched = int((events > before).sum()) + self._left
-        enough = false[alarmed] * watched <= q * np.arange(1, alarmed.size + 1)
-        named = alarmed[: np.flatnonzero(enough)[-1] + 1] if enough.any() else alarmed[:0]
-        return [self._keys.name(*self._streams.head(slot)[:2]) for slot in np.sort(named).tolist()]
+        heads, begun = self._arena.heads(), self._begun()
+        watched = heads["events"] > begun
+        values = np.where(watched, self._e_values(heads, begun), 0.0)
+        order = np.argsort(-values, kind="stable")
+        streams = int(watched.sum()) + self._left
+        enough = np.flatnonzero(values[order] * q * np.arange(1, order.size + 1) >= max(streams, 1))
+        named = np.sort(order[: enough[-1] + 1]) if enough.size else order[:0]
+        return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
 
-    def _at_mark(self) -> Array:
-        """Events of each stream at the last mark."""
+    def _e_values(self, heads: dict[str, Array], begun: Array) -> npt.NDArray[np.float64]:
+        """For each stream a number whose mean is at most one while nothing changes."""
+        if isinstance(self._detectors[0], LFR):
+            level = np.array([_false_alarms(one) for one in self._detectors if isinstance(one, LFR)])[heads["group"]]
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
+                false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
+                return np.where(heads["alarmed"], 1 / false, 0.0)
+        records = self._arena.records()
+        found = np.empty(len(self))
+        for group, detector in enumerate(self._detectors):
+            assert isinstance(detector, FourRates)
+            own = heads["group"] == group
+            evidence = detector.evidence_rules.evidence(records[own].tobytes())
+            found[own] = np.where(heads["alarmed"][own], detector.evidence_rules.alarm, evidence)
+        return found / np.maximum(heads["events"], 1)
+
+    def _begun(self) -> Array:
+        """Events of each stream when the present period began."""
         at = np.zeros(len(self), np.int64)
-        at[: self._marked.size] = self._marked
+        at[: self._period.size] = self._period
         return at
 
     # Files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, an .npz of NumPy, whole or not at all; :meth:`load` goes on bit for bit.
+        """Write everything to one file, whole or not at all; :meth:`load` goes on bit for bit.
 
         Keys must be numbers, strings, bytes or tuples of such.
         """
         from fourrates import files
 
-        files.write(path, self._packed())
+        files.write(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None) -> Bank:
@@ -351,66 +388,85 @@ class Bank:
         with open(path, "rb") as file:
             content = file.read()
         try:
-            return cls._unpacked(content, group_of)
+            return cls.from_bytes(content, group_of=group_of)
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
-    def _packed(self) -> bytes:
-        from fourrates.bank_file import pack
-
+    def to_bytes(self) -> bytes:
+        """Everything, as :meth:`save` writes it."""
         about = {
+            "detector": type(self._detectors[0]).__name__,
+            "parameters": [one.parameters for one in self._detectors],
+            "groups": self._names[1:],
             "events": self.events,
             "left": self._left,
-            "detectors": [one.clone().to_bytes().hex() for one in self._detectors],
-            "groups": self._names[1:],
+            "max_streams": self._keys.most,
+            "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
-        return pack(about, [*self._keys.names.values()], {"marked": self._at_mark(), **self._streams.columns()})
+        return pack(
+            "Bank", about, period=self._begun().astype("<i8").tobytes(), records=self._arena.records().tobytes()
+        )
 
     @classmethod
-    def _unpacked(cls, content: bytes, group_of: GroupOf | None) -> Bank:
-        from fourrates.bank_file import unpack
+    def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None) -> Bank:
+        """Bring back what :meth:`to_bytes` gave; bytes that it cannot have given are a ValueError."""
+        found = unpack(saved)
+        if found.kind != "Bank":
+            raise ValueError(f"this is the state of {found.kind}, not of a bank")
+        try:
+            return cls._revived(found, group_of)
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise ValueError(f"the saved bank does not fit itself ({error!r})") from None
 
-        about, names, columns = unpack(content)
-        first, *others = [LFR.from_bytes(bytes.fromhex(saved)) for saved in about["detectors"]]
+    @classmethod
+    def _revived(cls, found: Saved, group_of: GroupOf | None) -> Bank:
+        about = found.about
+        kind = {"LFR": LFR, "FourRates": FourRates}.get(about["detector"])
+        if kind is None:
+            raise ValueError(f"a bank of {about['detector']!r} detectors, which this release does not know")
+        records, period = found.sections["records"], found.sections["period"]
+        parameters = about["parameters"]
+        if any(8 * len(one["labels"]) ** 2 > max(len(records), 1 << 16) for one in parameters):
+            raise ValueError("the records are too short for their labels")
+        first, *others = [kind(**one) for one in parameters]
+        groups = about["groups"]
         if others and group_of is None:
-            raise ValueError(f"the bank has groups {tuple(about['groups'])}: say group_of")
-        bank = cls(first, groups=dict(zip(about["groups"], others, strict=True)), group_of=group_of)
-        marked = np.ascontiguousarray(columns.pop("marked"), np.int64)
-        columns = bank._sound(columns)
-        others_at = columns["flags"] // KIND & 3 == OTHER
-        bank._fill_up(
-            columns,
-            dict(zip(columns["keys"][others_at].tolist(), names, strict=True)),
-            about["events"],
-            marked if marked.any() else marked[:0],
-            about["left"],
+            raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
+        bank = cls(
+            first,
+            groups=dict(zip(groups, others, strict=True)),
+            group_of=group_of,
+            max_streams=check_whole(about["max_streams"], "max_streams"),
+        )
+        size = first.rules.size
+        if len(records) % size or len(records) // size * 8 != len(period):
+            raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
+        bank._adopt(
+            np.frombuffer(records, np.uint8).reshape(-1, size),
+            {check_whole(number, "a key's number", 0): key_from_json(name) for number, name in about["keys"]},
+            check_whole(about["events"], "events", 0),
+            np.frombuffer(period, "<i8").astype(np.int64),
+            check_whole(about["left"], "left", 0),
         )
         return bank
 
-    def _fill_up(
-        self, columns: dict[str, Array], names: dict[int, Hashable], events: int, marked: Array, left: int
+    def _adopt(
+        self, records: Array, names: dict[int, Hashable], events: int, period: npt.NDArray[np.int64], left: int
     ) -> None:
         """Give a new bank the state of another."""
-        self._streams.extend(columns)
-        self._keys.arrange(*self._streams.keys(), names)
-        self.events, self._marked, self._left = events, marked, left
-
-    def _sound(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Columns that are what a bank of these settings has."""
-        found = {}
-        for name, like in self._streams.columns().items():
-            array = arrays.get(name)
-            if array is None or array.ndim != like.ndim or array.shape[1:] != like.shape[1:]:
-                raise ValueError(f"its part {name!r} does not fit the others")
-            found[name] = np.ascontiguousarray(array, like.dtype)
-        if len({len(array) for array in found.values()}) > 1 or (found["groups"] >= len(self._names)).any():
-            raise ValueError("its parts do not fit each other")
-        return found
+        self._arena.extend(np.ascontiguousarray(records))
+        heads = self._arena.heads()
+        if (heads["last"] >= events).any() or (heads["last"] < -1).any() or (period > heads["events"]).any():
+            raise ValueError(f"streams that do not fit the {events} events of the bank")
+        if (period < 0).any() or int(heads["events"].sum(dtype=object)) > events:
+            raise ValueError(f"streams that do not fit the {events} events of the bank")
+        self._keys.arrange(heads["key"], heads["kind"], names)
+        self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
     def __reduce__(self) -> tuple[Any, ...]:
         groups = dict(zip(self._names[1:], self._detectors[1:], strict=True))
-        state = (self._streams.columns(), self._keys.names, self.events, self._marked, self._left)
-        return _revive, (self._detectors[0], groups, self._group_of, state)
+        state = (self._arena.records(), self._keys.names, self.events, self._begun(), self._left)
+        return _revive, (self._detectors[0], groups, self._group_of, self._keys.most, state)
 
 
 class Stream:
@@ -428,7 +484,7 @@ class Stream:
         self._bank, self.key = bank, canonical(key)
 
     def _slot(self) -> int:
-        slot = int(self._bank._keys.find(sort_out([self.key]))[0])
+        slot = int(self._bank._keys.find(classify_keys([self.key]))[0])
         if slot < 0:
             raise KeyError(self.key)
         return slot
@@ -436,79 +492,68 @@ class Stream:
     @property
     def group(self) -> str | None:
         """The name of its group."""
-        return self._bank._names[self._bank._streams.head(self._slot())[2]]
+        return self._bank._names[self._bank._head(self._slot()).group]
 
     @property
     def events(self) -> int:
         """Events of this stream."""
-        return self._bank._streams.head(self._slot())[3]
+        return self._bank._head(self._slot()).events
 
     @property
     def drift_detected(self) -> bool:
         """Whether its last event was a drift."""
-        return self._bank._streams.head(self._slot())[5]
+        return self.detector().drift_detected
 
     @property
     def warning_detected(self) -> bool:
         """Whether its last event left it in the warning zone, without a drift."""
-        return self._bank._streams.head(self._slot())[6]
+        return self.detector().warning_detected
+
+    @property
+    def status(self) -> Status:
+        """How things stand after its last event."""
+        return self.detector().status
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands now: counts, statistic, warning and detection bounds."""
-        return self._filled().rates
+        """Where each rate stands now."""
+        return self.detector().rates
 
     @property
     def confusion(self) -> tuple[tuple[int, ...], ...]:
         """Counts since the last reset, by true class and then by predicted class."""
-        return self._filled()._confusion()
+        return self.detector().confusion
 
-    def detector(self) -> LFR:
-        """Make a detector of its own with this state, as if it had seen these events.
-
-        It does not know where a drift may have started: a bank remembers nothing for that.
-        """
-        slot = self._slot()
-        return self._bank._fill(self._bank._detectors[self._bank._streams.head(slot)[2]].clone(), slot)
-
-    def _filled(self) -> LFR:
-        slot = self._slot()
-        return self._bank._fill(self._bank._detectors[self._bank._streams.head(slot)[2]], slot)
+    def detector(self) -> RecordDetector:
+        """Make a detector of its own with this record: as if it had seen these events."""
+        return self._bank._detector(self._slot())
 
     def __repr__(self) -> str:
         return f"<Stream {self.key!r} of a bank, {self.events:,} events>"
 
 
-def _blank(detector: object, name: str | None, first: LFR) -> LFR:
+def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordDetector:
     """A clone of a group's detector, if it goes with the first."""
     what = "the detector" if name is None else f"group {name!r}"
-    if not isinstance(detector, LFR):
-        raise TypeError(f"{what} is not an LFR: {detector!r}")
-    if detector._labels.values != first._labels.values:
-        raise ValueError(f"{what} has the labels {detector._labels.values!r}, the bank has {first._labels.values!r}")
-    if detector.plan is not None:
-        raise ValueError(f"{what} watches windows, which a bank does not: give it a decay")
-    if [*map(len, detector._statistics)] != [*map(len, first._statistics)]:
-        raise ValueError(f"{what} has not as many decays as the detector of the bank")
+    if not isinstance(detector, RecordDetector):
+        raise TypeError(f"{what} is neither a FourRates nor an LFR: {detector!r}")
+    if type(detector) is not type(first):
+        raise ValueError(f"{what} is {type(detector).__name__}, the bank has {type(first).__name__}")
+    if detector.labels.values != first.labels.values:
+        raise ValueError(f"{what} has the labels {detector.labels.values!r}, the bank has {first.labels.values!r}")
+    if detector.rules.size != first.rules.size:
+        raise ValueError(
+            f"{what} needs records of {detector.rules.size} bytes, the bank has {first.rules.size}: it must have the "
+            "same number of decays, and the same mix and after"
+        )
     return detector.clone()
 
 
-def _tests(detector: LFR) -> list[list[tuple[Any, int, int, bool, bool]]]:
-    """The tests of each rate, as the kernel takes them."""
-    return [
-        [(table, warn, detect, *watched) for table, warn, detect in tests]
-        for tests, watched in zip(detector._statistics, detector._watched, strict=True)
-    ]
-
-
-def _chance(detector: LFR) -> float:
-    """The chance that an event of a stable stream leaves the detection bounds, at most: two rates, levels added."""
+def _false_alarms(detector: LFR) -> float:
+    """Alarms to expect at an event of a stable stream, at most: two rates, levels added."""
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
-    levels = [
-        sum((down + up) * table.levels[detect] for table, _, detect, down, up in rate) for rate in _tests(detector)
-    ]
-    return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
+    return detector.false_alarms
 
 
 def _difference(ours: dict[str | None, Any], theirs: dict[str | None, Any]) -> str:
@@ -524,7 +569,13 @@ def _at(keys: Any, position: int) -> object:
     return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
 
 
-def _revive(detector: LFR, groups: dict[str, LFR], group_of: GroupOf | None, state: tuple[Any, ...]) -> Bank:
-    bank = Bank(detector, groups=groups, group_of=group_of)
-    bank._fill_up(*state)
+def _revive(
+    detector: RecordDetector,
+    groups: dict[str, RecordDetector],
+    group_of: GroupOf | None,
+    max_streams: int,
+    state: tuple[Any, ...],
+) -> Bank:
+    bank = Bank(detector, groups=groups, group_of=group_of, max_streams=max_streams)
+    bank._adopt(*state)
     return bank

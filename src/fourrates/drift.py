@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, Self
 
 from fourrates.null import Bounds
-from fourrates.onset import Share
 
 Direction = Literal["down", "up"]
+Status = Literal["stable", "warning", "drifted"]
+
+
+DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability 0.9
+
+
+class Share(NamedTuple):
+    """A rate as observed over part of a stream.
+
+    Attributes
+    ----------
+    value : float
+        The share that was right; nan without observations.
+    lower, upper : float
+        An interval at 90 %.
+    n : int
+        Observations.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    n: int
+
+    @classmethod
+    def of(cls, ones: float, n: float, dispersion: float = 1.0) -> Share:
+        """The share of ones among n observations, with Wilson's interval; correlated ones tell less."""
+        if n <= 0:
+            return cls(math.nan, 0.0, 1.0, 0)
+        square = DEVIATIONS**2 / (n / dispersion)
+        value = ones / n
+        middle = (value + square / 2) / (1 + square)
+        reach = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
+        return cls(value, max(0.0, middle - reach), min(1.0, middle + reach), round(n))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.lower:.3f}, {self.upper:.3f}]"
 
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """One rate, or other quantity a detector watches, that crossed its detection bound.
+    """One rate, or other quantity a detector watches, that moved.
 
     Attributes
     ----------
@@ -22,7 +60,7 @@ class RateChange:
     direction : {"down", "up"}
         Which way it moved.
     statistic : float
-        The value that crossed: for LFR the time-decayed rate R, or the mean over a window.
+        The value that crossed its bound: for LFR the time-decayed rate R, for FourRates the evidence.
     bound : float
         The bound it crossed.
     expected : float or None
@@ -31,13 +69,9 @@ class RateChange:
         Observations behind the statistic.
     decay : float or None
         The decay of the statistic that crossed (the first that did, where a rate has several), if it has one.
-    window : int or None
-        How many of the last observations the statistic is the mean of, if it is that.
-    together : bool
-        Whether it was too rare only together with the other recall: `bound` is then the bound given how rare that is.
     before, after : Share or None
-        The rate as observed from the last restart up to the start of the drift, and since, with intervals; for LFR.
-        What led to an alarm looks larger than it is, the more so the smaller the change.
+        The rate up to the start of the drift and since, with intervals; for FourRates. What led to an alarm looks
+        larger than it is, the more so the smaller the change.
     """
 
     rate: str
@@ -47,16 +81,16 @@ class RateChange:
     expected: float | None
     n: int
     decay: float | None = None
-    window: int | None = None
-    together: bool = False
-    before: Share | None = field(default=None, compare=False)
-    after: Share | None = field(default=None, compare=False)
+    before: Share | None = None
+    after: Share | None = None
 
     def __str__(self) -> str:
+        if self.before is not None and self.after is not None:
+            return f"{self.rate} {self.direction}: {self.before.value:.3f} -> {self.after.value:.3f}"
         side = "below" if self.direction == "down" else "above"
         expected = "" if self.expected is None else f"{self.expected:.3f} expected "
         return (
-            f"{self.rate} {self.direction}{' together' if self.together else ''}: {self.statistic:.3f}, "
+            f"{self.rate} {self.direction}: {self.statistic:.3f}, "
             f"{side} its bound {self.bound:.3f} ({expected}after {self.n:,} observations)"
         )
 
@@ -72,45 +106,95 @@ class Drift:
     since : int
         The first event of the unbroken warning that led to it.
     changes : tuple of RateChange
-        The rates that crossed their detection bounds.
+        The rates that moved.
     confusion : tuple of tuples of int
         Counts since the last reset, by true class and then by predicted class, in the order of the labels.
     started : int or None
-        The first event of the new concept, by maximum likelihood; None where nothing is remembered: only LFR does, with
-        up to 64 classes, and not in a bank.
+        The likeliest first event of the new concept; None where the detector does not know: only FourRates does.
     started_between : (int, int) or None
-        An interval that holds it in nine of ten cases.
+        An interval that is to hold it in nine of ten cases.
     """
 
     at: int
     since: int
     changes: tuple[RateChange, ...]
     confusion: tuple[tuple[int, ...], ...]
-    started: int | None = field(default=None, compare=False)
-    started_between: tuple[int, int] | None = field(default=None, compare=False)
+    started: int | None = None
+    started_between: tuple[int, int] | None = None
 
     @property
     def window(self) -> range:
         """The events of the new concept: what the next model should learn from."""
-        return range(self.since, self.at + 1)
+        return range(self.since if self.started is None else self.started, self.at + 1)
+
+    def shifted(self, by: int) -> Self:
+        """The same drift in a stream that began `by` events earlier."""
+        return replace(
+            self,
+            at=self.at + by,
+            since=self.since + by,
+            started=None if self.started is None else self.started + by,
+            started_between=None
+            if self.started_between is None
+            else (self.started_between[0] + by, self.started_between[1] + by),
+        )
+
+    _verb: ClassVar[str] = "drift"
 
     def __str__(self) -> str:
         moved = "; ".join(str(change) for change in self.changes)
-        return f"drift at {self.at:,}, since {self.since:,}: {moved}"
+        began = f"since {self.since:,}" if self.started is None else f"started about {self.started:,}"
+        return f"{self._verb} at {self.at:,}, {began}: {moved}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery(Drift):
+    """What had moved is back at its reference. Reported by a detector that holds its reference."""
+
+    _verb: ClassVar[str] = "recovery"
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The true classes come in other shares than before. Not a drift of the classifier, though its precisions move.
+
+    Attributes
+    ----------
+    at : int
+        The event that showed it.
+    started : int
+        The likeliest first event of the new mix.
+    before, after : Share
+        The share of the positive class.
+    """
+
+    at: int
+    started: int
+    before: Share
+    after: Share
+
+    def __str__(self) -> str:
+        return (
+            f"classes shifted at {self.at:,}, started about {self.started:,}: "
+            f"positives {self.before.value:.3f} -> {self.after.value:.3f}"
+        )
 
 
 class Drifts(list[Drift]):
-    """The drifts of a batch, in order, and how many of its events were taken.
+    """The drifts of a batch, in order, and what else there is to say of it.
 
     Attributes
     ----------
     consumed : int
-        All of the batch, or with ``first_only=True`` those up to and including the first drift.
+        Events taken: all of the batch, or with ``first_only=True`` those up to and including the first drift.
+    shifts : list of Shift
+        Shifts of the true classes, where the detector watches them.
     """
 
-    def __init__(self, drifts: list[Drift], consumed: int) -> None:
+    def __init__(self, drifts: list[Drift], consumed: int, shifts: Sequence[Shift] = ()) -> None:
         super().__init__(drifts)
         self.consumed = consumed
+        self.shifts = [*shifts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +211,6 @@ class Statistic:
         Outside them it warns or alarms. Infinite, or 0 and 1, where nothing can cross (yet).
     expected : float or None
         What it would be under a stable concept, where the detector has a notion of it.
-    window : int or None
-        How many of the last observations it is the mean of, if it is that.
     """
 
     decay: float | None
@@ -136,7 +218,6 @@ class Statistic:
     warn: Bounds
     detect: Bounds
     expected: float | None = None
-    window: int | None = None
 
     def change(self, rate: str, direction: Direction, n: int) -> RateChange:
         """What to report when it has crossed its detection bound this way."""
@@ -148,7 +229,6 @@ class Statistic:
             expected=self.expected,
             n=n,
             decay=self.decay,
-            window=self.window,
         )
 
 
@@ -163,29 +243,50 @@ class RateState:
     estimate : float
         The plain mean of what was observed (for a rate, the share that was correct); nan before the first.
     statistics : tuple of Statistic
-        One for each decay or window; `statistic`, `warn` and `detect` are those of the first.
+        For a detector that holds a statistic against bounds, one for each decay; `statistic`, `warn` and `detect` are
+        those of the first.
+    baseline : Share or None
+        What the rate is compared with, for FourRates: the reference and the events since, with its interval.
+    evidence : float or None
+        For FourRates, how much of the evidence towards an alarm is about this rate, as a share of what an alarm takes.
+    dispersion : float or None
+        For FourRates, how much more the rate scatters than independent events would: with 4, a hundred events tell as
+        much as 25 independent ones.
     """
 
     n: int
     estimate: float
-    statistics: tuple[Statistic, ...]
+    statistics: tuple[Statistic, ...] = ()
+    baseline: Share | None = None
+    evidence: float | None = None
+    dispersion: float | None = None
+
+    @property
+    def interval(self) -> Share | None:
+        """The estimate with its interval at 90 %."""
+        return Share.of(self.estimate * self.n, self.n, self.dispersion or 1.0) if self.n else None
+
+    def _first(self) -> Statistic:
+        if not self.statistics:
+            raise AttributeError("this detector holds no statistic against bounds: see `evidence` and `baseline`")
+        return self.statistics[0]
 
     @property
     def statistic(self) -> float:
-        """The value that is held against the bounds: for LFR the time-decayed rate R, or the mean over a window."""
-        return self.statistics[0].value
+        """The value that is held against the bounds: for LFR the time-decayed rate R."""
+        return self._first().value
 
     @property
     def warn(self) -> Bounds:
         """Its warning bounds now."""
-        return self.statistics[0].warn
+        return self._first().warn
 
     @property
     def detect(self) -> Bounds:
         """Its detection bounds now."""
-        return self.statistics[0].detect
+        return self._first().detect
 
     @property
     def expected(self) -> float | None:
         """What the statistic would be under a stable concept."""
-        return self.statistics[0].expected
+        return self._first().expected

@@ -57,6 +57,11 @@ class Score:
         return sum(delay is not None for delay in self.delays)
 
     @property
+    def hit_delays(self) -> tuple[int, ...]:
+        """The delays of the hits alone, the shortest first: those of HLFR, which counts no late detection."""
+        return tuple(sorted(delay for delay in self.delays if delay is not None)[: self.hits])
+
+    @property
     def precision(self) -> float:
         """Of the drifts, the share that is the first within the allowed delay of a change; nan without drifts."""
         return _share(self.hits, self.drifts)
@@ -78,9 +83,10 @@ def score(
     drifts count if `length` says where the stream ends, and otherwise not. After a single change nothing counts.
     Without any change every drift does.
 
-    **Precision and recall** are those of HLFR (Yu & Abraham, 2017): the first drift within the allowed delay of a
-    change is a true positive, every other drift a false positive, a change without one a false negative. So a late
-    detection costs precision here, and is not a false alarm in the sense above.
+    **Precision, recall and delay** are those of HLFR (Yu & Abraham, 2017): the first drift within the allowed delay of
+    a change is a true positive, every other drift a false positive, a change without one a false negative. So a late
+    detection costs precision here, and is not a false alarm in the sense above. The delay is that of true positives:
+    `hit_delays`, while `delays` has the late detections too.
 
     Parameters
     ----------
@@ -107,8 +113,8 @@ def score(
     >>> found = score([1010, 1300, 2600, 2900], changes=(1000, 2000, 3000), within=100, length=4000)
     >>> found
     Score(hits=1, false_alarms=2, delays=(10, 600, None), drifts=4)
-    >>> found.precision, round(found.recall, 2)
-    (0.25, 0.33)
+    >>> found.precision, round(found.recall, 2), found.hit_delays
+    (0.25, 0.33, (10,))
     """
     starts = [index(one) for one in (changes if isinstance(changes, Iterable) else [changes])]
     if within < 1:
@@ -158,6 +164,8 @@ class Summary:
         Of all of them.
     delays : tuple of int
         Of the changes that were found, however late.
+    hit_delays : tuple of int
+        Of the hits alone.
     """
 
     runs: int
@@ -166,6 +174,7 @@ class Summary:
     false_alarms: int
     drifts: int
     delays: tuple[int, ...]
+    hit_delays: tuple[int, ...]
 
     @property
     def found(self) -> int:
@@ -181,6 +190,11 @@ class Summary:
     def mean_delay(self) -> float:
         """The mean over the changes that were found; nan if none was."""
         return fmean(self.delays) if self.delays else math.nan
+
+    @property
+    def mean_hit_delay(self) -> float:
+        """The mean over the hits, as HLFR has it; nan if there was none."""
+        return fmean(self.hit_delays) if self.hit_delays else math.nan
 
     @property
     def median_delay(self) -> float:
@@ -233,6 +247,7 @@ def summarise(scores: Iterable[Score]) -> Summary:
         false_alarms=sum(one.false_alarms for one in scores),
         drifts=sum(one.drifts for one in scores),
         delays=tuple(delay for one in scores for delay in one.delays if delay is not None),
+        hit_delays=tuple(delay for one in scores for delay in one.hit_delays),
     )
 
 

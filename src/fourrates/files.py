@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,12 +15,27 @@ ABANDONED = 600.0  # seconds after which a scratch file is nobody's
 _swept: set[Path] = set()
 
 
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors name the file that was asked for, not the scratch file beside it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
 def write(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file to one side, see it on the disk, and move it in place: whoever reads it sees the old or the new.
 
     What is no regular file (a device, a pipe) is written to as it is.
     """
-    target = Path(path)
+    with _named(path):
+        _write(Path(path), content)
+
+
+def _write(target: Path, content: bytes) -> None:
     with suppress(OSError):
         target = target.resolve()  # a link stays a link
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
@@ -46,6 +60,8 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
 @contextmanager
 def scratch(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file of a name nobody can foresee, moved to `path` at the end; after an error it is gone."""
+    import tempfile  # takes a while, and many runs write nothing
+
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
     try:
@@ -77,7 +93,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(21, "is a folder", str(path))
     if target.exists() and not target.is_file():
         return
-    with tempfile.TemporaryFile(dir=target.parent):
+    import tempfile
+
+    with _named(path), tempfile.TemporaryFile(dir=target.parent):
         pass
 
 

@@ -6,14 +6,16 @@ nan, a null) and nothing that cannot be hashed is a key.
 
 from __future__ import annotations
 
+import base64
 import numbers
+import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.kernel.bank import Index
+from fourrates.kernel.index import Index
 from fourrates.labels import plain
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Sorted:
     positions: Array | None = None
 
 
-def sort_out(keys: Any) -> Sorted:
+def classify_keys(keys: Any) -> Sorted:
     """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands.
 
     Parameters
@@ -188,10 +190,13 @@ class Keys:
         Keys that are no integers of 64 bits, by a number given to each.
     """
 
-    __slots__ = ("_index", "_next", "_slots", "names", "size")
+    __slots__ = ("_index", "_next", "_slots", "most", "names", "size")
 
-    def __init__(self) -> None:
-        self._index = Index()
+    def __init__(self, most: int = MOST) -> None:
+        if not 1 <= most <= MOST:
+            raise ValueError(f"max_streams {most!r} is not between 1 and {MOST:,}")
+        self.most = most
+        self._index = Index(int.from_bytes(os.urandom(8), "little"))
         self._slots: dict[Hashable, int] = {}
         self.names: dict[int, Hashable] = {}
         self._next = 0
@@ -253,8 +258,8 @@ class Keys:
 
         try:
             slots = _put_together(keys, integers, others)
-            if self.size > MOST:
-                raise ValueError(f"{self.size:,} streams; a bank holds at most {MOST:,}")
+            if self.size > self.most:
+                raise ValueError(f"{self.size:,} streams; this bank holds at most {self.most:,} (max_streams)")
             numbers_, kinds = np.empty(self.size - before, np.int64), np.empty(self.size - before, np.uint8)
             for where, number, kind in new:
                 numbers_[where - before], kinds[where - before] = number, kind
@@ -274,12 +279,19 @@ class Keys:
 
     def arrange(self, numbers: Array, kinds: Array, names: dict[int, Hashable]) -> None:
         """Know the keys with these numbers and kinds, in slots 0, 1, ...; the others by their names."""
+        if numbers.size > self.most or (kinds > OTHER).any():
+            raise ValueError(f"{numbers.size:,} keys; at most {self.most:,} are possible")
         slots = np.arange(numbers.size, dtype=np.int32)
         integers = kinds != OTHER
+        pairs = np.stack([numbers[integers], kinds[integers].astype(np.int64)])
+        if np.unique(pairs, axis=1).shape[1] < pairs.shape[1]:
+            raise ValueError("a key that is there twice")
         self._index.arrange(numbers[integers], slots[integers], (kinds[integers] == HIGH).astype(np.uint8))
         places = np.flatnonzero(~integers)
         self.names = {number: names[number] for number in numbers[places].tolist()}
         self._slots = dict(zip(self.names.values(), places.tolist(), strict=True))
+        if len(self._slots) < places.size:
+            raise ValueError("a key that is there twice")
         self._next = max(self._next, max(self.names, default=-1) + 1)
         self.size = numbers.size
 
@@ -298,3 +310,26 @@ def _put_together(keys: Sorted, integers: Any, others: Any) -> Slots:
         for places, part in parts:
             slots[places] = part
     return slots if keys.positions is None else slots[keys.positions]
+
+
+def key_to_json(key: Any) -> Any:
+    """A key that is no integer of 64 bits as JSON can say it."""
+    if isinstance(key, tuple):
+        return {"tuple": [key_to_json(one) for one in key]}
+    if isinstance(key, bytes):
+        return {"bytes": base64.b64encode(key).decode()}
+    if key is None or type(key) in (str, int, float, bool):
+        return key
+    raise TypeError(f"save keeps keys that are numbers, strings, bytes or tuples of them, not {key!r}; pickle does")
+
+
+def key_from_json(saved: Any) -> Hashable:
+    """The key that :func:`key_to_json` was given."""
+    match saved:
+        case {"tuple": list(several)}:
+            return tuple(key_from_json(one) for one in several)
+        case {"bytes": str(text)}:
+            return base64.b64decode(text)
+        case str() | int() | float() | bool() | None:
+            return saved
+    raise ValueError(f"{saved!r} is no saved key")

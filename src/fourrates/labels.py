@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.kernel.pairs import small_codes
+from fourrates.kernel.codes import small_codes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -88,6 +88,14 @@ class Labels:
                 raise self.unknown(values[bad].item(), name, bad)
             return order[found].astype(np.uint16)
         return self._one_by_one(values.tolist(), name)
+
+    def decode(self, codes: Codes) -> npt.NDArray[Any]:
+        """The labels of an array of codes, each as it is: of one dtype where all are of one type, objects otherwise."""
+        if len({type(label) for label in self.values}) == 1 and not isinstance(self.values[0], tuple):
+            return np.array(self.values)[codes]
+        labels = np.empty(len(self.values), object)
+        labels[:] = self.values
+        return labels[codes]
 
     def _one_by_one(self, labels: Sequence[object], name: str) -> Codes:
         coded = [self.code(label) for label in labels]

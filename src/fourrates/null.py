@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from fourrates import cache
-from fourrates.kernel.pairs import Table
+from fourrates.kernel.tables import Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -224,6 +224,12 @@ def _margin(decay: float) -> float:
 
 def _window(decay: float) -> int:
     return max(ENUMERATED, math.ceil(math.log(_margin(decay) / 4) / math.log(decay)))
+
+
+def slack(decay: float) -> float:
+    """How far beyond the law's quantile a bound lies after many observations, before it is rounded to 1 / STEPS."""
+    window = _window(decay)
+    return (0.0 if window == ENUMERATED else _margin(decay)) + 0.5 * decay**window
 
 
 def _lattice(decay: float, rows: int, margin: float, levels: tuple[float, ...]) -> Lattice:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.io import InputError
-from fourrates.trace import Trace, ordered
+from fourrates.names import shortened
+from fourrates.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from fourrates.run import Found, Run
 
 MOST = 12  # panels
+NAME = 40  # characters of a name that a picture has room for
 
 CURVE, BAND, DRIFT, WARN = "#1f5fbf", "#5a697d", "#b42318", "#a86400"
 
@@ -41,7 +44,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
     curves = every[: min(enough, MOST)]
     several = len({curve.kind for curve in every}) > 1
     drawing = Figure(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
-    panels: Any = drawing.subplots(len(curves), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
     breaks = np.array([one.drift.at for one in found], np.int64)
     for panel, curve in zip(panels, curves, strict=True):
         # A new concept is a new line.
@@ -58,18 +61,43 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
             out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
         panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
         for number, one in enumerate(found, 1):
-            panel.axvspan(one.drift.since, one.drift.at, color=DRIFT, alpha=0.12, lw=0)
+            # Where it started, as far as that is known; else the warning that led to it.
+            panel.axvspan(
+                *(one.drift.started_between or (one.drift.since, one.drift.at)), color=DRIFT, alpha=0.15, lw=0
+            )
             panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
             if panel is panels[0]:
-                panel.annotate(f" {number}", (one.drift.at, 1.0), color=DRIFT, va="top", fontweight="bold")
-        panel.set_ylabel(curve.rate + (f"\n{curve.kind}" if several else ""))
-        panel.set_ylim(-0.02, 1.02)
+                place = {"xy": (one.drift.at, 1.0), "xycoords": ("data", "axes fraction")}
+                panel.annotate(f" {number}", **place, color=DRIFT, va="top", fontweight="bold")
+        # A label may look like a formula: names are shown as they are.
+        panel.set_ylabel(shortened(curve.rate, NAME) + (f"\n{curve.kind}" if several else ""), parse_math=False)
+        panel.set_ylim(*_extent(curve, breaks))
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
     _time_axis(panels[-1], trace)
     if title is not None:
-        drawing.suptitle(title, x=0.01, ha="left")
+        drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
     return drawing
+
+
+def _extent(curve: Curve, breaks: Any) -> tuple[float, float]:
+    """From the lowest to the highest value and bound, without the time after a start, when a rate has not settled."""
+    if np.isnan(curve.value).all():  # a class that never came
+        return -0.02, 1.02
+    width = curve.detect_high - curve.detect_low
+    if np.isnan(width).all():
+        low, high = np.nanquantile(curve.value, (0.01, 0.99))
+    else:
+        kept = np.zeros(width.size, np.bool_)
+        for part in np.split(np.arange(width.size), np.searchsorted(curve.events, breaks, side="right")):
+            if part.size:
+                usual = np.median(width[part])
+                first = int(np.argmax(width[part] >= usual / 2))
+                kept[part[first:]] = width[part[first:]] <= 1.5 * usual
+        low = np.fmin(curve.value, curve.detect_low)[kept].min()
+        high = np.fmax(curve.value, curve.detect_high)[kept].max()
+    room = max(0.06 * (high - low), 0.01)
+    return max(low - room, -0.02), min(high + room, 1.02)
 
 
 def _time_axis(panel: Any, trace: Trace) -> None:
@@ -96,13 +124,14 @@ def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) 
     name = next((one.stream for one in found if one.stream in traces), next(iter(traces)))
     own = [one for one in found if one.stream == name]
     number = len(own)
-    title = f"{name}: " if name is not None else ""
+    title = f"{shortened(name, NAME)}: " if name is not None else ""
     title += f"{number} drift{'s' if number != 1 else ''} in {run.streams[name].events:,} events"
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     drawing = figure(traces[name], own, title)
     content = io.BytesIO()
-    try:
+    if suffix not in ("png", "svg", "pdf"):
+        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: boxes will do
         drawing.savefig(content, format=suffix, dpi=150)
-    except ValueError:
-        raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf") from None
     files.write(path, content.getvalue())

@@ -138,7 +138,7 @@ def test_the_core_imports_nothing_of_this():
     import subprocess
     import sys
 
-    code = "import sys, fourrates; print([m for m in sys.modules if m.split('.')[0] in ('typer', 'rich', 'pyarrow')])"
+    code = "import sys, fourrates; print([m for m in sys.modules if m.split('.')[0] in ('click', 'rich', 'pyarrow')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

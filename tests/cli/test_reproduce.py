@@ -49,7 +49,7 @@ def _made():
 def test_a_small_run_makes_every_table_and_figure(small):
     folder, _, out = small
     made = _made()
-    assert len(made) == (len(ITEMS) if DATA else 14)
+    assert len(made) == (len(ITEMS) if DATA else 16)
     page = (folder / "index.html").read_text()
     for item in made:
         assert f'<section id="{item.name}">' in page

@@ -1,16 +1,16 @@
-"""What a command imports before it does anything, and that reading words without pydantic changes nothing else."""
+"""What a command imports before it does anything, what is said of words that make no sense, and shell completion."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from typer.core import TyperCommand
 
-from fourrates.cli.commands import NAMES, command
+from fourrates.cli.commands import NAMES
 
-HEAVY = ("matplotlib", "narwhals", "pandas", "polars", "pooch", "pydantic", "rich", "river", "scipy")
+HEAVY = ("jinja2", "matplotlib", "narwhals", "pandas", "polars", "pooch", "rich", "river", "scipy")
 IMPORTED = (
     "import sys; from fourrates.cli.app import run; status = run(sys.argv[1:]); print(*sys.modules); sys.exit(status)"
 )
@@ -47,46 +47,6 @@ def test_watch_imports_no_heavy_library():
     assert not {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()} & set(HEAVY)
 
 
-def parsed(kind, name, words):
-    one = command(name)
-    context = one.context_class(one, info_name=name)
-    with context:
-        kind.parse_args(one, context, list(words))
-    return context.params
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "detect a.csv",
-        "detect a.csv b.csv --json --threshold 0.25 --missing refuse --report page.html",
-        "detect --truth=y a.csv -d LFR --fail-on drift -- -odd.csv",
-        "detect a.csv --truth x --truth y --save state",
-        "compare a.csv -d LFR -d DDM",
-        "compare a.csv",
-        "watch",
-        "watch log.csv --no-warnings --exec mail --webhook http://example.org",
-        "bounds 50 45 --level 0.1 --level 1e-3 --null plugin",
-        "bounds 50 45",
-        "design 1e5 --decay 0.9 --decay 0.98 --sides down",
-        "datasets",
-        "datasets sea usenet1 --folder data",
-        "demo",
-        "demo somewhere --seed 3",
-    ],
-)
-def test_words_are_read_as_typer_reads_them(words):
-    name, *rest = words.split()
-    one = command(name)
-    ours, typers = parsed(type(one), name, rest), parsed(TyperCommand, name, rest)
-    assert type(one)._values(one, one.context_class(one), rest) is not None, "left to Typer"
-    assert ours.keys() == typers.keys()
-    for key, value in ours.items():
-        theirs = Path(typers[key]) if isinstance(value, Path) else typers[key]  # some releases make paths later
-        several = isinstance(theirs, list | tuple) or isinstance(value, list | tuple)
-        assert (list(value or ()) == list(theirs or ())) if several else (type(value), value) == (type(theirs), theirs)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -113,16 +73,70 @@ def test_every_command_tells_its_own_help(fourrates):
         ran = fourrates(name, "--help")
         assert ran.status == 0
         assert f"fourrates {name}" in ran.out
+        examples = ran.out.partition("\n  Examples\n")[2].partition("\n\n")[0].splitlines()
+        assert name == "demo" or all("fourrates" in line for line in examples), "each on a line of its own"
+        assert name == "demo" or examples
 
 
-@pytest.mark.parametrize(("typed", "completed"), [("fourrates de", {"detect", "design", "demo"})])
-def test_the_shell_completes_commands(typed, completed):
-    shell = {"_FOURRATES_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "1"}
+SCRIPT = {"bash": "_fourrates_completion() {", "zsh": "#compdef fourrates", "fish": "function _fourrates_completion"}
+TYPED = {
+    "bash": {"COMP_WORDS": "fourrates de", "COMP_CWORD": "1"},
+    "zsh": {"COMP_WORDS": "fourrates de", "COMP_CWORD": "1"},
+    "fish": {"COMP_WORDS": "fourrates de", "COMP_CWORD": "de"},
+}
+
+
+def asked_by_a_shell(instruction, **variables):
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; from fourrates.cli.app import run; sys.exit(run([]))"],
-        env={**os.environ, **shell},
+        [sys.executable, "-m", "fourrates"],
+        env={**os.environ, "_FOURRATES_COMPLETE": instruction, **variables},
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert set(done.stdout.split()) == completed
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", SCRIPT)
+def test_the_script_of_a_shell_is_printed_and_nothing_else(fourrates, shell):
+    ran = fourrates("--show-completion", shell)
+    assert (ran.status, ran.err) == (0, "")
+    assert SCRIPT[shell] in ran.out
+    assert asked_by_a_shell(f"{shell}_source").strip() == ran.out.strip()
+
+
+@pytest.mark.parametrize("shell", TYPED)
+def test_a_shell_completes_commands_and_options(shell):
+    words = re.findall(r"\bde\w+", asked_by_a_shell(f"{shell}_complete", **TYPED[shell]))
+    assert {"detect", "design", "demo"} <= set(words)
+    option = {"COMP_WORDS": "fourrates detect a.csv --fail", "COMP_CWORD": "--fail" if shell == "fish" else "3"}
+    assert "--fail-on" in asked_by_a_shell(f"{shell}_complete", **option)
+
+
+@pytest.mark.parametrize("shell", SCRIPT)
+def test_the_script_is_one_that_the_shell_can_read(fourrates, shell, tmp_path):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    path = tmp_path / "script"
+    path.write_text(fourrates("--show-completion", shell).out)
+    done = subprocess.run([shell, "-n", path], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", SCRIPT)
+def test_completion_is_set_up_once(fourrates, shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    for _ in range(2):
+        ran = fourrates("--install-completion")
+        assert (ran.status, ran.err) == (0, "")
+    (path,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert str(path) in ran.out
+    assert path.read_text().count(f"{shell}_source") == 1
+
+
+def test_a_shell_that_is_not_known_is_said(fourrates):
+    ran = fourrates("--show-completion", "cmd")
+    assert ran.status == 2
+    assert "bash, zsh, fish" in ran.err

@@ -1,13 +1,20 @@
 """The report as text: what it says, that it needs nothing else, and its size."""
 
+import base64
+import hashlib
+import json
 import re
+from html import unescape
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import fourrates as fr
 from fourrates import io
+from fourrates.cli.options import known
 from fourrates.report import page
+from fourrates.report.facts import gather
 from fourrates.run import Run
 from fourrates.streams import SCENARIOS, fraud
 from fourrates.trace import Trace
@@ -20,17 +27,70 @@ def report(source, detector, **options):
     return page(run, events, found), found
 
 
-def test_the_headline_and_every_drift_are_words_in_the_page():
+def test_every_drift_is_told_with_its_rates_before_and_after():
     stream = fraud(seed=1)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
     text, found = report(frame, fr.LFR(detect=1e-6))
-    when = str(found[0].at.time.astype("M8[s]")).replace("T", " ")
-    assert f"<h1><em>Drifted</em>: tpr fell, {when}</h1>" in text
     for one in found:
         assert f"event {one.drift.at:,}" in text
-        assert f"{one.drift.since:,} to\n{one.drift.at:,}" in text or f"{one.drift.since:,} to {one.drift.at:,}" in text
-    assert "1e-06" in text
+        assert f"event {one.drift.started:,}" in text
+        assert "events {:,} to {:,}".format(*one.drift.started_between) in text
+        for change in one.drift.changes:
+            before, after = (f'<b class="num">{share.value:.3f}</b>' for share in (change.before, change.after))
+            assert f"from {before} to {after}" in text
+    assert "at significance level 1e-06" in text
     assert "timestamp" in text
+
+
+def headline(text):
+    (found,) = re.findall("<h1>(.*)</h1>", text)
+    return re.sub("<.*?>", "", found)
+
+
+def test_the_headline_says_how_things_stand_at_the_end():
+    """The demo's stream: tpr falls on day 60 and is mended on day 80."""
+    stream = fraud(seed=1)
+    first, second = stream.changes
+    for end, wanted in (
+        (first, "No drift"),
+        (second, "Drifted: tpr fell from 0.7.* to 0.2.* around 2026-03-0"),
+        (stream.y_true.size, "Recovered: tpr is back at 0.7.* since 2026-03-2"),
+    ):
+        frame = {"y_true": stream.y_true[:end], "y_pred": stream.y_pred[:end], "timestamp": stream.times[:end]}
+        text, _ = report(frame, fr.LFR(detect=1e-6))
+        assert re.match(wanted, headline(text)), headline(text)
+
+
+def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
+    random = np.random.default_rng(2)
+    size = 30_000
+    model = random.integers(0, 5, size)
+    truth = random.integers(0, 2, size)
+    after = np.arange(size) > size // 2
+    share = np.where(after & (model == 1), 0.7, np.where(after & (model == 3), 0.4, 0.9))
+    guess = np.where(random.random(size) < share, truth, 1 - truth)
+    frame = {"y_true": truth, "y_pred": guess, "model": np.array(list("abcde"))[model]}
+    text, found = report(frame, fr.LFR(detect=1e-7), columns=io.Columns(by="model"))
+    assert {one.stream for one in found} == {"b", "d"}
+    assert headline(text).startswith("2 of 5 streams drifted: most of all d, where ")
+    listed = re.findall('<th scope="row"><span class="name">(.)</span>', text)
+    assert listed[:2] == ["d", "b"]
+    assert re.findall('<option value="0">(.)</option>', text) == ["d"]
+
+
+@pytest.mark.parametrize("name", [name for name, kind in known().items()])
+def test_every_detector_has_a_page(name):
+    """A fall so deep that each of them finds it."""
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 20_000)
+    guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
+    detector = known()[name]()
+    text, found = report((truth, guess), detector)
+    assert found
+    assert headline(text).startswith("Drifted: ") or headline(text).startswith("Recovered: ")
+    assert text.count('<li class="drift') == min(len(found), 100)
+    assert type(detector).__name__ not in ("LFR", "NFR") or "significance level" in text
+    assert "None" not in re.sub("<script.*", "", text, flags=re.DOTALL)
 
 
 def test_many_drifts_leave_the_charts_in_sight():
@@ -38,7 +98,20 @@ def test_many_drifts_leave_the_charts_in_sight():
     text, found = report((truth, guess), fr.LFR(detect=1e-3))
     assert len(found) > 100
     assert f"<summary>{len(found) - 4:,} more</summary>" in text
-    assert text.count('class="drift"') == 100
+    assert text.count('<li class="drift') == 100
+    assert f"event {found[-1].drift.at:,}" in text  # the latest are those that are told
+
+
+def test_the_time_of_the_start_is_about_right():
+    """Between a mark and the warning, whose times are known: within a tenth of a day of the true one."""
+    stream = fraud(seed=1)
+    frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
+    run = Run(fr.LFR(detect=1e-6), Trace)
+    events = io.read(frame)
+    found = [one for batch in events for one in run.take(batch)]
+    for finding in gather(run, events, found).findings:
+        true = stream.times[finding.started.event].astype("M8[us]").astype(np.int64)
+        assert abs(finding.started.time - true) < 0.1 * 86_400e6
 
 
 def test_a_calm_stream_is_said_to_be_calm():
@@ -55,15 +128,61 @@ def test_the_page_needs_nothing_else():
     assert "The MIT License" in text
 
 
-def test_names_from_the_data_are_escaped():
-    nasty = "</script><script>alert(1)</script>"
+NASTY = [
+    "</script><script>alert(1)</script>",
+    "{{data}}<img src=x onerror=alert(1)>",
+    "{{ policy }}{% raw %}",
+    "<!--<script>",
+    "\u2028\u2029\x1b[31m&amp;'\"",
+]
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_names_from_the_data_are_text_and_nothing_else(nasty):
     truth = ["a", nasty] * 300 + ["a"] * 40
     guess = ["a", nasty] * 300 + [nasty] * 40
-    frame = {"y_true": truth, "y_pred": guess, "who": [nasty] * len(truth)}
+    frame = {"y_true": truth, "y_pred": guess, nasty: [nasty] * len(truth)}
     detector = fr.LFR(labels=["a", nasty])
-    text, found = report(frame, detector, columns=io.Columns(by="who"))
+    text, found = report(frame, detector, columns=io.Columns("y_true", "y_pred", by=nasty))
     assert found
-    assert nasty not in text
+    assert nasty not in text or not set("<&\u2028") & set(nasty)
+    assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == 3
+    (data,) = re.findall('<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert not set("<>&\u2028\u2029") & set(data)
+    assert json.loads(data)["streams"]
+    parser = Elements()
+    parser.feed(text)
+    assert nasty.replace("\u2028\u2029\x1b", r"\u2028\u2029\x1b") in parser.words
+    assert "img" not in parser.names
+
+
+class Elements(HTMLParser):
+    """The names of the elements of a page, and its text."""
+
+    def __init__(self):
+        super().__init__()
+        self.names, self.words = set(), ""
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def test_only_the_scripts_and_styles_of_the_page_may_run():
+    text, _ = report(SCENARIOS["Imbalance2"].stream(seed=7), fr.LFR())
+    (policy,) = re.findall('Content-Security-Policy" content="(.*?)"', text)
+    rules = dict(rule.split(" ", 1) for rule in unescape(policy).split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+
+    def hashes(pattern):
+        parts = re.findall(pattern, text, re.DOTALL)
+        return [f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'" for part in parts]
+
+    assert rules["script-src"].split() == hashes("<script>(.*?)</script>")
+    assert rules["style-src"].split() == hashes("<style>(.*?)</style>")
+    assert " style=" not in text
 
 
 def test_many_classes_and_many_streams_fit():
@@ -99,3 +218,20 @@ def test_a_picture_has_a_panel_for_each_rate(streams):
     drawing = figure(run.traces[None], found * streams, "a title")
     assert drawing.axes[0].get_ylabel() == ("tpr" if streams else "tnr")
     assert len(drawing.axes) == 4
+
+
+def test_names_are_drawn_as_they_are_even_if_they_look_like_formulas(tmp_path):
+    from fourrates.plot import save_figure
+
+    names = [r"$\frac$", r"[/x]$\alpha$"]
+    truth = np.array(names * 300 + names[:1] * 60)
+    guess = np.array(names * 300 + names[1:] * 60)
+    frame = {"y_true": truth, "y_pred": guess, "who": np.full(truth.size, r"$\frac{1$ \x1b[31m [/y]")}
+    run = Run(fr.LFR(labels=[*names, "c"]), Trace)
+    events = io.read(frame, labels=[*names, "c"], columns=io.Columns(by="who"))
+    found = [one for batch in events for one in run.take(batch, events.keys)]
+    assert found
+    save_figure(run, found, tmp_path / "x.svg")
+    drawn = (tmp_path / "x.svg").read_text()
+    assert r"recall:$\frac$" in drawn
+    assert r"[/y]" in drawn

@@ -75,7 +75,7 @@ def browser(tmp_path_factory):
 def opened(browser, page):
     """Open the page at a size, in light or dark."""
 
-    def show(width=1100, height=900, scheme="light", media="screen"):
+    def show(width=1100, height=900, scheme="light", media="screen", path=page):
         browser.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
@@ -83,7 +83,7 @@ def opened(browser, page):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
         browser.get_log("browser")
-        browser.get(page.as_uri())
+        browser.get(path.as_uri())
         return browser
 
     return show

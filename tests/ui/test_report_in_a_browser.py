@@ -154,5 +154,6 @@ def test_the_words_are_there_without_script(opened, browser):
         text = browser.find_element(By.TAG_NAME, "body").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert "Drifted: tpr fell" in text
+    assert "Recovered: tpr is back at 0.7" in text
+    assert "tpr ↓ fell from 0.7" in text
     assert "The charts need JavaScript" in text

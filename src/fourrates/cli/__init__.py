@@ -1,15 +1,16 @@
 """The command line: ``fourrates detect``, ``compare``, ``watch``, ``bounds`` and ``demo``.
 
-Results go to the standard output, talk to the standard error. Whatever is wrong with the input is said in one line,
-with exit status 2.
+Results go to the standard output, messages to the standard error. Whatever is wrong with the input is said in one line,
+with exit status 2; a defect of ours has exit status 3.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
-INTERRUPTED = 130
+REFUSED, DEFECT, INTERRUPTED = 2, 3, 130  # exit status
 
 
 def main() -> None:
@@ -17,10 +18,12 @@ def main() -> None:
     try:
         from fourrates.cli.app import run
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in ("typer", "rich"):
+        if error.name is None or error.name.split(".")[0] not in ("click", "rich"):
             raise
         print(f"fourrates: the command line needs {error.name}: pip install 'fourrates[cli]'", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(REFUSED)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the output cannot hold is written as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     status = run(sys.argv[1:])
     if status == INTERRUPTED:  # a thread may still wait for a pipe
         os._exit(status)

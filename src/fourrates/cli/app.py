@@ -1,4 +1,8 @@
-"""The commands put together, and one shape for everything that goes wrong."""
+"""The commands put together, and one shape for everything that goes wrong.
+
+Exit status: 0 for done; 1 for a drift, where ``--fail-on drift`` asks for it; 2 for input or words that cannot be used,
+said in one line; 3 for a defect of ours, with a file to send us; 130 after Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -6,92 +10,142 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from pathlib import Path
 
-import typer
+import click
 
 import fourrates
-from fourrates.cli import INTERRUPTED
-from fourrates.cli.commands import NAMES, SETTINGS, Commands, command
+from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, completion
+from fourrates.cli.commands import SETTINGS, Commands, help_of, option
+from fourrates.cli.errors import Stopped
 from fourrates.io import InputError
+from fourrates.names import printable
 
-app = typer.Typer(
-    name="fourrates",
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings=SETTINGS,
-)
+EXTRAS = {"rich": "cli", "jinja2": "cli", "pyarrow": "io", "narwhals": "io", "matplotlib": "plot", "pooch": "data"}
 
 
-def _version(asked: bool) -> None:
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
         print(f"fourrates {fourrates.__version__}")
-        raise typer.Exit
+        ctx.exit()
 
 
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
-) -> None:
+def _show_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is not None and not ctx.resilient_parsing:
+        print(completion.script(ctx.command, completion.named(shell)))
+        ctx.exit()
+
+
+def _install_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is not None and not ctx.resilient_parsing:
+        path = completion.install(completion.named(shell))
+        print(f"completion is set up in {path}; it works in the next shell you open")
+        ctx.exit()
+
+
+_SHELL = {"is_flag": False, "flag_value": "", "metavar": "[SHELL]", "is_eager": True, "expose_value": False}
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings=SETTINGS)
+@option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+@option(
+    "--traceback", is_flag=True, help="Show the traceback of a defect of fourrates, instead of writing it to a file."
+)
+@option("--show-completion", callback=_show_completion, help="Print the completion for bash, zsh or fish.", **_SHELL)
+@option("--install-completion", callback=_install_completion, help="Set it up for your shell.", **_SHELL)
+@click.pass_context
+def app(ctx: click.Context, traceback: bool) -> None:
     """Tell whether a classifier has drifted, which of its rates moved, which way, and since when.
 
-    [bold]Try it[/bold]
-
-      fourrates demo                                     [dim]found and shown[/dim]
-
-      fourrates detect predictions.csv                   [dim]as a table[/dim]
-
-      fourrates detect 2026-*.parquet --report r.html    [dim]as a page[/dim]
-
-      tail -f log.jsonl | fourrates watch -              [dim]as it happens[/dim]
+    Examples
+    --------
+      fourrates demo                                     found and shown
+      fourrates detect predictions.csv                   as a table
+      fourrates detect 2026-*.parquet --report r.html    as a page
+      tail -f log.jsonl | fourrates watch -              as it happens
     """
+    ctx.obj["traceback"] = traceback
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+        ctx.exit(REFUSED)
 
 
-# Typer carries a copy of click, or uses the one installed: its errors are found by way of one it shares.
-_ClickError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+app.help = help_of(app)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit status. What is wrong is said in one line, never in a traceback."""
+    """Run a command and return the exit status."""
+    settings: dict[str, bool] = {}
     try:
-        status = _call(list(arguments))
+        instruction = os.environ.get(completion.VARIABLE)
+        if instruction:
+            return completion.answer(app, instruction)
+        status = app.main(list(arguments), "fourrates", standalone_mode=False, obj=settings)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except _ClickError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # the help was asked for by asking for nothing
-            print(error.format_message())
-            return 2
+    except click.ClickException as error:
         return _say(f"{error.format_message()} (--help tells more)")
-    except KeyboardInterrupt:
+    except Stopped as stopped:
+        return _say(str(stopped), INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort):  # click turns the first into the second
         return _say("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):  # click and rich turn the first into the second
+    except (BrokenPipeError, SystemExit):  # so do click and rich here
         return _say("the pipe that took the output was closed")
     except MemoryError:
         return _say("out of memory")
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return _say(f"{where}{(error.strerror or str(error)).lower()}")
-    except (InputError, ValueError, TypeError) as error:
+    except InputError as error:
         return _say(str(error))
+    except Exception as error:
+        refusal = _refusal(error)
+        return _say(refusal) if refusal is not None else _defect(error, arguments, settings.get("traceback", False))
 
 
-def _call(words: list[str]) -> Any:
-    """Call the command named first. What comes before one, or instead of one, is for the group of them to read."""
-    if words and words[0] in NAMES:
-        return command(words[0])(words[1:], prog_name=f"fourrates {words[0]}", standalone_mode=False)
-    return app(words, prog_name="fourrates", standalone_mode=False)
+def _refusal(error: Exception) -> str | None:
+    """What to say where a file or a library could not be had; None for a defect of ours."""
+    if isinstance(error, ModuleNotFoundError):
+        name = (error.name or "").split(".")[0]
+        return f"this needs {name}: pip install 'fourrates[{EXTRAS[name]}]'" if name in EXTRAS else None
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    where = "" if error.filename is None else os.fsdecode(error.filename)
+    if where and Path(where).is_relative_to(Path(fourrates.__file__).parent):
+        return None  # a part of the package is missing
+    return (f"{where}: " if where else "") + (error.strerror or str(error)).lower()
 
 
-def _say(message: str, status: int = 2) -> int:
+def _say(message: str, status: int = REFUSED) -> int:
     """Say what is wrong, in one line, and see to it that nothing more is written."""
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     with suppress(OSError):
         print(f"fourrates: {line}", file=sys.stderr, flush=True)
     # What is left in the buffer of a pipe nobody reads, or of a full disk, would be tried again at exit.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _defect(error: Exception, arguments: Sequence[str], show: bool) -> int:
+    """Say that it is our fault, and how to tell us."""
+    import platform  # these are seldom needed
+    import shlex
+    import tempfile
+    import traceback
+
+    command = shlex.join(["fourrates", *arguments])
+    versions = f"fourrates {fourrates.__version__}, Python {platform.python_version()}, {platform.platform()}"
+    details = f"{versions}\n$ {command}\n\n{''.join(traceback.format_exception(error))}"
+    told = "this line"
+    if show:
+        told = "the lines above"
+        print("\n".join(map(printable, details.splitlines())), file=sys.stderr)
+    else:
+        with suppress(OSError):
+            handle, path = tempfile.mkstemp(prefix="fourrates-defect-", suffix=".txt")
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(details)
+            told = f"the content of {path} (--traceback before the command shows it)"
+    what = traceback.format_exception_only(error)[-1].strip()
+    status = _say(f"a defect of fourrates, not of your data: {what}", DEFECT)
+    with suppress(OSError):
+        print(f"Please open an issue with {told}.", file=sys.stderr)
     return status

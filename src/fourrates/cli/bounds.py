@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import typer
+import click
 
 from fourrates import null as law
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import argument, command, option
+from fourrates.cli.errors import checked
+from fourrates.null import Null
 
 
-def bounds(
-    n: Annotated[int, typer.Argument(metavar="N", help="Observations of the rate.", show_default=False)],
-    k: Annotated[int, typer.Argument(metavar="K", help="How many of them were right.", show_default=False)],
-    level: Annotated[
-        list[float] | None,
-        typer.Option("--level", metavar="P", help="Chance left outside, on each side; as often as you like."),
-    ] = None,
-    decay: Annotated[float, typer.Option(metavar="ETA", help="Weight of the past.")] = 0.9,
-    null: Annotated[Literal["exact", "plugin", "monte-carlo"], typer.Option(help="Which law.")] = "exact",
-    json: opt.Json = False,
-) -> None:
+@command
+@argument("n", metavar="N", type=int, help="Observations of the rate.")
+@argument("k", metavar="K", type=int, help="How many of them were right.")
+@option(
+    "--level",
+    multiple=True,
+    metavar="P",
+    type=float,
+    help="Significance level: the probability left outside, on each side; may be repeated.  [default: 0.01, 1e-5]",
+)
+@option("--decay", metavar="ETA", type=float, default=0.9, help="Weight of the past.")
+@option("--null", type=click.Choice(["exact", "plugin", "monte-carlo"]), default="exact", help="Which law.")
+@opt.json
+def bounds(n: int, k: int, level: tuple[float, ...], decay: float, null: Null, json: bool) -> None:
     """Say between which bounds the statistic of a rate stays, given its counts, as long as nothing changes.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates bounds 50 45
-
       fourrates bounds 100000 90000 --level 1e-5 --decay 0.98
     """
     levels = sorted(level or (0.01, 1e-5), reverse=True)
-    found = [(one, law.bounds(n, k, one, decay, null)) for one in levels]
+    with checked():
+        found = [(one, law.bounds(n, k, one, decay, null)) for one in levels]
     if json:
         rows = [{"level": one, "lower": b.lower, "upper": b.upper} for one, b in found]
         print(output.as_json({"n": n, "k": k, "decay": decay, "null": null, "bounds": rows}))

@@ -1,123 +1,117 @@
-"""Commands as Typer makes them, but quick to start: each is imported when it is called, and reads its own words.
+"""Commands and options as click has them, with two additions.
 
-Typer turns words into values by way of pydantic, which takes longer to import than a million rows take to read. The few
-kinds of values there are here are read without it. Whatever is not plainly right is left to Typer, which says what is
-wrong with it; so are help and shell completion.
+A command's module is imported when the command is called, so that ``bounds`` does not wait for pyarrow. And help shows
+options under headings, because ``detect`` has twenty of them.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import reduce
 from importlib import import_module
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from inspect import cleandoc
+from typing import Any, TypeVar
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+import click
 
 NAMES = ("detect", "compare", "watch", "bounds", "design", "datasets", "demo", "reproduce")
-SETTINGS = {"help_option_names": ["-h", "--help"]}
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
 
 
-class Commands(TyperGroup):
-    """The group of all commands."""
+class Commands(click.Group):
+    """The group of all commands: the command NAME is the object of that name in the module of that name."""
 
-    def __init__(self, **details: Any) -> None:
-        super().__init__(**details)
-        self.commands: Any = _Modules()
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return list(NAMES)
 
-
-class _Modules(Mapping[str, Any]):
-    """From a name to its command: the function of that name in the module of that name, imported when it is needed."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in NAMES:
-            raise KeyError(name)
-        return command(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
-
-    def __len__(self) -> int:
-        return len(NAMES)
-
-
-@cache
-def command(name: str) -> Any:
-    """The command of a name."""
-    function = getattr(import_module(f"fourrates.cli.{name}"), name)
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich", context_settings=SETTINGS)
-    alone.command(name, cls=Command)(function)
-    return get_command(alone)
-
-
-class Command(TyperCommand):
-    """A command that reads its own words where they are plainly right."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Settle the parameters; return the words left over, which are none."""
-        values = None if ctx.resilient_parsing else self._values(ctx, args)
-        if values is None:
-            return super().parse_args(ctx, args)
-        ctx.params.update(values)
-        ctx.args = []
-        return []
-
-    def _values(self, ctx: Any, args: Sequence[str]) -> dict[str, Any] | None:
-        """The parameters by name; None if a word is left over, missing, a call for help or not of its kind."""
-        words, rest, _ = self.make_parser(ctx).parse_args(list(args))
-        function = inspect.unwrap(self.callback)  # type: ignore[arg-type]  # a command has one
-        kinds, parameters = get_type_hints(function, include_extras=True), inspect.signature(function).parameters
-        if rest or not words.keys() <= parameters.keys():
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in NAMES:
             return None
-        given = {
-            name: word for name, word in words.items() if isinstance(word, str | bool | list | tuple) and word != ()
-        }
-        defaults = {name: parameter.default for name, parameter in parameters.items() if name not in given}
-        if inspect.Parameter.empty in defaults.values():
-            return None
-        try:
-            return defaults | {name: value_of(word, kinds[name]) for name, word in given.items()}
-        except ValueError:
-            return None
+        found: click.Command = getattr(import_module(f"fourrates.cli.{cmd_name}"), cmd_name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names."""
+        if args[0] not in NAMES:
+            from difflib import get_close_matches
+
+            for close in get_close_matches(args[0], NAMES, n=1):
+                raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close!r}?", ctx)
+        return super().resolve_command(ctx, args)
 
 
-def value_of(word: Any, kind: Any) -> Any:
-    """A word as the kind of value it stands for; several words as a list.
+class Command(click.Command):
+    """A command whose help shows options under their headings."""
 
-    Examples
-    --------
-    >>> from fourrates.cli.commands import value_of
-    >>> value_of("0.5", float | None)
-    0.5
-    >>> value_of(("0.9", "1e-3"), list[float])
-    [0.9, 0.001]
-    >>> value_of("half", float)
-    Traceback (most recent call last):
-    ...
-    ValueError: could not convert string to float: 'half'
-    """
-    if get_origin(kind) is Annotated:
-        kind, declared = get_args(kind)
-        value = value_of(word, kind)
-        low, high = getattr(declared, "min", None), getattr(declared, "max", None)
-        if (low is not None and value < low) or (high is not None and value > high):
-            raise ValueError(f"{word!r} is not in its range")
-        return value
-    one = (
-        next((part for part in get_args(kind) if part is not type(None)), kind)
-        if type(None) in get_args(kind)
-        else kind
-    )
-    if get_origin(one) is list:
-        return [value_of(each, get_args(one)[0]) for each in word]
-    if get_origin(one) is Literal and word in get_args(one):
-        return word
-    if one is bool and isinstance(word, bool):
-        return word
-    if one in (str, int, float, Path) and isinstance(word, str):
-        return one(word)
-    raise ValueError(f"{word!r} is not of kind {kind}")
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Nothing: arguments stand among the options, under a heading of their own."""  # click 8.5 calls it
+
+
+class Option(click.Option):
+    """An option that stands under a heading."""
+
+    def __init__(self, *names: Any, section: str = "Options", **details: Any) -> None:
+        super().__init__(*names, **details)
+        self.section = section
+
+
+class Argument(click.Argument):
+    """An argument that the help explains."""
+
+    section = "Arguments"
+
+    def __init__(self, *names: Any, help: str, **details: Any) -> None:
+        super().__init__(*names, **details)
+        self.help: str = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Its name and what it is."""
+        return self.metavar or self.human_readable_name, self.help
+
+
+def command(function: Callable[..., Any]) -> Command:
+    """Make a command of a function and the options above it."""
+    made: Command = click.command(cls=Command, context_settings=SETTINGS)(function)
+    made.help = help_of(made)
+    return made
+
+
+def help_of(made: click.Command) -> str:
+    """The help of a command, with its examples marked as lines that click must not join."""
+    return cleandoc(made.help or "").replace("\n\nExamples\n--------\n", "\n\n\b\nExamples\n")
+
+
+# click's own decorators are used up by the command they are put on, in some releases; these are for several commands.
+
+
+def option(*names: str, **details: Any) -> Decorator[Any]:
+    """An option; `section` is its heading."""
+    return lambda function: click.option(*names, cls=Option, **details)(function)
+
+
+def argument(*names: str, **details: Any) -> Decorator[Any]:
+    """An argument, with `help`."""
+    return lambda function: click.argument(*names, cls=Argument, **details)(function)
+
+
+def together(*options: Decorator[Any]) -> Decorator[Any]:
+    """Several options as one decorator, in this order in the help."""
+    return lambda function: reduce(lambda inner, one: one(inner), reversed(options), function)

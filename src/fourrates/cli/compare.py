@@ -5,30 +5,22 @@ from __future__ import annotations
 import time as clock
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
-from fourrates.io import Batch
+from fourrates.cli.commands import command, option
+from fourrates.cli.errors import Stopped
+from fourrates.io import Batch, Missing
+from fourrates.names import printable
 from fourrates.run import Place, Run
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-Several = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--detector",
-        "-d",
-        metavar="DETECTOR",
-        help="As often as you like; all of fourrates' own if not given. river.NAME runs one of river's.",
-        rich_help_panel=opt.DETECTOR,
-    ),
-]
 SHOWN = 6  # alarms listed for each detector
 
 
@@ -69,25 +61,37 @@ class Entrant:
         self.seconds += clock.perf_counter() - start
 
 
+@command
+@opt.files
+@opt.columns
+@opt.classes
+@option(
+    "--detector",
+    "-d",
+    section=opt.DETECTOR,
+    multiple=True,
+    metavar="DETECTOR",
+    help="May be repeated; all of fourrates' own if not given. river.NAME runs one of river's.",
+)
+@opt.json
 def compare(
-    files: opt.Files,
-    truth: opt.Truth = None,
-    pred: opt.Pred = None,
-    score: opt.Score = None,
-    threshold: opt.Threshold = None,
-    time: opt.Time = None,
-    labels: opt.LabelList = None,
-    positive: opt.Positive = None,
-    missing: opt.MissingRows = "skip",
-    detector: Several = None,
-    json: opt.Json = False,
+    files: tuple[str, ...],
+    truth: str | None,
+    pred: str | None,
+    score: str | None,
+    threshold: float | None,
+    time: str | None,
+    labels: str | None,
+    positive: str | None,
+    missing: Missing,
+    detector: tuple[str, ...],
+    json: bool,
 ) -> None:
     """Run several detectors on the same file and show their alarms side by side.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates compare predictions.csv
-
       fourrates compare predictions.csv -d LFR -d 'LFR(decay=0.98)' -d river.ADWIN -d 'river.DDM(drift_threshold=4)'
     """
     chosen = [opt.spec(text) for text in detector or opt.known()]
@@ -110,16 +114,20 @@ def compare(
         missing=missing,
     )
     first, batches = opt.started(events, files)
-    for batch in chain([first], batches):
-        for entrant in entrants:
-            entrant.take(batch)
+    try:
+        for batch in chain([first], batches):
+            for entrant in entrants:
+                entrant.take(batch)
+    except KeyboardInterrupt:
+        seen = opt.several(min(entrant.events for entrant in entrants), "event")
+        raise Stopped(f"stopped after {seen}; nothing is compared yet") from None
     if json:
         print(
             output.as_json({"events": entrants[0].events, "detectors": [_record(one, events.utc) for one in entrants]})
         )
     else:
         out = output.console()
-        out.print(f"{entrants[0].events:,} events")
+        out.print(opt.several(entrants[0].events, "event"))
         out.print(_table(entrants, events.utc))
 
 
@@ -151,7 +159,7 @@ def _table(entrants: list[Entrant], utc: bool) -> Table:
         if len(entrant.alarms) > SHOWN:
             told.append(Text(f"... and {len(entrant.alarms) - SHOWN} more", "dim"))
         table.add_row(
-            entrant.name,
+            output.literal(entrant.name),
             str(len(entrant.alarms)),
             Text("\n").join(told) if told else Text("nothing", "dim"),
             f"{1e9 * entrant.seconds / entrant.events:,.0f}",
@@ -165,5 +173,5 @@ def _told(alarm: Alarm, utc: bool) -> Text:
     when = output.moment(alarm.at.time, utc, precise=False)
     text = Text(f"event {alarm.at.event:,}" if when is None else f"{when} (event {alarm.at.event:,})")
     for rate, direction in alarm.rates:
-        text.append(f"  {rate} {output.ARROWS[direction]}", output.COLOURS[direction])
+        text.append(f"  {printable(rate)} {output.ARROWS[direction]}", output.COLOURS[direction])
     return text

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import argument, command, option
 from fourrates.io import InputError
 
 
-def datasets(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Data sets to bring here; all are listed if none is named."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to look first; then FOURRATES_DATA, then the cache.")
-    ] = None,
-    json: opt.Json = False,
-) -> None:
+@command
+@argument("names", nargs=-1, metavar="[NAME]...", help="Data sets to bring here; all are listed if none is named.")
+@option(
+    "--folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Where to look first; then FOURRATES_DATA, then the cache.",
+)
+@opt.json
+def datasets(names: tuple[str, ...], folder: Path | None, json: bool) -> None:
     """List the paper's public data sets, or bring some here: found or downloaded, and verified.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates datasets
-
       fourrates datasets sea hyperplane --folder data
     """
     from fourrates.streams.datasets import DATASETS, DatasetError, paths
@@ -50,5 +49,6 @@ def datasets(
     for row in rows:
         name = str(row["name"])
         changes = ", ".join(f"{change:,}" for change in DATASETS[name].changes) or "not known"
-        table.add_row(name, changes, "\n".join(row["files"]) or str(row["state"]))
+        where = "\n".join(row["files"]) or str(row["state"])
+        table.add_row(name, changes, output.literal(where))
     output.console().print(table)

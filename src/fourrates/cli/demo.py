@@ -5,24 +5,29 @@ from __future__ import annotations
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
+import click
 import numpy as np
-import typer
 
 from fourrates.cli import options as opt
+from fourrates.cli.commands import argument, command, option
 from fourrates.streams import fraud
 
 LEVEL = "LFR(detect=1e-6)"
 OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_W", "river.PageHinkley")
 
 
-def demo(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the data and the report go.")] = Path(
-        "fourrates-demo"
-    ),
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another stream.")] = 1,
-) -> None:
+@command
+@argument(
+    "folder",
+    metavar="[FOLDER]",
+    type=click.Path(path_type=Path),
+    default="fourrates-demo",
+    help="Where the data and the report go; fourrates-demo.",
+)
+@option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Another seed, another stream.")
+@click.pass_context
+def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     """Make a fraud-like stream that drifts, find the drifts, and write the report.
 
     200,000 card transactions over 100 days, 2 % of them fraud. On day 60 the classifier goes blind to two thirds of the
@@ -48,13 +53,13 @@ def demo(
         opt.say(f"  {name:<16} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
 
     _show("detect", str(data), "--detector", LEVEL, "--report", str(page))
-    detect([str(data)], detector=LEVEL, report=page)
+    ctx.invoke(detect, files=(str(data),), detector=LEVEL, report=page)
 
     chosen = [LEVEL, *(name for name in opt.known() if name != "LFR")]
     chosen += [name for name in OTHERS if find_spec("river") is not None]
     if len(chosen) > 1:
         _show("compare", str(data), *(word for name in chosen for word in ("-d", name)))
-        compare([str(data)], detector=chosen)
+        ctx.invoke(compare, files=(str(data),), detector=tuple(chosen))
     opt.say(f"Open {page.resolve()} in a browser.")
 
 

@@ -6,78 +6,76 @@ import sys
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
+import click
 
 from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import command, option
+from fourrates.cli.errors import Stopped
 from fourrates.detectors import Detector
-from fourrates.io import Events, InputError
+from fourrates.io import Events, InputError, Missing
 from fourrates.run import Found, Run
 
 SHOWN = 40  # drifts in the table
 
-Csv = Annotated[
-    Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write the drifts as CSV.", rich_help_panel=opt.OUTPUT),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a page that shows it all: one HTML file.", rich_help_panel=opt.OUTPUT),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Draw the rates: PNG, SVG or PDF.", rich_help_panel=opt.OUTPUT),
-]
-FailOn = Annotated[
-    Literal["never", "drift"],
-    typer.Option(help="Exit status 1 if there was a drift, for use in pipelines.", rich_help_panel=opt.OUTPUT),
-]
-Save = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Save the state at the end.", rich_help_panel="Going on later"),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Go on from a saved state.", rich_help_panel="Going on later"),
-]
+LATER = "Going on later"
+FILE = click.Path(path_type=Path)
 
 
+@command
+@opt.files
+@opt.columns
+@opt.by
+@opt.classes
+@opt.detector
+@opt.arl
+@opt.json
+@option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV.")
+@option(
+    "--report", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write a page that shows it all: one HTML file."
+)
+@option("--plot", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF.")
+@option(
+    "--fail-on",
+    section=opt.OUTPUT,
+    type=click.Choice(["never", "drift"]),
+    default="never",
+    help="Exit status 1 if there was a drift, for use in pipelines.",
+)
+@option("--save", section=LATER, metavar="FILE", type=FILE, help="Save the state at the end.")
+@option("--resume", section=LATER, metavar="FILE", type=FILE, help="Go on from a saved state.")
 def detect(
-    files: opt.Files,
-    truth: opt.Truth = None,
-    pred: opt.Pred = None,
-    score: opt.Score = None,
-    threshold: opt.Threshold = None,
-    time: opt.Time = None,
-    by: opt.By = None,
-    labels: opt.LabelList = None,
-    positive: opt.Positive = None,
-    missing: opt.MissingRows = "skip",
-    detector: opt.DetectorSpec = None,
-    arl: opt.Arl = None,
-    json: opt.Json = False,
-    csv: Csv = None,
-    report: Report = None,
-    plot: Plot = None,
-    fail_on: FailOn = "never",
-    save: Save = None,
-    resume: Resume = None,
+    files: tuple[str, ...],
+    truth: str | None,
+    pred: str | None,
+    score: str | None,
+    threshold: float | None,
+    time: str | None,
+    by: str | None,
+    labels: str | None,
+    positive: str | None,
+    missing: Missing,
+    detector: str | None,
+    arl: str | None,
+    json: bool,
+    csv: Path | None,
+    report: Path | None,
+    plot: Path | None,
+    fail_on: Literal["never", "drift"],
+    save: Path | None,
+    resume: Path | None,
 ) -> int:
     """Find the drifts in files of labels and predictions.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates detect predictions.csv
-
       fourrates detect scored.parquet --score proba --threshold 0.7 --report page.html
-
       fourrates detect all-models.csv --by model --json
-
-      fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down", detect=1e-6)'
-
+      fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
       fourrates detect today.csv --resume state --save state --fail-on drift
     """
     for path in (csv, report, plot, save):
@@ -110,7 +108,13 @@ def detect(
         run = Run(made, trace)
     elif detector is not None or arl is not None or labels is not None:
         _same(run.detector, opt.make_detector(chosen, classes, positive_label, arl, first.times), resume)
-    found = [one for batch in chain([first], batches) for one in run.take(batch, events.keys)]
+    found: list[Found] = []
+    try:
+        for batch in chain([first], batches):
+            found += run.take(batch, events.keys)
+    except KeyboardInterrupt:
+        seen, drifts = opt.several(run.events, "event"), opt.several(len(found), "drift")
+        raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
     summary = _summary(run, events, found)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
@@ -180,9 +184,9 @@ def _summary(run: Run, events: Events, found: list[Found]) -> dict[str, Any]:
 
 
 def _print(run: Run, events: Events, found: list[Found]) -> None:
-    seen = f"{run.events:,} events"
+    seen = opt.several(run.events, "event")
     if events.columns.by is not None:
-        seen += f" in {len(run.streams):,} streams"
+        seen += f" in {opt.several(len(run.streams), 'stream')}"
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
@@ -195,7 +199,7 @@ def _print(run: Run, events: Events, found: list[Found]) -> None:
     if not found:
         out.print(f"[green]no drift[/green] in {seen}")
         return
-    out.print(f"[bold red]{len(found)} drift{'s' if len(found) > 1 else ''}[/bold red] in {seen}")
+    out.print(f"[bold red]{opt.several(len(found), 'drift')}[/bold red] in {seen}")
     out.print(output.drift_table(found[:SHOWN], events.utc, run.detector._labels.values))
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")

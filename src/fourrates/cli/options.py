@@ -6,92 +6,87 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
+import click
 import numpy as np
-import typer
 
 import fourrates.detectors
+from fourrates.cli.commands import argument, option, together
+from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.io import Batch, Columns, Events, InputError, read
+from fourrates.io import MISSING, Batch, Columns, Events, InputError, Missing, read
+from fourrates.names import printable
 
 DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="CSV, TSV, JSON lines, Parquet or Arrow, plain or compressed; globs; folders; - is the standard input.",
-        show_default=False,
+files = argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    type=click.Path(),
+    help="CSV, TSV, JSON lines, Parquet or Arrow, plain or compressed; globs; folders; - is the standard input.",
+)
+columns = together(
+    option("--truth", section=DATA, metavar="COLUMN", help="Column of true labels; guessed if not given."),
+    option("--pred", section=DATA, metavar="COLUMN", help="Column of predictions; guessed if not given."),
+    option("--score", section=DATA, metavar="COLUMN", help="Column of scores, instead of --pred."),
+    option(
+        "--threshold",
+        section=DATA,
+        metavar="X",
+        type=float,
+        help="The score from which on the prediction is positive; 0.5.",
     ),
-]
-Truth = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of true labels; guessed if not given.", rich_help_panel=DATA),
-]
-Pred = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of predictions; guessed if not given.", rich_help_panel=DATA),
-]
-Score = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of scores, instead of --pred.", rich_help_panel=DATA)
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(metavar="X", help="The score from which on the prediction is positive; 0.5.", rich_help_panel=DATA),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column of times, ISO 8601 or epoch; guessed if not given.", rich_help_panel=DATA
+    option("--time", section=DATA, metavar="COLUMN", help="Column of times, ISO 8601 or epoch; guessed if not given."),
+)
+by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
+classes = together(
+    option("--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; 0,1."),
+    option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
+    option(
+        "--missing",
+        section=DATA,
+        type=click.Choice(MISSING),
+        default="skip",
+        help="Rows without a label: count and skip them, or stop.",
     ),
-]
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column that tells streams apart, such as a model's name.", rich_help_panel=DATA
-    ),
-]
-LabelList = Annotated[
-    str | None,
-    typer.Option(
-        "--labels", metavar="A,B,...", help="The classes, the positive one of two last; 0,1.", rich_help_panel=DATA
-    ),
-]
-Positive = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="The positive one of two labels.", rich_help_panel=DATA)
-]
-MissingRows = Annotated[
-    Literal["skip", "refuse"],
-    typer.Option("--missing", help="Rows without a label: count and skip them, or stop.", rich_help_panel=DATA),
-]
+)
 DEFAULT = "LFR"
-DetectorSpec = Annotated[
-    str | None,
-    typer.Option(
-        "--detector",
-        "-d",
-        metavar="DETECTOR",
-        help="Name, or name with parameters: 'LFR(decay=0.98, sides=\"down\")'; LFR.",
-        rich_help_panel=DETECTOR,
-    ),
-]
-Arl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="False alarms you can live with, instead of a level: 100000 (events between two) or '1 per 30 days'.",
-        rich_help_panel=DETECTOR,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.", rich_help_panel=OUTPUT)]
+detector = option(
+    "--detector",
+    "-d",
+    section=DETECTOR,
+    metavar="DETECTOR",
+    help="Name, or name with parameters: 'LFR(decay=0.98, sides=\"down\")'; LFR.",
+)
+arl = option(
+    "--arl",
+    section=DETECTOR,
+    metavar="N",
+    help="False alarms you can live with, instead of a level: 100000 (events between two) or '1 per 30 days'.",
+)
+json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 
-def say(sentence: str) -> None:
-    """Talk to the person, beside the results."""
-    print(sentence, file=sys.stderr, flush=True)
+def say(text: str) -> None:
+    """Tell the person something, on the standard error."""
+    print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
+
+
+def several(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> from fourrates.cli.options import several
+    >>> several(1, "drift"), several(2000, "event")
+    ('1 drift', '2,000 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # The data ---------------------------------------------------------------------------------------------------
@@ -126,24 +121,28 @@ def events_of(
     by: str | None,
     labels: list[Hashable],
     positive: Hashable,
-    missing: Literal["skip", "refuse"],
+    missing: Missing,
 ) -> Events:
     """What the options of the data stand for."""
-    return read(
-        files,
-        columns=Columns(truth, pred, score, time, by),
-        labels=labels,
-        positive=positive,
-        threshold=threshold,
-        missing=missing,
-        say=say,
-    )
+    with checked():
+        return read(
+            files,
+            columns=Columns(truth, pred, score, time, by),
+            labels=labels,
+            positive=positive,
+            threshold=threshold,
+            missing=missing,
+            say=say,
+        )
 
 
-def started(events: Events, files: list[str]) -> tuple[Batch, Iterator[Batch]]:
+def started(events: Events, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
     """The first batch, and the others."""
     batches = events.ahead()
-    first = next(batches, None)
+    try:
+        first = next(batches, None)
+    except KeyboardInterrupt:
+        raise Stopped("stopped before the first events were read") from None
     if first is None:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
     return first, batches
@@ -167,10 +166,9 @@ class Spec:
 
     def make(self, labels: list[Hashable], positive: Hashable, **more: Any) -> Any:
         """Make it, for these labels."""
-        if self.foreign:
-            return self.kind(**self.parameters)
-        data = {"labels": labels, "positive": positive}
-        return self.kind(**{**data, **self.parameters, **more})
+        data = {} if self.foreign else {"labels": labels, "positive": positive}
+        with checked():
+            return self.kind(**{**data, **self.parameters, **more})
 
 
 def known() -> dict[str, type[Detector]]:

@@ -6,17 +6,20 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.drift import Drift
+from fourrates.drift import Drift, RateChange
+from fourrates.names import defused, printable
 from fourrates.run import Found, Matrix, Place
 
 if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 ARROWS = {"down": "↓", "up": "↑"}
 COLOURS = {"down": "red", "up": "cyan"}
@@ -36,6 +39,13 @@ def grid() -> Table:
     from rich.table import Table
 
     return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def literal(text: object) -> Text:
+    """Words for a table as they are: never markup, never an escape sequence; lines stay lines."""
+    from rich.text import Text
+
+    return Text("\n".join(map(printable, str(text).split("\n"))))
 
 
 def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
@@ -64,19 +74,25 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
     table.add_column("from → to", no_wrap=True, justify="right")
     binary = len(labels) == 2
     for name in ("before", "after"):
-        table.add_column(f"{name}\nsaid {labels[0]}, {labels[1]}" if binary else name, no_wrap=True, justify="right")
+        said = f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}" if binary else name
+        table.add_column(literal(said), no_wrap=True, justify="right")
     for one in found:
         changes = one.drift.changes
         table.add_row(
-            *([one.stream] if many else []),
+            *([literal(printable(str(one.stream)))] if many else []),
             _place(one.at, utc),
             _place(one.since, utc),
-            Text("\n").join(Text(f"{c.rate} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-            "\n".join(f"{c.expected:.3f} → {c.statistic:.3f}" for c in changes),
-            matrix(one.before, labels),
-            matrix(one.after, labels),
+            Text("\n").join(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+            "\n".join(map(moved, changes)),
+            literal(matrix(one.before, labels)),
+            literal(matrix(one.after, labels)),
         )
     return table
+
+
+def moved(change: RateChange) -> str:
+    """From what it was expected to be to what it is; not every detector expects something."""
+    return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
 
 
 def _place(place: Place, utc: bool) -> str:
@@ -90,10 +106,11 @@ def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
         total = sum(map(sum, counts))
         return f"{sum(counts[i][i] for i in range(len(counts))):,} of {total:,} right"
     widths = [max(len(f"{row[i]:,}") for row in counts) for i in range(2)]
-    name = max(len(str(label)) for label in labels)
+    names = [printable(str(label)) for label in labels]
+    longest = max(map(len, names))
     return "\n".join(
-        f"{label!s:>{name}}: " + "  ".join(f"{count:>{width},}" for count, width in zip(row, widths, strict=True))
-        for label, row in zip(labels, counts, strict=True)
+        f"{name:>{longest}}: " + "  ".join(f"{count:>{width},}" for count, width in zip(row, widths, strict=True))
+        for name, row in zip(names, counts, strict=True)
     )
 
 
@@ -155,8 +172,9 @@ def finite(value: float | None) -> float | None:
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """One object, readable."""
-    return json.dumps(value, indent=2, default=str, ensure_ascii=False)
+    """One object, readable; in it nothing that a terminal would obey."""
+    text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
+    return re.sub(r"[^\n -~]", lambda one: one[0] if one[0] == printable(one[0]) else json.dumps(one[0])[1:-1], text)
 
 
 COLUMNS = [
@@ -186,11 +204,17 @@ COLUMNS = [
 
 def as_csv(found: Sequence[Found], utc: bool) -> bytes:
     """One row for each rate that moved."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
+    lines = [_line(COLUMNS)]
     for one in found:
         record = as_record(one, utc, ())
         for change in record.pop("changes"):
-            writer.writerow({key: value for key, value in {**record, **change}.items() if key in COLUMNS})
-    return text.getvalue().encode()
+            lines.append(_line([{**record, **change}.get(name, "") for name in COLUMNS]))
+    return "".join(lines).encode("utf-8", "surrogateescape")  # the name of a file may be no text
+
+
+def _line(cells: Sequence[Any]) -> str:
+    """A line of CSV; a cell with a line feed or a carriage return in it is quoted, whatever ends the lines here."""
+    text = io.StringIO()
+    defusing = [defused(cell) if isinstance(cell, str) else cell for cell in cells]
+    csv.writer(text, lineterminator="\r\n").writerow(defusing)
+    return text.getvalue().removesuffix("\r\n") + "\n"

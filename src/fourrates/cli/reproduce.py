@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
+from fourrates.cli.commands import command, option
+from fourrates.cli.errors import Stopped, checked
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
@@ -19,38 +21,56 @@ if TYPE_CHECKING:
     from fourrates.paper.work import Experiment, Progress
 
 
+@command
+@option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="One table or figure, such as table2 or figure5; may be repeated. synthetic: all that needs no data.",
+)
+@option("--runs", metavar="N", type=click.IntRange(min=1), default=100, help="Runs of each experiment.")
+@option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the first run.")
+@option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Processes; one for each processor if 0.",
+)
+@option("--quick", is_flag=True, help="Shorten the streams: a trial of everything.")
+@option(
+    "--data",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Where the data sets are; then FOURRATES_DATA, then the cache.",
+)
+@option(
+    "--out",
+    section=opt.OUTPUT,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    default="fourrates-paper",
+    help="Where everything goes.",
+)
+@opt.json
 def reproduce(
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="One table or figure, such as table2 or figure5; as often as you like. "
-            "synthetic: all that needs no data.",
-        ),
-    ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each experiment.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the first run.")] = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", min=0, help="Processes; as many as there are processors if 0.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Shorten the streams: a trial of everything.")] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Where the data sets are; then FOURRATES_DATA, then the cache."),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where everything goes.", rich_help_panel=opt.OUTPUT)
-    ] = Path("fourrates-paper"),
-    json: opt.Json = False,
+    only: tuple[str, ...],
+    runs: int,
+    seed: int,
+    jobs: int,
+    quick: bool,
+    data: Path | None,
+    out: Path,
+    json: bool,
 ) -> None:
     """Make every table and figure of the paper again, each beside what the paper printed.
 
     What is finished is kept: stop it with Ctrl-C, and the same command goes on from there.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       fourrates reproduce --data data
-
       fourrates reproduce --only table2 --only synthetic --runs 1000
-
       fourrates reproduce --quick --runs 2
     """
     _check_installed()
@@ -58,7 +78,8 @@ def reproduce(
     from fourrates.paper.catalogue import Context, choose
     from fourrates.paper.tables import Table
 
-    choice = choose(only or [], quick)
+    with checked():
+        choice = choose(only, quick)
     folder = None if data is None else str(data)
     _check_data(choice.data, folder)
     out.mkdir(parents=True, exist_ok=True)
@@ -74,10 +95,10 @@ def reproduce(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        opt.say(f"What is finished is kept in {out / 'results'}; the same command goes on from there.")
-        raise
+        kept = out / "results"
+        raise Stopped(f"stopped; what is finished is kept in {kept}, and the same command goes on from there") from None
     context = Context(choice.experiments, results, seed, folder)
-    asked = page.Asked(runs, seed, quick, tuple(only or ()))
+    asked = page.Asked(runs, seed, quick, only)
     made = {item: item.make(context) for item in choice.items}
     page.write(out, asked, made)
     if json:
@@ -151,10 +172,10 @@ def _progress() -> Iterator[Progress]:
 
 def _show(title: str, table: Table) -> None:
     grid = output.grid()
-    grid.title, grid.title_justify = title, "left"
+    grid.title, grid.title_justify = output.literal(title), "left"
     for number, name in enumerate(table.columns[:-1]):
-        grid.add_column(name, justify="left" if number == 0 else "right")
+        grid.add_column(output.literal(name), justify="left" if number == 0 else "right")
     for row in table.rows:
-        grid.add_row(*row[:-1])
+        grid.add_row(*map(output.literal, row[:-1]))
     out = output.console()
     out.print(grid)

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from fourrates.drift import Drift, Drifts, RateState
+from fourrates.drift import Drift, Drifts, RateState, Shift, Status
 from fourrates.kernel.baselines import Baseline
+from fourrates.kernel.codes import check_codes
 from fourrates.kernel.pairs import Pairs
+from fourrates.kernel.record import Recorded
 from fourrates.labels import Labels, plain
+from fourrates.state import VERSION, pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-MAGIC = b"4rates"
-VERSION = 3
-HEADER = struct.Struct("<6sBBI")  # magic, version, length of the class name, length of the parameters
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
+HEAD_SIZE = 32  # bytes of a record before the counts
 FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
 
 
@@ -71,7 +72,7 @@ class Detector(Pairs):
     def _dump(self) -> bytes:
         raise NotImplementedError
 
-    def _load(self, state: bytes) -> None:
+    def _load(self, state: bytes, version: int = VERSION) -> None:
         raise NotImplementedError
 
     def _unjudged(self) -> int:
@@ -102,18 +103,61 @@ class Detector(Pairs):
         if truths.size != guesses.size:
             raise ValueError(f"y_true has {truths.size} events, y_pred has {guesses.size}")
         drifts: list[Drift] = []
+        shifts: list[Shift] = []
         consumed = 0
         while consumed < truths.size:
             taken, drift = self._run(truths, guesses, consumed)
             consumed += taken
+            shifts += self._new_shifts()
             if drift is not None:
                 drifts.append(drift)
                 if first_only:
                     break
-        return Drifts(drifts, consumed)
+        return Drifts(drifts, consumed, shifts)
 
-    def _keep_from(self) -> int:
-        """The earliest event that a later drift may name as its `since`: what came before is not needed any more."""
+    def update_coded(
+        self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16], start: int = 0
+    ) -> tuple[int, Drift | None]:
+        """Take events given as class codes, from `start` on and up to the first drift or shift of the classes.
+
+        For those who read labels themselves, in the order of :attr:`labels`.
+
+        Returns
+        -------
+        taken : int
+            How many events were taken.
+        drift : Drift or None
+            The drift that the last of them showed.
+        """
+        if truths.size != guesses.size or not 0 <= start <= truths.size:
+            raise ValueError(f"{truths.size} truths, {guesses.size} guesses, to be taken from {start} on")
+        for name, codes in (("truths", truths), ("guesses", guesses)):
+            if (bad := check_codes(codes, len(self._labels.values))) >= 0:
+                raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self._labels.values)}")
+        return self._run(truths, guesses, start) if start < truths.size else (0, None)
+
+    def _new_shifts(self) -> list[Shift]:
+        """Shifts of the classes that the last events showed, for a detector that watches them."""
+        return []
+
+    @property
+    def labels(self) -> Labels:
+        """The classes, in the order of their codes."""
+        return self._labels
+
+    @property
+    def warning_since(self) -> int | None:
+        """The event that opened the present warning."""
+        since = self._progress()[1]
+        return None if since < 0 else since
+
+    @property
+    def status(self) -> Status:
+        """How things stand after the last update."""
+        return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
+
+    def keep_from(self) -> int:
+        """The earliest event that a later drift may name as the start of its window: what came before is not needed any more."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()
 
@@ -127,49 +171,37 @@ class Detector(Pairs):
 
     def to_bytes(self) -> bytes:
         """Parameters and state in a small, versioned form; :meth:`from_bytes` continues from it bit for bit."""
-        import json
-        import zlib
-
-        name = type(self).__name__.encode()
+        self._idle()
         for label in self._labels.values:
             if type(label) not in (str, int, float, bool):
                 raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
-        parameters = json.dumps(self.parameters, separators=(",", ":")).encode()
-        body = HEADER.pack(MAGIC, VERSION, len(name), len(parameters)) + name + parameters
-        body += PROGRESS.pack(*self._progress()) + self._dump()
-        return body + struct.pack("<I", zlib.crc32(body))
+        return pack(type(self).__name__, self.parameters, state=self._dump())
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Bring back what :meth:`to_bytes` saved."""
-        import json
-        import zlib
-
-        saved = bytes(saved)
-        if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
-            raise ValueError("these bytes are not the state of a fourrates detector")
-        _, version, name_size, size = HEADER.unpack_from(saved)
-        if version != VERSION:
-            raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-        body = saved[:-4]
-        if struct.unpack("<I", saved[-4:])[0] != zlib.crc32(body):
-            raise ValueError("the saved state is damaged: its checksum does not fit")
-        name = body[HEADER.size : HEADER.size + name_size].decode()
-        if name != cls.__name__:
-            raise ValueError(f"this is the state of {name}, not of {cls.__name__}")
-        start = HEADER.size + name_size
-        detector = cls(**json.loads(body[start : start + size]))
-        detector._restore(body[start + size :])
+        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are a ValueError."""
+        found = unpack(saved)
+        if found.kind != cls.__name__:
+            raise ValueError(f"this is the state of {found.kind}, not of {cls.__name__}")
+        if set(found.sections) != {"state"}:
+            raise ValueError("the saved state has other sections than a detector's")
+        state = found.sections["state"]
+        labels = found.about.get("labels")
+        if not isinstance(labels, list) or 8 * len(labels) ** 2 > len(state):
+            raise ValueError(f"the saved state of {len(state)} bytes is too short for its labels")
+        try:
+            detector = cls(**found.about)
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            raise ValueError(f"the saved state has parameters that no {cls.__name__} has ({error})") from None
+        detector._load(bytes(state), found.version)
         return detector
 
-    def _restore(self, state: bytes) -> None:
-        if len(state) < PROGRESS.size:
-            raise ValueError(f"the saved state of {len(state)} bytes is cut")
-        self._set_progress(*PROGRESS.unpack_from(state))
-        self._load(state[PROGRESS.size :])
+    def restore(self, state: bytes) -> None:
+        """Go on from the state of a detector with the same parameters; it is checked first."""
+        self._load(state)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revive, (type(self), self.parameters, PROGRESS.pack(*self._progress()) + self._dump())
+        return _revive, (type(self), self.parameters, self._dump())
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
@@ -224,19 +256,54 @@ class CountingDetector(Detector, Baseline):
         shape = self._shape()
         counts, numbers = np.empty(shape[0], np.int64), np.empty(shape[1], np.float64)
         self._state(counts, numbers)
-        return counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
+        return PROGRESS.pack(*self._progress()) + counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
 
-    def _load(self, state: bytes) -> None:
+    def _load(self, state: bytes, version: int = VERSION) -> None:
         counts, numbers = self._shape()
-        if len(state) != 8 * (counts + numbers):
-            raise ValueError(f"the saved state has {len(state)} bytes where {8 * (counts + numbers)} belong")
-        self._set_state(
-            np.frombuffer(state, "<i8", counts).astype(np.int64),
-            np.frombuffer(state, "<f8", numbers, 8 * counts).astype(np.float64),
-        )
+        if len(state) != PROGRESS.size + 8 * (counts + numbers):
+            belong = PROGRESS.size + 8 * (counts + numbers)
+            raise ValueError(f"the saved state has {len(state)} bytes where {belong} belong")
+        events, since, drift, warning = PROGRESS.unpack_from(state)
+        tally = np.frombuffer(state, "<i8", counts, PROGRESS.size).astype(np.int64)
+        if not 0 <= events < 1 << 62 or not -1 <= since < max(events, 1) or drift > 1 or warning > 1:
+            raise ValueError(f"a warning since event {since} of {events}")
+        if (tally < 0).any() or int(tally.sum(dtype=object)) > events:
+            raise ValueError(f"counts that do not fit {events} events")
+        self._set_progress(events, since, bool(drift), bool(warning))
+        self._set_state(tally, np.frombuffer(state, "<f8", numbers, PROGRESS.size + 8 * counts).astype(np.float64))
+
+
+class RecordDetector(Detector, Recorded):
+    """A detector that is rules and one record: LFR and FourRates."""
+
+    __slots__ = ()
+
+    def report(self, record: bytes, at: int, since: int) -> Drift:
+        """What a record that just alarmed has to tell."""
+        raise NotImplementedError
+
+    def _report(self, at: int, since: int) -> Drift:
+        return self.report(self.record_bytes, at, since)
+
+    def _dump(self) -> bytes:
+        return self.record_bytes
+
+    def _load(self, state: bytes, version: int = VERSION) -> None:
+        self._set_record(state)
+
+    def adopt(self, record: bytes) -> None:
+        """Go on from a record of the same rules; it is checked first."""
+        self._set_record(record)
+
+    @property
+    def confusion(self) -> tuple[tuple[int, ...], ...]:
+        """Counts since the last reset, by true class and then by predicted class."""
+        classes = len(self._labels.values)
+        counts = np.frombuffer(self.record_bytes, np.int64, classes**2, HEAD_SIZE).reshape(classes, classes)
+        return tuple(tuple(row) for row in counts.tolist())
 
 
 def _revive(kind: type[Detector], parameters: dict[str, Any], state: bytes) -> Detector:
     detector = kind(**parameters)
-    detector._restore(state)
+    detector._load(state)
     return detector

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fourrates.detectors.base import Detector, rate_names
+from fourrates.detectors.base import PROGRESS, RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
-from fourrates.kernel.pairs import FourRates, Table
-from fourrates.kernel.window import Window
+from fourrates.kernel.linear import LinearRules
+from fourrates.kernel.tables import Table
 from fourrates.labels import plain
 from fourrates.null import MANY, NULLS, Bounds, Null, check_decay, check_level, table
-from fourrates.onset import Share, locate
-
-if TYPE_CHECKING:
-    from fourrates.design import Plan
+from fourrates.state import VERSION
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
@@ -34,7 +29,7 @@ class Watch(NamedTuple):
     detect: float
 
 
-class LFR(Detector, FourRates):
+class LFR(RecordDetector):
     r"""Linear Four Rates (LFR): which rate of your classifier moved, which way, and since when.
 
     A classifier can lose two thirds of its true positives while its accuracy stays put. LFR watches all four rates of
@@ -54,9 +49,7 @@ class LFR(Detector, FourRates):
     ----------
     decay : float, sequence of floats, or mapping by rate
         Weight of the past, the paper's :math:`\eta`. Near 1 it sees small, lasting changes; low, it sees large ones at
-        once. Several values give each rate one statistic each, and the level is shared between them. If it is not
-        given: 0.9, or with an `arl` of at least 20,000 and the exact null windows of several lengths instead, see
-        :func:`fourrates.design.plan`.
+        once. Several values give each rate one statistic each, and the level is shared between them. Default 0.9.
     warn : float or mapping by rate
         Level of the warning bounds, the paper's :math:`\delta`: the chance, per side, rate and step, that a stable R
         lies outside.
@@ -65,7 +58,7 @@ class LFR(Detector, FourRates):
         is given.
     arl : float, optional
         Instead of `detect`: how many events of a stable stream there should be, on average, between two false alarms;
-        see :func:`fourrates.design`.
+        see :func:`fourrates.design`. For a budget, :class:`~fourrates.FourRates` finds more.
     labels : iterable of hashables
         The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
     positive : label, optional
@@ -77,6 +70,9 @@ class LFR(Detector, FourRates):
     correction : {None, "bonferroni"}
         With "bonferroni", `warn` and `detect` are levels of a whole step: divided by the number of rates and watched
         sides.
+    rates : names of rates, optional
+        The rates to watch, if not all: ``["tnr", "tpr"]`` leaves the precisions out, which move whenever the classes
+        come in other shares.
 
     Examples
     --------
@@ -113,13 +109,7 @@ class LFR(Detector, FourRates):
     H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015.
     """
 
-    __slots__ = ("_names", "_statistics", "_watched", "common_sides", "plan")
-
-    common_sides: Sides
-    """The sides watched of every rate; "both" where rates differ."""
-
-    plan: Plan | None
-    """The windows it watches for a budget, if it does that instead of decayed statistics."""
+    __slots__ = ("_names", "_statistics", "_watched")
 
     _names: tuple[str, ...]
     _watched: list[tuple[bool, bool]]  # for each rate: down, up
@@ -137,6 +127,7 @@ class LFR(Detector, FourRates):
         sides: Sides | Mapping[str, Sides] = "both",
         null: Null = "exact",
         correction: Literal["bonferroni"] | None = None,
+        rates: Iterable[str] | None = None,
     ) -> None:
         self._begin(
             {
@@ -149,6 +140,7 @@ class LFR(Detector, FourRates):
                 "sides": _stored(sides),
                 "null": null,
                 "correction": correction,
+                "rates": None if rates is None else [rates] if isinstance(rates, str) else [*rates],
             }
         )
         if null not in NULLS:
@@ -156,25 +148,33 @@ class LFR(Detector, FourRates):
         if correction not in (None, "bonferroni"):
             raise ValueError(f"correction {correction!r} is not one of (None, 'bonferroni')")
         self._names = rate_names(self._labels.values)
-        self.plan = None
         every_side: list[Sides] = self._by_rate("sides", sides, "both")
-        self.common_sides = every_side[0] if len(set(every_side)) == 1 else "both"
         for rate, side in zip(self._names, every_side, strict=True):
             if side not in SIDES:
                 raise ValueError(f"sides {side!r} of {rate} is not one of {SIDES}")
         warns = self._by_rate("warn", warn, WARN)
         if arl is not None and detect is not None:
-            raise ValueError(f"arl {arl!r} and detect {detect!r}: one of them says the other")
+            raise ValueError(f"arl {arl!r} and detect {detect!r}: give arl or detect, not both")
         if arl is not None and correction is not None:
             raise ValueError(f"arl {arl!r} is for the whole detector already; it takes no correction {correction!r}")
-        if decay is None and null == "exact" and _planned(arl):
-            self._set_up_plan(arl, warns, every_side)
-            return
         decays = [_decays(value) for value in self._by_rate("decay", DECAY if decay is None else decay, DECAY)]
         if arl is not None:
             detect = _level(arl, decays, every_side)
         detects = self._by_rate("detect", DETECT if detect is None else detect, DETECT)
-        self._set_up(self._watches(decays, warns, detects, every_side, correction is not None), every_side, null)
+        watches = self._watches(decays, warns, detects, every_side, correction is not None)
+        self._set_up(watches, every_side, null, self._watched_rates(rates))
+
+    def _watched_rates(self, rates: Iterable[str] | None) -> frozenset[str]:
+        """The rates to watch, all of them if none are named."""
+        if rates is None:
+            return frozenset(self._names)
+        found = frozenset([rates] if isinstance(rates, str) else rates)
+        for rate in sorted(found):
+            if rate not in self._names:
+                raise ValueError(f"rates: {rate!r} is not one of {self._names}")
+        if not found:
+            raise ValueError("rates: there is none to watch")
+        return found
 
     def _by_rate(self, name: str, value: Any, default: Any) -> list[Any]:
         """The value for each rate, in the order of the kernel."""
@@ -207,30 +207,10 @@ class LFR(Detector, FourRates):
             found.append([Watch(value, low, high) for value in own])
         return found
 
-    def _set_up_plan(self, arl: float, warns: list[float], sides: list[Sides]) -> None:
-        """Windows of several lengths for each rate, and two recalls together."""
-        from fourrates.design import ATTENTION, EVENNESS, START, plan
-
-        classes = len(self._labels.values)
-        self.plan = plan(arl, classes, self.common_sides)
-        settings = []
-        for i, (rate, warn, side) in enumerate(zip(self._names, warns, sides, strict=True)):
-            own = self.plan.recalls if i < classes else self.plan.precisions
-            low = check_level(check_level(warn, f"{rate}: warn") / len(own), f"{rate}: warn, as shared,")
-            for span in own:
-                least = len(own) * span.level(0.5)
-                if warn <= least:
-                    raise ValueError(
-                        f"{rate}: warn {warn!r} is too small for arl {arl!r}; it must be above {least:.3g}"
-                    )
-            paired = i < classes and self.plan.joint > 0
-            settings.append(
-                [(*span[:1], low, *span[1:], side != "up", side != "down", paired and span is own[0]) for span in own]
-            )
-        self._set_up([[]] * len(self._names), sides, "exact")
-        self._open_windows(settings, ATTENTION, self.plan.product, self.plan.ramp, START, EVENNESS)
-
-    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
+    def _set_up(
+        self, watches: list[list[Watch]], sides: list[Sides], null: Null, watched_rates: frozenset[str]
+    ) -> None:
+        watches = [own if rate in watched_rates else [] for rate, own in zip(self._names, watches, strict=True)]
         every = [watch for own in watches for watch in own]
         used = sorted({watch.decay for watch in every})
         levels = {
@@ -244,8 +224,8 @@ class LFR(Detector, FourRates):
         for own, watched in zip(watches, self._watched, strict=True):
             found = [(levels[one.decay].index(one.warn), levels[one.decay].index(one.detect)) for one in own]
             self._statistics.append([(tables[one.decay], *at) for one, at in zip(own, found, strict=True)])
-            settings.append([(used.index(one.decay), *at, *watched) for one, at in zip(own, found, strict=True)])
-        self._configure(len(self._labels.values), tuple(tables.values()), settings)
+            settings.append([(tables[one.decay], *at, *watched) for one, at in zip(own, found, strict=True)])
+        self._follow(LinearRules(len(self._labels.values), settings))
 
     @property
     def rates(self) -> Mapping[str, RateState]:
@@ -262,8 +242,25 @@ class LFR(Detector, FourRates):
             for own, _, detect in self._statistics[i]
         ]
 
+    @property
+    def false_alarms(self) -> float:
+        """Alarms to expect at an event of a stable stream, at most: two rates, the levels of their sides added."""
+        levels = [
+            sum((down + up) * table.levels[detect] for table, _, detect in own)
+            for own, (down, up) in zip(self._statistics, self._watched, strict=True)
+        ]
+        return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
+
     def _rate_state(self, i: int) -> RateState:
-        n, ones, values = self._rate(i)
+        return self._state_of(self.record_bytes, i)
+
+    def _state_of(self, record: bytes, i: int) -> RateState:
+        rules = self.linear_rules
+        counts, classes = rules.counts(record), len(self._labels.values)
+        n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
+        ones = int(counts[i % classes, i % classes])
+        first = sum(map(len, self._statistics[:i]))
+        values = rules.statistics(record)[first : first + len(self._statistics[i])]
         estimate = ones / n if n else 0.5
         statistics = tuple(
             Statistic(
@@ -274,136 +271,45 @@ class LFR(Detector, FourRates):
                 expected=estimate + (0.5 - estimate) * own.decay**n,
             )
             for value, (own, warn, detect) in zip(values, self._statistics[i], strict=True)
-        ) + tuple(
-            Statistic(
-                decay=None,
-                window=width,
-                value=value,
-                warn=_window_bounds(width, warn, n, ones),
-                detect=_window_bounds(width, detect, n, ones),
-                expected=estimate,
-            )
-            for width, value, warn, detect in self._windows(i)
         )
         return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
-    def _report(self, at: int, since: int) -> Drift:
-        changes: dict[str, RateChange] = {}
-        for i, test, down in self._crossed():
-            name = self._names[i]
-            if name in changes:
-                continue
-            state = self._rate_state(i)
-            changes[name] = state.statistics[test].change(name, "down" if down else "up", state.n)
-        for i, test, down, level in self._together():
-            name = self._names[i]
-            n, ones, _ = self._rate(i)
-            given_other = replace(
-                self._rate_state(i).statistics[test],
-                detect=_window_bounds(self._windows(i)[test][0], level, n, ones),
-            )
-            change = given_other.change(name, "down" if down else "up", n)
-            changes.setdefault(name, replace(change, together=True))
-        found = Drift(at=at, since=since, changes=tuple(changes.values()), confusion=self._confusion())
-        return self._located(found)
+    @property
+    def linear_rules(self) -> LinearRules:
+        """The rules it shares with others of the same settings."""
+        rules = self.rules
+        assert isinstance(rules, LinearRules)
+        return rules
 
-    def _located(self, drift: Drift) -> Drift:
-        """The drift with its start, and the values of the moved rates before and after that."""
-        past = self._past()
-        if not len(past):
-            return drift
-        classes = len(self._labels.values)
-        events, n = past[:, :classes].sum(1), past[:, : 2 * classes]
-        ones = np.hstack([past[:, 2 * classes :]] * 2)  # of the recalls, and the same of the precisions
-        now = [self._rate(i)[:2] for i in range(2 * classes)]
-        moved = [self._names.index(change.rate) for change in drift.changes]
-        # Recalls carry most of what a change shows; a shift of the classes alone shows in the precisions only.
-        family = slice(classes) if min(moved) < classes else slice(classes, None)
-        onset = locate(events, n[:, family], ones[:, family], list(zip(*now[family], strict=True)))
-        origin = drift.at + 1 - sum(count for count, _ in now[:classes])
-        changes = tuple(
-            replace(
-                change,
-                before=Share.of(int(ones[onset.moment, i]), int(n[onset.moment, i])),
-                after=Share.of(int(now[i][1] - ones[onset.moment, i]), int(now[i][0] - n[onset.moment, i])),
-            )
-            for change, i in zip(drift.changes, moved, strict=True)
-        )
-        return replace(
-            drift,
-            changes=changes,
-            started=origin + int(events[onset.moment]),
-            started_between=(origin + onset.first, origin + onset.last),
-        )
+    def _load(self, state: bytes, version: int = VERSION) -> None:
+        self._set_record(state if version == VERSION else self._from_version_3(state))
 
-    def _past(self) -> np.ndarray[Any, Any]:
-        """The counts before each of the latest events and at the marks before those, in order: 3 K a row.
-
-        These are the observations of each rate, and then the diagonal counts.
-        """
-        return self._rows(self._moments)
-
-    def _rows(self, copy: Callable[[np.ndarray[Any, Any]], int]) -> np.ndarray[Any, Any]:
-        rows = np.empty((self._longest_past, 3 * len(self._labels.values)), np.int64)
-        return rows[: copy(rows)]
-
-    def _dump(self) -> bytes:
-        counts, statistics, places, bits, weights = self._arrays()
-        self._state(counts, statistics, places)
-        if weights.size:
-            self._window_state(bits, weights)
-        parts = counts.astype("<i8"), statistics.astype("<f8"), places, bits.astype("<u8"), weights.astype("<f8")
-        recent = np.array(self._recent(), "<u2")
-        # From mark to mark, and the low bytes of all numbers first: most of the others are zero, and pack well.
-        steps = np.diff(self._rows(self._marks), axis=0, prepend=0).astype("<i8").reshape(-1, 1).view(np.uint8)
-        past = len(recent).to_bytes(2, "little") + recent.tobytes() + steps.T.tobytes()
-        return b"".join(part.tobytes() for part in parts) + zlib.compress(past)
-
-    def _load(self, state: bytes) -> None:
-        sizes = [part.nbytes for part in self._arrays()]
-        ends = np.cumsum(sizes)
-        try:
-            past = zlib.decompress(state[ends[-1] :])
-        except zlib.error:
-            raise ValueError(f"the saved state of {len(state)} bytes is cut, or of another detector") from None
-        row = 3 * len(self._labels.values)
-        events = int.from_bytes(past[:2], "little")
-        start = 2 + 2 * events
-        if len(past) < start or (len(past) - start) % (8 * row):
-            raise ValueError(f"the saved past of {len(past)} bytes is not of {events} events and rows of {row} counts")
-        counts, statistics, places, bits, weights = (
-            state[end - size : end] for size, end in zip(sizes, ends, strict=True)
-        )
-        self._set_state(
-            np.frombuffer(counts, "<i8").astype(np.int64),
-            np.frombuffer(statistics, "<f8").astype(np.float64),
-            np.frombuffer(places, np.uint8).copy(),
-        )
-        if weights:
-            self._set_window_state(
-                np.frombuffer(bits, "<u8").astype(np.uint64).reshape(-1, 4),
-                np.frombuffer(weights, "<f8").astype(np.float64),
-            )
-        recent = np.frombuffer(past, "<u2", events, 2).astype(np.uint16)
-        steps = np.frombuffer(past[start:], np.uint8).reshape(8, -1).T.copy().view("<i8").reshape(-1, row)
-        self._set_past(np.cumsum(steps, axis=0, dtype=np.int64), recent)
-
-    def _arrays(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """The arrays of a state: counts, statistics and where they stand; for windows the latest bits, and weights."""
+    def _from_version_3(self, state: bytes) -> bytes:
+        """The record of a state that was saved before there were records: counts, statistics, and where they stand."""
+        rules, classes = self.linear_rules, len(self._labels.values)
         tests = sum(map(len, self._statistics))
-        rates = 0 if self.plan is None else len(self._names)
-        return (
-            np.empty(len(self._labels.values) ** 2, np.int64),
-            np.empty(tests),
-            np.empty(tests, np.uint8),
-            np.empty((rates, 4), np.uint64),
-            np.empty(rates and rates + 1),
-        )
+        if len(state) < PROGRESS.size + 8 * classes**2 + 9 * tests:
+            raise ValueError(f"the saved state of {len(state)} bytes is cut, or of windows, which FourRates replaced")
+        events, since, drift, warning = PROGRESS.unpack_from(state)
+        counts = np.frombuffer(state, "<i8", classes**2, PROGRESS.size).astype(np.int64)
+        values = np.frombuffer(state, "<f8", tests, PROGRESS.size + 8 * classes**2).astype(np.float64)
+        places = np.frombuffer(state, np.uint8, tests, PROGRESS.size + 8 * (classes**2 + tests)).copy()
+        return rules.assemble(events, since, bool(drift), bool(warning), counts, values, places)
 
-
-def _window_bounds(width: int, level: float, n: int, ones: int) -> Bounds:
-    window = Window(width)
-    return Bounds(window.lower(level, n, ones), window.upper(level, n, ones))
+    def report(self, record: bytes, at: int, since: int) -> Drift:
+        """What a record that just alarmed has to tell."""
+        rules = self.linear_rules
+        owner = [i for i, own in enumerate(self._statistics) for _ in own]
+        changes: dict[str, RateChange] = {}
+        for test, down in rules.crossed(record):
+            i = owner[test]
+            if self._names[i] in changes:
+                continue
+            state = self._state_of(record, i)
+            statistic = state.statistics[test - owner.index(i)]
+            changes[self._names[i]] = statistic.change(self._names[i], "down" if down else "up", state.n)
+        confusion = tuple(tuple(row) for row in rules.counts(record).tolist())
+        return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=confusion)
 
 
 def _stored(value: Any) -> Any:
@@ -424,14 +330,8 @@ def _decays(value: Any) -> tuple[float, ...]:
     return found
 
 
-def _planned(arl: float | None) -> TypeGuard[float]:
-    from fourrates.design import SHORTEST, check_arl
-
-    return arl is not None and check_arl(arl) >= SHORTEST
-
-
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
     """The detection level that keeps a run length."""
-    from fourrates.design import design
+    from fourrates.budget.levels import design
 
     return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ NAMES = {
     "guess": "y_pred pred prediction predictions predicted predicted_label pred_label y_hat yhat guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
     "time": "timestamp time datetime date ts event_time created_at",
+    "id": "id event_id prediction_id transaction_id transaction request_id uuid",
 }
 """What a column is guessed to be by its name, most telling name first."""
 
@@ -42,10 +44,12 @@ class Columns:
     score: str | None = None
     time: str | None = None
     by: str | None = None
+    id: str | None = None
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        return [name for name in (self.truth, self.guess, self.score, self.time, self.by) if name is not None]
+        those = (self.truth, self.guess, self.score, self.time, self.by, self.id)
+        return [name for name in those if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Batch:
     source : str
         The file they came from.
     rows : array of int64
-        Where each stands in it: the row, counted from 1 without a header; in JSON lines the line.
+        Where each stands in it: rows are counted from 1, a header and blank lines are none, in every format.
     times : array of datetime64[us], optional
         When each happened; NaT where unknown.
     keys : array of int64, optional
@@ -208,22 +212,22 @@ class Events:
         asked = self.columns
         for name in asked.used():
             if name not in names:
-                raise InputError(f"{where}no column {name!r}; there are {_listed(names)}")
+                raise InputError(f"{where}no column {name!r}; there are {listed(names)}")
         taken = asked.used()
-        truth, guess, score = asked.truth or _guess("truth", names, taken), asked.guess, asked.score
+        truth, guess, score = asked.truth or guess_column("truth", names, taken), asked.guess, asked.score
         if guess is None and score is None:
-            guess = None if self._threshold is not None else _guess("guess", names, taken)
-            score = _guess("score", names, taken) if guess is None else None
+            guess = None if self._threshold is not None else guess_column("guess", names, taken)
+            score = guess_column("score", names, taken) if guess is None else None
         if truth is None:
-            raise InputError(f"{where}which column holds the true labels (--truth)? There are {_listed(names)}")
+            raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}")
         if guess is None and score is None:
             wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
-            raise InputError(f"{where}which column holds the {wanted}? There are {_listed(names)}")
+            raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")
         if score is not None and len(self.labels.values) != 2:
             raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
         time = asked.time
         if time is None and not self._settled:
-            time = _guess("time", times, [*taken, *filter(None, (truth, guess, score))])
+            time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
         settled = Columns(truth, guess, score, time, asked.by)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
@@ -307,7 +311,8 @@ class Events:
         known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")
         columns = [name for name in (self.columns.truth, self.columns.guess) if name is not None]
         met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
-        hint = f"; if these are the labels: --labels {','.join(met)}" if labels == (0, 1) and 2 <= len(met) <= 8 else ""
+        plain = 2 <= len(met) <= 8 and all(one.isprintable() and "," not in one for one in met)
+        hint = f"; if these are the labels: --labels {quote(','.join(met))}" if labels == (0, 1) and plain else ""
         return InputError(f"{table.place(at)}: {value!r} in column {name!r} is not one of the labels {known}{hint}")
 
     def _number_keys(self, column: Any) -> tuple[npt.NDArray[np.int64], Mask | None]:
@@ -324,7 +329,8 @@ class Events:
         return numbers[positions], gone
 
 
-def _guess(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
+def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
+    """The column that by its name is of a kind in `NAMES`, among those that are not taken."""
     plain = {_plain(name): name for name in reversed(names) if name not in taken}
     return next((plain[_plain(known)] for known in NAMES[kind].split() if _plain(known) in plain), None)
 
@@ -334,6 +340,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, not too many of them."""
     shown = ", ".join(repr(name) for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

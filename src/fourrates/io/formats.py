@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +22,8 @@ from fourrates.io.table import InputError, Table
 from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from fourrates.io.events import Events
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
@@ -121,7 +123,7 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
     header, delimiter = read_header(head, source, events)
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
     columns = events.resolve(header.names, times, source)
-    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by) if name is not None}
+    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by, columns.id) if name is not None}
     invalid: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -232,22 +234,24 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
 
 def json_tables(stream: Any, source: str, max_line: int = MAX_LINE) -> Iterator[Table]:
     """Tables of a file of JSON lines."""
-    buffer, first = LineBuffer(max_line), 1
+    buffer, first, row = LineBuffer(max_line), 1, 1
     while block := stream.read(BLOCK):
         if whole := buffer.feed(block):
             lines = whole[:-1].split(b"\n")
             check_length(lines, max_line, source, first)
-            yield from json_table(lines, source, first)
+            for table in json_table(lines, source, first, row):
+                yield table
+                row += table.size
             first += len(lines)
         if buffer.size > max_line:
             break  # it need not be read to its end to be too long
     check_length([buffer.rest()], max_line, source, first)
     if (rest := buffer.rest()).strip():
-        yield from json_table([rest], source, first)
+        yield from json_table([rest], source, first, row)
 
 
-def json_table(lines: list[bytes], source: str, first: int) -> Iterator[Table]:
-    """A table of some JSON lines, the first of which has this number; none if all are blank."""
+def json_table(lines: list[bytes], source: str, first: int, row: int) -> Iterator[Table]:
+    """A table of some JSON lines, given the numbers of the first line and of the first row; none if all are blank."""
     numbers = np.arange(first, first + len(lines))
     if not all(lines) or any(line.isspace() for line in lines):
         numbers = numbers[[bool(line.strip()) for line in lines]]
@@ -269,7 +273,12 @@ def json_table(lines: list[bytes], source: str, first: int) -> Iterator[Table]:
             seen.update(record)
     data = _Records(records, names)
     times = [name for name in names if looks_like_time(records[0].get(name))]
-    yield Table(data, source, numbers, times, "line {}".format)
+    yield Table(data, source, np.arange(row, row + len(lines)), times, line_of(numbers, row))
+
+
+def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
+    """Says in which line a row stands, given the lines of the rows from `first` on."""
+    return lambda row: f"line {lines[row - first]}"
 
 
 def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:

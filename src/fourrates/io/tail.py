@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fourrates.io.events import Batch, Columns, Events
-from fourrates.io.formats import Header, json_table, read_header
+from fourrates.io.formats import Header, json_table, line_of, read_header
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import first_line, is_text
 from fourrates.io.table import InputError, Table
@@ -45,7 +45,7 @@ class Tail:
 
     def __init__(self, events: Events, source: str, *, max_line: int = MAX_LINE, refuse: Refuse | None = None) -> None:
         self.events, self.source, self.max_line, self.refuse = events, source, max_line, refuse
-        self.line = 1
+        self.line = self.row = 1  # the next ones
         self._buffer = LineBuffer(max_line)
         self._json: bool | None = None
         self._header: Header | None = None
@@ -67,7 +67,8 @@ class Tail:
 
     def begin(self) -> None:
         """Say that the next line is the first of another file, which may have a header again."""
-        self.line, self._begins = 1, True
+        self.line = self.row = 1
+        self._begins = True
 
     # What a later process must know -------------------------------------------------------------------------
 
@@ -80,6 +81,7 @@ class Tail:
             "delimiter": self._delimiter,
             "header": None if self._first is None else self._first.decode("utf-8", "surrogateescape"),
             "line": self.line,
+            "row": self.row,
             "columns": {name: getattr(columns, name) for name in Columns.__slots__} if self.events.settled else None,
         }
 
@@ -87,8 +89,9 @@ class Tail:
         """Go on with what :meth:`to_dict` gave; an `InputError` if it is anything else."""
         try:
             json, names, columns = saved["json"], saved["names"], saved["columns"]
-            delimiter, header, line = saved["delimiter"], saved["header"], saved["line"]
-            sound = (json is None or type(json) is bool) and type(line) is int and line >= 1
+            delimiter, header, line, row = saved["delimiter"], saved["header"], saved["line"], saved["row"]
+            sound = json is None or type(json) is bool
+            sound = sound and type(line) is int and type(row) is int and 1 <= row <= line
             sound = sound and delimiter in (",", "\t", ";", "|") and (header is None or isinstance(header, str))
             sound = sound and (names is None or all(isinstance(name, str) for name in names))
             known = None if columns is None else Columns(**columns)
@@ -100,7 +103,8 @@ class Tail:
             first = None if header is None else header.encode("utf-8", "surrogateescape")
         except (KeyError, TypeError, ValueError):
             raise InputError("a damaged note of a file's format") from None
-        self._json, self._delimiter, self._first, self.line = json, delimiter, first, line
+        self._json, self._delimiter, self._first = json, delimiter, first
+        self.line, self.row = line, row
         self._header = Header(list(names), []) if names is not None else None
         if known is not None:
             self.events.settle(known)
@@ -163,24 +167,29 @@ class Tail:
     def _batches(self, lines: list[bytes], first: int) -> Iterator[Batch]:
         """The events of lines; those that are none are refused, found by halving."""
         try:
-            batches = [batch for table in self._tables(lines, first) for batch in self.events.batch(table)]
+            tables = [*self._tables(lines, first)]
+            batches = [batch for table in tables for batch in self.events.batch(table)]
         except InputError as error:
             if self.refuse is None:
                 raise
             if len(lines) == 1:
                 self.refuse(self.source, first, lines[0], str(error))
+                self.row += 1  # a row all the same, so that those after it are found where they stand
                 return
             half = len(lines) // 2
             yield from self._batches(lines[:half], first)
             yield from self._batches(lines[half:], first + half)
             return
+        self.row += sum(table.size for table in tables)
         yield from batches
 
     def _tables(self, lines: list[bytes], first: int) -> Iterator[Table]:
         check_length(lines, self.max_line, self.source, first)
-        return json_table(lines, self.source, first) if self._json else self._csv_table(lines, first)
+        if self._json:
+            return json_table(lines, self.source, first, self.row)
+        return self._csv_table(lines, first, self.row)
 
-    def _csv_table(self, lines: list[bytes], first: int) -> Iterator[Table]:
+    def _csv_table(self, lines: list[bytes], first: int, row: int) -> Iterator[Table]:
         assert self._header is not None
         names = self._header.names
         try:
@@ -200,7 +209,7 @@ class Tail:
             return
         data = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         times = [name for name, value in zip(names, rows[0], strict=True) if looks_like_time(value)]
-        yield Table(data, self.source, numbers, times, "line {}".format)
+        yield Table(data, self.source, np.arange(row, row + len(rows)), times, line_of(numbers, row))
 
 
 def _fields(lines: list[bytes], delimiter: str) -> list[list[str]]:

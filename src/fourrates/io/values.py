@@ -12,7 +12,7 @@ import numpy as np
 
 from fourrates.io.opening import pyarrow
 from fourrates.io.table import InputError, Table
-from fourrates.kernel.pairs import small_codes
+from fourrates.kernel.codes import small_codes
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:

@@ -31,12 +31,3 @@ class Search:
         few: npt.NDArray[np.float32],
     ) -> None: ...
     def refine(self, bound: float, tail: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
-
-def passage(
-    decay: float,
-    rate: float,
-    lower: float,
-    upper: float,
-    mass: npt.NDArray[np.float64],
-    left: npt.NDArray[np.float64],
-) -> None: ...

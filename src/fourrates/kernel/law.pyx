@@ -418,37 +418,3 @@ cdef class Search:
         self.increment[level, p] = found - before
         self.zeros[level, p] = found
         self.slope[level, p] = slope
-
-
-def passage(double decay, double rate, double lower, double upper, double[::1] mass, double[::1] left):
-    """Let R run with independent bits, and say how much leaves the bounds at each step.
-
-    `mass` is the law of R at equally spaced points of [0, 1], the first at 0 and the last at 1; it is replaced by the law
-    of what has not left after `len(left)` steps. `left[t]` receives what leaves at step t. Values between two points are
-    split so that the mean is kept.
-    """
-    cdef long points = mass.shape[0] - 1, i, j
-    cdef double[::1] after = np.empty(points + 1)
-    cdef double value, share, gain = 1.0 - decay, at, part, out, hair = 1e-12
-    cdef int bit
-    cdef Py_ssize_t t
-    with nogil:
-        for t in range(left.shape[0]):
-            after[:] = 0.0
-            out = 0.0
-            for i in range(points + 1):
-                if mass[i] < 1e-30:
-                    continue
-                for bit in range(2):
-                    value = decay * i / points + gain * bit
-                    share = mass[i] * (rate if bit else 1.0 - rate)
-                    if value < lower - hair or value > upper + hair:
-                        out += share
-                        continue
-                    at = value * points
-                    j = min(<long>at, points - 1)
-                    part = at - j
-                    after[j] += share * (1.0 - part)
-                    after[j + 1] += share * part
-            mass[:] = after
-            left[t] = out

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fourrates.evaluate import summarise
-from fourrates.paper import figures, numbers, tables
+from fourrates.paper import dimensions, figures, numbers, tables
+from fourrates.paper.dimensions import Dimensions
 from fourrates.paper.electricity import Electricity
 from fourrates.paper.power import LAGS, LEVEL, RATES, Power, linear_power, power
 from fourrates.paper.public import CODES, Public
 from fourrates.paper.settings import NAMES
 from fourrates.paper.single import single_run
+from fourrates.paper.store import Result
 from fourrates.paper.synthetic import Synthetic
 from fourrates.paper.tables import Record, Results, Runs, Table, label
 from fourrates.paper.work import Experiment
@@ -79,7 +81,7 @@ def experiments(quick: bool) -> list[Experiment]:
     """Every experiment, in the paper's order."""
     synthetic = [Synthetic(name, quick) for name in numbers.SYNTHETIC]
     public = [Public(name, weighted, quick) for name in numbers.PUBLIC for weighted in (False, True)]
-    return [*synthetic, *public, Electricity(quick)]
+    return [*synthetic, *public, Electricity(quick), Dimensions(quick)]
 
 
 PUBLIC = tuple(one.name for one in experiments(False) if isinstance(one, Public))
@@ -224,6 +226,17 @@ def _counts(experiment: Runs, context: Context) -> str:
     )
 
 
+def _dimensions(context: Context) -> tuple[Dimensions, Sequence[Result]]:
+    experiment = next(one for one in context.experiments if isinstance(one, Dimensions))
+    return experiment, context.results[experiment.name]
+
+
+def _power_panels(context: Context) -> Drawing:
+    experiment, results = _dimensions(context)
+    panels, records = dimensions.panels(experiment, results)
+    return Drawing(figures.power_panels(panels, dimensions.FALSE_ALARMS), records, dimensions.notes(experiment))
+
+
 SHOWN = {
     "figure5": "Balance1",
     "figure6": "Balance2",
@@ -267,6 +280,18 @@ ITEMS = (
         "Beyond the paper: a real stream nobody tuned for, elecNorm",
         lambda context: tables.electricity(context.results),
         ("elecNorm",),
+    ),
+    Item(
+        "dimensions",
+        "Beyond the paper: tests on P(X, y) against the rates, as the dimension grows",
+        lambda context: dimensions.table(*_dimensions(context)),
+        ("dimensions",),
+    ),
+    Item(
+        "figure-dimensions",
+        "Beyond the paper: the same as curves",
+        _power_panels,
+        ("dimensions",),
     ),
 )
 """In the order of the page."""

@@ -235,3 +235,42 @@ def _label_bars(panel: Any, tops: npt.NDArray[np.int64], edges: npt.NDArray[np.i
                 path_effects=halo,
                 zorder=5,
             )
+
+
+# Beyond the paper --------------------------------------------------------------------------------------------
+
+METHODS = ("#0072B2", "#56B4E9", "#000000", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#999933")
+MARKS = "osD^vPX*"
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """One panel: the power of each method along one quantity."""
+
+    title: str
+    along: str
+    places: Sequence[float]
+    powers: Mapping[str, Sequence[float]]
+
+
+def power_panels(panels: Sequence[Powers], false_alarms: float) -> Figure:
+    """The power of several methods, a panel for each quantity it depends on; the false alarms as a dotted line."""
+    drawing = _figure(12, 4.4)
+    axes = np.atleast_1d(drawing.subplots(1, len(panels), sharey=True))
+    for panel, own in zip(axes, panels, strict=True):
+        # At even distances: dimensions grow by factors, and degrees need no scale.
+        places = np.arange(len(own.places))
+        for number, (name, powers) in enumerate(own.powers.items()):
+            panel.plot(
+                places, powers, color=METHODS[number % 8], marker=MARKS[number % 8], ms=5, lw=1.5, label=name, alpha=0.9
+            )
+        panel.axhline(false_alarms, color=SOFT, lw=1, ls=(0, (1, 1.5)))
+        panel.set_xticks(places, [f"{place:g}" for place in own.places])
+        panel.set_xlabel(own.along)
+        panel.set_title(own.title, fontsize=10, loc="left")
+        panel.set_ylim(0, 1.02)
+        _tidy(panel)
+    axes[0].set_ylabel(f"power at {false_alarms:.0%} false alarms")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=9)
+    return drawing

@@ -6,9 +6,9 @@ import base64
 import csv
 import io
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,9 @@ class Asked:
     @property
     def command(self) -> str:
         """As it is typed."""
-        words = ["fourrates reproduce", f"--runs {self.runs}", f"--seed {self.seed}"]
+        words = ["fourrates", "reproduce", "--runs", str(self.runs), "--seed", str(self.seed)]
         words += ["--quick"] if self.quick else []
-        return " ".join([*words, *(f"--only {name}" for name in self.only)])
+        return shlex.join([*words, *(word for name in self.only for word in ("--only", name))])
 
 
 Made = Mapping[Item, Table | Drawing]
@@ -121,45 +121,31 @@ def markdown(asked: Asked, made: Made) -> str:
 
 def page(asked: Asked, made: Made, pictures: Mapping[str, bytes]) -> str:
     """The page."""
+    from fourrates.report.template import render  # with Jinja2, which the numbers do not need
+
     style = (resources("fourrates.report") / "page.css").read_text() + (resources(__package__) / "page.css").read_text()
-    listed = "".join(f'<li><a href="#{item.name}">{escape(item.title)}</a></li>' for item in made)
-    body = "".join(_section(item, what, pictures.get(item.name)) for item, what in made.items())
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>The paper, reproduced</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f'<header><p class="kicker">fourrates {fourrates.__version__}</p><h1>The paper, reproduced</h1>'
-        f'<p class="lead">{escape(PAPER)}: every table beside the paper\'s numbers, and every figure, from '
-        f"{asked.runs} run{'s' if asked.runs != 1 else ''} of each experiment.{escape(_shortened(asked))}</p>"
-        f"<p><code>{escape(asked.command)}</code></p></header>\n"
-        f"<main>\n<nav><ul>{listed}</ul></nav>\n{body}</main>\n</body>\n</html>\n"
+    return render(
+        __package__,
+        "page.html",
+        style=style,
+        paper=PAPER,
+        runs=f"{asked.runs:,} run{'' if asked.runs == 1 else 's'}",
+        shortened=_shortened(asked),
+        command=asked.command,
+        sections=[_section(item, what, pictures.get(item.name)) for item, what in made.items()],
     )
 
 
-def _section(item: Item, what: Table | Drawing, picture: bytes | None) -> str:
-    shown = _table(what) if isinstance(what, Table) else _picture(item, picture or b"")
-    notes = "".join(f"<p>{escape(note)}</p>" for note in _notes(what))
-    return (
-        f'<section id="{item.name}"><h2>{escape(item.title)}</h2>\n{shown}\n{notes}\n{_links(item, what)}</section>\n'
-    )
-
-
-def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
-    whole = f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody>"
-    return f'<div class="scroll"><table class="numbers">{whole}</table></div>'
-
-
-def _picture(item: Item, svg: bytes) -> str:
-    # As an image, not inline: the names inside one drawing are the same as inside the next.
-    data = base64.b64encode(svg).decode()
-    return f'<figure><img alt="{escape(item.title)}" src="data:image/svg+xml;base64,{data}"></figure>'
-
-
-def _links(item: Item, what: Table | Drawing) -> str:
+def _section(item: Item, what: Table | Drawing, picture: bytes | None) -> dict[str, Any]:
+    """What the template shows of a table or a figure, which is an image: names in one drawing are those in the next."""
     links = [f"numbers/{item.name}.csv"]
     if isinstance(what, Drawing):
         links += [f"figures/{item.name}.svg", f"figures/{item.name}.png"]
-    shown = ", ".join(f'<a href="{link}">{link}</a>' for link in links)
-    return f'<p class="links soft">Beside this page: {shown}</p>'
+    return {
+        "name": item.name,
+        "title": item.title,
+        "table": what if isinstance(what, Table) else None,
+        "picture": base64.b64encode(picture).decode() if picture is not None else None,
+        "notes": _notes(what),
+        "links": links,
+    }

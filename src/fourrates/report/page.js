@@ -1,12 +1,12 @@
 "use strict";
-// Draws the rates of the stream that is chosen. Data: see fourrates/report/__init__.py, function _stream.
+// Draws the rates of the stream that is chosen. Data: see fourrates/report/charts.py, function drawing.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const area = document.getElementById("charts");
   const HEIGHT = 190;
   let charts = [];
   let stream = null;
-  let shown = [];
+  let sight = [0, 1]; // the first and the last event that are shown
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const whole = (x) => Math.round(x).toLocaleString("en-US");
@@ -35,6 +35,12 @@
     return splits.map((x) => iso(timeOf(x), 19).slice(...digits));
   }
 
+  function rateText(u, splits, axis, space, step) {
+    let digits = 1;
+    while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
+    return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
+  }
+
   function decode(curve) {
     let event = 0;
     const xs = curve.x.map((step) => (event += step));
@@ -46,17 +52,35 @@
   function lines(u) {
     const { ctx, bbox } = u;
     ctx.save();
-    ctx.strokeStyle = ctx.fillStyle = css("--drift");
-    const inside = stream.drifts.filter((d) => d.at >= u.scales.x.min && d.at <= u.scales.x.max).length;
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    const { min, max } = u.scales.x;
+    const inside = stream.drifts.filter((d) => d.at >= min && d.at <= max).length;
     ctx.lineWidth = (inside > 20 ? 1 : 2) * devicePixelRatio;
     let free = -Infinity; // where the next number may stand without touching the last one
     ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
     stream.drifts.forEach((drift, i) => {
-      if (drift.at < u.scales.x.min || drift.at > u.scales.x.max) return;
+      // The band is where it started, as far as that is known; without that it is the warning before the alarm.
+      const [first, last] = drift.between ?? [drift.since, drift.at];
+      if (drift.at < min || Math.min(first, drift.since) > max) return;
+      ctx.strokeStyle = ctx.fillStyle = css(drift.recovery ? "--calm" : "--drift");
       const x = u.valToPos(drift.at, "x", true);
-      const since = Math.max(u.valToPos(drift.since, "x", true), bbox.left);
-      ctx.globalAlpha = 0.13;
-      ctx.fillRect(since, bbox.top, x - since, bbox.height);
+      const from = u.valToPos(first, "x", true);
+      ctx.globalAlpha = 0.18;
+      ctx.fillRect(from, bbox.top, Math.max(u.valToPos(last, "x", true) - from, devicePixelRatio), bbox.height);
+      if (drift.started !== undefined && inside <= 20) {
+        const started = u.valToPos(drift.started, "x", true);
+        ctx.globalAlpha = 0.8;
+        ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+        ctx.lineWidth = devicePixelRatio;
+        ctx.beginPath();
+        ctx.moveTo(started, bbox.top);
+        ctx.lineTo(started, bbox.top + bbox.height);
+        ctx.stroke();
+        ctx.setLineDash([]);
+        ctx.lineWidth = 2 * devicePixelRatio;
+      }
       ctx.globalAlpha = 1;
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
@@ -91,6 +115,39 @@
     ctx.restore();
   }
 
+  const sorted = (list) => [...list].sort((a, b) => a - b);
+  const quantile = (list, share) => sorted(list)[Math.round(share * (list.length - 1))];
+
+  // The points of a concept at which its rate has settled. Right after a start the bounds are narrow around a half, then
+  // wide: such points would make a flat line of all others.
+  function settled(points, dl, dh) {
+    const width = (i) => dh[i] - dl[i];
+    const usual = quantile(points.map(width), 0.5);
+    const first = points.findIndex((i) => width(i) >= usual / 2);
+    return points.slice(first).filter((i) => width(i) <= 1.5 * usual);
+  }
+
+  // From the lowest to the highest value that is in sight, with its bounds.
+  function extent(u) {
+    const [xs, v, , , dl, dh] = u.data;
+    const [min, max] = sight; // the chart itself may not know them yet
+    const concepts = [[]];
+    for (let i = 0; i < xs.length; i++) {
+      if (v[i] === null) concepts.push([]);
+      else if (xs[i] >= min && xs[i] <= max) concepts.at(-1).push(i);
+    }
+    const seen = concepts.flat();
+    if (!seen.length) return [0, 1];
+    let low, high;
+    if (dl[seen[0]] !== null) {
+      const kept = concepts.filter((points) => points.length).flatMap((points) => settled(points, dl, dh));
+      low = kept.reduce((a, i) => Math.min(a, v[i], dl[i]), 1);
+      high = kept.reduce((a, i) => Math.max(a, v[i], dh[i]), 0);
+    } else [low, high] = [0.01, 0.99].map((share) => quantile(seen.map((i) => v[i]), share));
+    const room = Math.max(0.06 * (high - low), 0.01);
+    return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
+  }
+
   function told(curve, columns, i) {
     const [xs, v, wl, wh, dl, dh] = columns;
     if (i === null || i === undefined || v[i] === null || v[i] === undefined) return "";
@@ -110,6 +167,7 @@
     min = Math.max(stream.first, middle - span / 2);
     max = Math.min(last, min + span);
     min = Math.max(stream.first, max - span);
+    sight = [min, max];
     for (const chart of charts) chart.setScale("x", { min, max });
   }
 
@@ -143,10 +201,10 @@
       height: HEIGHT,
       legend: { show: false },
       cursor: { sync: { key: "rates" }, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
-      scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: [-0.02, 1.02] } },
+      scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: extent } },
       axes: [
         { ...axis, values: tickText, space: 90 },
-        { ...axis, size: 44, splits: () => [0, 0.25, 0.5, 0.75, 1], values: (u, at) => at.map((x) => (x * 100 % 50 ? "" : String(x))) },
+        { ...axis, size: 52, space: 34, values: rateText },
       ],
       series: [
         {},
@@ -206,6 +264,7 @@
     for (const chart of charts) chart.destroy();
     area.replaceChildren();
     charts = [];
+    sight = [stream.first, stream.last];
     const few = everything ? stream.curves : stream.curves.slice(0, stream.shown);
     for (const curve of few) draw(curve);
     if (few.length < stream.curves.length) {

@@ -1,0 +1,1 @@
+"""Run lengths and delays: what to expect of a detector before it runs."""

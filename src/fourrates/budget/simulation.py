@@ -1,0 +1,189 @@
+"""Run lengths and delays of any detector, by running it.
+
+What a detector promises is computed where its law is known (:func:`~fourrates.expected_run_length`,
+:func:`~fourrates.expected_delay`); for every other one, and as a check, there is simulation. Same seed, same result;
+the sampling error is part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fourrates.budget.confusion import probabilities
+from fourrates.budget.delay import Delay, check_horizon
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.detectors.base import Detector
+
+    Pairs = tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]
+
+CHUNK = 1_000_000  # events drawn at a time, at most
+
+
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """A simulated run length.
+
+    Attributes
+    ----------
+    mean : float
+        Events per false alarm; infinite if there was none.
+    standard_error : float
+        Of the mean, from the spread of the runs; infinite if there were fewer than two.
+    alarms : int
+        False alarms seen.
+    events : int
+        Events drawn.
+    """
+
+    mean: float
+    standard_error: float
+    alarms: int
+    events: int
+
+
+def simulated_run_length(
+    detector: Detector,
+    confusion: npt.ArrayLike,
+    alarms: int = 400,
+    *,
+    limit: int = 100_000_000,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> RunLength:
+    """Run a detector on a stable stream until it has given enough false alarms.
+
+    Parameters
+    ----------
+    detector : Detector
+        Any; a clone of it runs.
+    confusion : K x K array
+        Probabilities or counts, by true class and then by predicted class.
+    alarms : int
+        How many to wait for. Runs are about exponential, so the mean of 400 has a standard error of 5 %.
+    limit : int
+        Events after which to stop at the latest.
+    seed : int
+        Of the stream.
+    progress : callable, optional
+        Called with (alarms seen, alarms asked for) now and then.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.budget.simulation import simulated_run_length
+    >>> found = simulated_run_length(fr.LFR(detect=1e-3), [[45, 5], [5, 45]], alarms=100)
+    >>> f"{found.mean:,.0f} events, give or take {found.standard_error:,.0f}"
+    '1,223 events, give or take 117'
+    """
+    if alarms < 1 or limit < 1:
+        raise ValueError(f"alarms {alarms!r} and limit {limit!r} must both be at least 1")
+    draw = _Stream(detector, confusion)
+    random = np.random.default_rng(seed)
+    running = detector.clone()
+    at: list[int] = []
+    events, size = 0, 10_000
+    while len(at) < alarms and events < limit:
+        size = min(size, limit - events)
+        at += [drift.at for drift in running.update_many(*draw(random, size))]
+        events += size
+        # As many events as the missing alarms will take, but no surprise: chunks at most double.
+        size = min(2 * size, CHUNK, max(10_000, int(1.1 * events / max(len(at), 1) * (alarms - len(at)))))
+        if progress is not None:
+            progress(min(len(at), alarms), alarms)
+    if not at:
+        return RunLength(math.inf, math.inf, 0, events)
+    runs = np.diff(at, prepend=-1)
+    error = float(runs.std(ddof=1) / math.sqrt(runs.size)) if runs.size > 1 else math.inf
+    # The run that the end has cut counts as well: leaving it out would favour short ones.
+    return RunLength(events / len(at), error, len(at), events)
+
+
+def simulated_delay(
+    detector: Detector,
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    *,
+    streams: int = 1000,
+    history: int = 5000,
+    horizon: int = 5000,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> Delay:
+    """Run a detector on many streams that change once, and see how soon it tells.
+
+    A false alarm before the change restarts the detector, as in life; only what it finds from the change on counts.
+
+    Parameters
+    ----------
+    detector : Detector
+        Any; clones of it run.
+    before, after : K x K arrays
+        Probabilities or counts, by true class and then by predicted class.
+    streams : int
+        How many.
+    history : int
+        Events before the change.
+    horizon : int
+        How many events to look ahead.
+    seed : int
+        Of the streams.
+    progress : callable, optional
+        Called with (streams done, streams asked for) now and then.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.budget.simulation import simulated_delay
+    >>> delay = simulated_delay(fr.LFR(), [[65, 15], [5, 15]], [[75, 5], [15, 5]], streams=200)
+    >>> delay.median, delay.median_between
+    (85.0, (79.0, 91.0))
+    >>> f"{delay.within(200):.2f}, give or take {delay.standard_error(200):.2f}"
+    '0.93, give or take 0.02'
+    """
+    check_horizon(horizon)
+    if streams < 1 or history < 0:
+        raise ValueError(f"streams {streams!r} must be at least 1, and history {history!r} at least 0")
+    old, new = _Stream(detector, before), _Stream(detector, after)
+    random = np.random.default_rng(seed)
+    running = detector.clone()
+    found = np.zeros(horizon)
+    for done in range(1, streams + 1):
+        running.reset()
+        running.update_many(*old(random, history))
+        drifts = running.update_many(*new(random, horizon), first_only=True)
+        if drifts:
+            found[drifts[0].at - history] += 1
+        if progress is not None and (done % 100 == 0 or done == streams):
+            progress(done, streams)
+    return Delay(np.cumsum(found) / streams, streams)
+
+
+class _Stream:
+    """Draws pairs of a detector's labels from a confusion matrix."""
+
+    def __init__(self, detector: Detector, confusion: npt.ArrayLike) -> None:
+        given = detector.parameters["labels"]
+        positive = detector.parameters.get("positive") if len(given) == 2 else None
+        labels = Labels(given, positive).values
+        matrix = probabilities(confusion, len(labels))
+        self.classes = len(labels)
+        self.edges = np.cumsum(matrix)
+        self.edges[np.flatnonzero(matrix)[-1] :] = np.inf  # what rounding leaves goes to the last possible cell
+        self.values: npt.NDArray[np.generic] | None = None
+        if labels != tuple(range(len(labels))):
+            self.values = np.empty(len(labels), object)
+            self.values[:] = labels
+
+    def __call__(self, random: np.random.Generator, size: int) -> Pairs:
+        cells = np.searchsorted(self.edges, random.random(size), side="right")
+        truths, guesses = (side.astype(np.uint16) for side in np.divmod(cells, self.classes))
+        return (truths, guesses) if self.values is None else (self.values[truths], self.values[guesses])

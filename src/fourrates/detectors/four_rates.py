@@ -1,0 +1,347 @@
+"""FourRates: evidence that a rate of the classifier moved, within a false-alarm budget, whatever the size of the change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fourrates.budget.levels import check_arl
+from fourrates.detectors.base import RecordDetector, rate_names
+from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
+from fourrates.kernel.evidence import EvidenceRules
+from fourrates.labels import Labels, plain
+from fourrates.null import check_number
+from fourrates.rules import WARN, Mix, Sides, evidence_rules
+
+After = Literal["restart", "hold"]
+MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
+EARLIER, LATER = 9.0, 5.0  # nats of information on either side of the likeliest start that make its interval
+WIDER = 2.4  # an alarm comes when a change looks large: what is seen of it scatters as if dispersion were this much more
+
+
+class FourRates(RecordDetector):
+    r"""Evidence that a rate of your classifier moved: which, which way, since when, and is it still so.
+
+    Give it the number of events you want between two false alarms; that is the only number it needs. It watches the
+    recall of every class, alone and together with the others, for falls and rises of every size at once, and reports a
+    :class:`~fourrates.Drift` as soon as the evidence outweighs the budget.
+
+    For each alternative, such as "tpr fell by this much", it keeps the Shiryaev-Roberts statistic
+    :math:`R \leftarrow (R + 1)\, q(x) / p(x)`: how much more likely the recent events are if that happened, summed over
+    all moments at which it may have begun. While nothing changes the weighted sum of all of them grows by one an event
+    on average, so the budget is the threshold.
+
+    Events need not be independent: how much the errors scatter beyond that is estimated, and the evidence is tempered by it.
+
+    **Input**: pairs (y_true, y_pred) of labels.
+
+    Parameters
+    ----------
+    arl : float
+        Events between two false alarms of a stable stream, on average; from 100 up.
+    warn : float, optional
+        Events between two false warnings; a tenth of `arl` if not given.
+    reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
+        The classifier as you shipped it: its confusion counts on the validation set, by true class and then by
+        predicted class, in the order of `labels`. Without one the stream is compared with its own past.
+    after : {"restart", "hold"}, optional
+        What follows a drift. "restart": a new concept begins, as in the paper. "hold": the reference stays; what moved
+        is away until a :class:`~fourrates.Recovery` says that it is back, and a further change is a further drift. "hold"
+        if there is a reference.
+    labels : iterable of hashables
+        The classes.
+    positive : label, optional
+        The positive one of two labels; the second if not given.
+    sides : {"both", "down", "up"}
+        Which moves raise an alarm; "down" is degradation only.
+    mix : {"report", "alarm", "ignore"}
+        What a shift of the true classes is, with two classes: something to report (in `shift`, and in `shifts` of what
+        :meth:`update_many` returns), an alarm, or nothing. Not watched with more than two classes.
+    dispersion : float, optional
+        How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not given.
+
+    Attributes
+    ----------
+    shift : Shift or None
+        The latest shift of the true classes.
+
+    Examples
+    --------
+    A classifier whose tpr falls from 0.75 to 0.25 while its accuracy stays at 0.8:
+
+    >>> import numpy as np
+    >>> import fourrates as fr
+    >>> random = np.random.default_rng(7)
+    >>> def events(size, matrix):  # matrix[truth][guess]
+    ...     return np.divmod(random.choice(4, size, p=np.ravel(matrix)), 2)
+    >>> before, after = events(5000, [[0.65, 0.15], [0.05, 0.15]]), events(5000, [[0.75, 0.05], [0.15, 0.05]])
+    >>> y_true, y_pred = np.hstack([before, after])
+
+    >>> detector = fr.FourRates(arl=100_000)
+    >>> drift, = detector.update_many(y_true, y_pred)
+    >>> print(drift)  # doctest: +SKIP
+    """
+
+    __slots__ = ("_names", "_reported")
+
+    _names: tuple[str, ...]
+    _reported: Shift | None
+
+    def __init__(
+        self,
+        arl: float = 100_000,
+        *,
+        warn: float | None = None,
+        reference: Any = None,
+        after: After | None = None,
+        labels: Iterable[Hashable] = (0, 1),
+        positive: Hashable = None,
+        sides: Sides = "both",
+        mix: Mix = "report",
+        dispersion: float | None = None,
+    ) -> None:
+        self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
+        counts = None if reference is None else confusion_counts(reference, self._labels)
+        chosen: After = after if after is not None else "restart" if counts is None else "hold"
+        for name, value, accepted in (
+            ("after", chosen, get_args(After)),
+            ("sides", sides, get_args(Sides)),
+            ("mix", mix, get_args(Mix)),
+        ):
+            if value not in accepted:
+                raise ValueError(f"{name} {value!r} is not one of {accepted}")
+        if chosen == "hold" and counts is None:
+            raise ValueError("after 'hold' needs a reference to hold")
+        if not check_arl(arl) <= MOST:
+            raise ValueError(f"arl {arl!r} is more than {MOST:.0e} events")
+        own_warn = WARN * arl if warn is None else check_number(warn, "warn")
+        if not 1 <= own_warn < arl:
+            raise ValueError(f"warn {warn!r} is not a number of events below arl {arl!r}")
+        if dispersion is not None and not 1 <= check_number(dispersion, "dispersion") < 1e6:
+            raise ValueError(f"dispersion {dispersion!r} is not a number of at least 1")
+        self.parameters |= {
+            "reference": None if counts is None else counts.tolist(),
+            "after": chosen,
+            "sides": sides,
+            "mix": mix,
+            "dispersion": plain(dispersion),
+        }
+        self._names = rate_names(self._labels.values)
+        self._reported = None
+        self._follow(
+            evidence_rules(
+                len(self._labels.values),
+                float(arl),
+                float(own_warn),
+                sides=sides,
+                mix=mix,
+                hold=chosen == "hold",
+                dispersion=dispersion,
+                reference=counts,
+            )
+        )
+
+    # The reference --------------------------------------------------------------------------------------------
+
+    @property
+    def evidence_rules(self) -> EvidenceRules:
+        """The rules it shares with others of the same settings."""
+        rules = self.rules
+        assert isinstance(rules, EvidenceRules)
+        return rules
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.shift = self._reported = None
+
+    # Where things stand ---------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> Status:
+        """How things stand: under hold a drift stands until its recovery."""
+        if self.drift_detected or (self._fields()["recall"]["moved"] != 0).any():
+            return "drifted"
+        return "warning" if self.warning_detected else "stable"
+
+    @property
+    def evidence(self) -> float:
+        """All evidence for a change, as a share of what an alarm takes."""
+        one = self._fields()
+        return float((one["recall"]["total"].sum() + one["shared"]["total"]) / self.evidence_rules.alarm)
+
+    @property
+    def rates(self) -> Mapping[str, RateState]:
+        """Where each rate stands: the recalls with baseline, evidence and dispersion, and the precisions."""
+        one, classes = self._fields(), len(self._labels.values)
+        counts = one["counts"]
+        found = {}
+        for i, name in enumerate(self._names):
+            n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
+            ones = int(counts[i % classes, i % classes])
+            state = RateState(n=n, estimate=ones / n if n else math.nan)
+            if i < classes:
+                recall = one["recall"][i]
+                dispersion = 1 / max(float(recall["power"].min()), 1e-6) if recall["n"] else 1.0
+                known, right = _known(recall)
+                state = RateState(
+                    n=n,
+                    estimate=state.estimate,
+                    baseline=Share.of(right, known, dispersion),
+                    evidence=float((recall["total"] + one["shared"]["total"]) / self.evidence_rules.alarm),
+                    dispersion=dispersion,
+                )
+            found[name] = state
+        return MappingProxyType(found)
+
+    def _fields(self) -> Any:
+        return np.frombuffer(self.record_bytes, self.evidence_rules.dtype())[0]
+
+    # Reports --------------------------------------------------------------------------------------------------
+
+    def report(self, record: bytes, at: int, since: int) -> Drift:
+        """What a record that just alarmed has to tell."""
+        one = np.frombuffer(record, self.evidence_rules.dtype())[0]
+        owner, first, lanes, back, ways = self.evidence_rules.judge(record)
+        taken = int(one["shared"]["taken"])
+        confusion = tuple(tuple(row) for row in one["counts"].tolist())
+        if back:
+            recall = one["recall"][owner]
+            age = float(recall["back_age"] / recall["back"])
+            direction = SIZES if recall["moved"] < 0 else 0
+            moved = [(owner, direction, float(recall["back"]))]
+        elif owner >= 0:
+            recall = one["recall"][owner]
+            best = first + int(recall["evidence"][first : first + lanes].argmax())
+            age = float(recall["age"][best] / recall["evidence"][best])
+            moved = [(owner, first, float(recall["evidence"][first : first + lanes].sum()))]
+        else:
+            shared = one["shared"]
+            best = first + int(shared["evidence"][first : first + lanes].argmax())
+            age = float(shared["age"][best] / shared["evidence"][best])
+            total = float(shared["evidence"][first : first + lanes].sum())
+            moved = [(c, 0 if way < 0 else SIZES, total) for c, way in ways]
+        changes, information = [], 0.0
+        for c, direction, evidence in moved:
+            change, told = self._change(one, c, direction, evidence, None if owner >= 0 and not back else age)
+            changes.append(change)
+            information += told
+        restarted = at + 1 - taken
+        started = min(max(at + 1 - round(age), restarted), at)
+        reach = 1 / max(information, 1e-9)
+        between = (max(restarted, math.floor(started - EARLIER * reach)), min(at, math.ceil(started + LATER * reach)))
+        return (Recovery if back else Drift)(
+            at=at,
+            since=since,
+            changes=tuple(changes),
+            confusion=confusion,
+            started=started,
+            started_between=between,
+        )
+
+    def _change(
+        self, one: Any, c: int, direction: int, evidence: float, age: float | None
+    ) -> tuple[RateChange, float]:
+        """How a recall moved, and how much an event since told of it, on average, in nats.
+
+        What was seen since the start is read off the lane that found the change; where the change was found otherwise,
+        `age` events ago, off the lane that goes back about as far.
+        """
+        recall = one["recall"][c]
+        own = slice(direction, direction + SIZES)
+        best = direction + int(recall["evidence"][own].argmax())
+        if age is not None:
+            expected = age * float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
+            seen_by = recall["seen"][own] / np.maximum(recall["evidence"][own], 1e-30)
+            best = direction + int(np.abs(np.log((seen_by + 1) / (expected + 1))).argmin())
+        weight = max(float(recall["evidence"][best]), 1e-30)
+        known, known_right = _known(recall)
+        seen = min(max(float(recall["seen"][best]) / weight, 1.0), float(recall["n"]))
+        right = min(max(float(recall["right"][best]) / weight, 0.0), seen)
+        dispersion = 1 / max(float(recall["power"].min()), 1e-6)
+        before = Share.of(max(known_right - right, 0.0), max(known - seen, 0.0), dispersion)
+        after = Share.of(right, seen, WIDER * dispersion)
+        old = (known_right - right + 0.5) / (known - seen + 1) if known > seen else 0.5
+        new = (right + 0.5) / (seen + 1)
+        old, new = min(max(old, 1e-6), 1 - 1e-6), min(max(new, 1e-6), 1 - 1e-6)
+        told = 0.5 * (new - old) * (math.log(new / (1 - new)) - math.log(old / (1 - old)))
+        share = float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
+        change = RateChange(
+            rate=self._names[c],
+            direction="down" if direction == 0 else "up",
+            statistic=evidence,
+            bound=self.evidence_rules.alarm,
+            expected=None,
+            n=int(recall["n"]),
+            before=before,
+            after=after,
+        )
+        return change, told * share / dispersion
+
+    def _shifted(self) -> None:
+        one = self._fields()
+        mix = one["mix"]
+        best = int(mix["evidence"].argmax())
+        age = float(mix["age"][best] / mix["evidence"][best])
+        base = float(mix["base"])
+        odds = base / max(1 - base, 1e-9) * math.exp(self.evidence_rules.mix_step(best))
+        at = self.events - 1
+        self.shift = Shift(
+            at=at,
+            started=max(at + 1 - round(age), at + 1 - int(mix["n"])),
+            before=Share.of(base * float(mix["n"]), float(mix["n"])),
+            after=Share.of(odds / (1 + odds) * age, age),
+        )
+        self._reported = None
+        self._restart_mix()
+
+    def _new_shifts(self) -> list[Shift]:
+        if self.shift is None or self.shift is self._reported:
+            return []
+        self._reported = self.shift
+        return [self.shift]
+
+    def keep_from(self) -> int:
+        """The earliest event that a later drift may name as the start of its window: any since the restart."""
+        return self.events - int(self._fields()["shared"]["taken"])
+
+
+SIZES = 6  # steps in one direction, as the kernel has them
+
+
+def _known(recall: Any) -> tuple[float, float]:
+    """Observations of a recall and right ones, with the reference unless it is away from it."""
+    n, ones = float(recall["n"]), float(recall["ones"])
+    if recall["moved"] == 0:
+        n, ones = n + float(recall["given"]), ones + float(recall["given_ones"])
+    return n, ones
+
+
+def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
+    """The K x K counts of a reference, which may be given as the pairs of a validation set."""
+    classes = len(labels.values)
+    if isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1:
+        if not (classes == 2 and len(reference[0]) == 2 and len(reference[1]) == 2):
+            truths, guesses = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
+            if truths.size != guesses.size:
+                raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {guesses.size}")
+            counted = np.bincount(truths.astype(np.int64) * classes + guesses, minlength=classes**2)
+            return counted.reshape(classes, classes)
+    try:
+        counts = np.asarray(reference, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"reference {reference!r} is not a matrix of counts") from None
+    if counts.shape != (classes, classes):
+        raise ValueError(f"reference has shape {counts.shape}, not {classes} x {classes}")
+    if not (np.isfinite(counts).all() and (counts >= 0).all() and (counts == np.floor(counts)).all()):
+        raise ValueError("reference must hold counts: whole numbers of at least 0")
+    if counts.sum() > 1e12:
+        raise ValueError(f"reference holds {counts.sum():.3g} events; at most 1e12 are possible")
+    if (counts.sum(1) == 0).any():
+        empty = labels.values[int((counts.sum(1) == 0).argmax())]
+        raise ValueError(f"reference has no event of class {empty!r}")
+    return counts.astype(np.int64)

@@ -1,0 +1,26 @@
+"""Tests on the joint distribution of features and label, P(X, y): the methods the paper argues against.
+
+They look at the examples, not at what a classifier makes of them: `EDivisive` finds the changes of a whole array,
+`DensityTest`, `RankTest`, `MarginTest` and `ErrorTest` compare a reference with what came later, and all of them watch
+a stream with `update_many`, a reference window against the latest one.
+"""
+
+from fourrates.distribution.density import DensityTest
+from fourrates.distribution.e_divisive import EDivisive
+from fourrates.distribution.error import ErrorTest
+from fourrates.distribution.margin import MarginTest
+from fourrates.distribution.rank import RankTest
+from fourrates.distribution.two_sample import TwoSampleTest
+from fourrates.distribution.watch import Alarm, Comparison, WindowWatch
+
+__all__ = [
+    "Alarm",
+    "Comparison",
+    "DensityTest",
+    "EDivisive",
+    "ErrorTest",
+    "MarginTest",
+    "RankTest",
+    "TwoSampleTest",
+    "WindowWatch",
+]

@@ -1,0 +1,497 @@
+"""Predictions and late labels to pairs, by id and in any order.
+
+:class:`LabelJoin` holds a prediction until its label comes, and a label until its prediction does, and gives the pairs
+in the order in which they were completed. What it holds is bounded, in number and in time. It is the one piece of code
+behind late labels in the library, on the command line and in the service.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import threading
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fourrates.detectors.parameters import check_whole
+from fourrates.ids import fingerprints
+from fourrates.kernel.fingerprint import Hasher
+from fourrates.kernel.pending import ENTRY, STATES, Pending
+from fourrates.labels import Labels, plain
+from fourrates.moments import Unit, duration, moments
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.labels import Codes
+
+MOST = 500_000_000  # that may wait or be remembered: positions in the table have 32 bits
+MAGIC, VERSION = b"4rjoin", 1
+HEADER = struct.Struct("<6sBBI")  # magic, version, unit of time, length of the parameters
+PROGRESS = struct.Struct("<16s7qdd3q")  # key, counts, clock and its beginning, entries of each log
+UNITS: tuple[Unit | None, ...] = (None, "number", "date")
+COUNTS = ("pairs", "expired", "displaced", "unmatched", "repeated_predictions", "repeated_labels", "late_labels")
+SAVED = ENTRY.newbyteorder("<")
+LOGS = ({STATES["prediction"]}, {STATES["label"]}, {STATES["paired"], STATES["missed"]})  # the states in each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs that one call completed, in the order in which they were.
+
+    Attributes
+    ----------
+    truths, guesses : arrays of uint16
+        Class codes, in the order of the labels.
+    positions : array of int64
+        Which of the ids of the call completed each pair.
+    tags : array of int64
+        What was given with each prediction; 0 if nothing was.
+    y_true, y_pred : arrays of labels
+        The same pairs as labels.
+    """
+
+    truths: Codes
+    guesses: Codes
+    positions: npt.NDArray[np.int64]
+    tags: npt.NDArray[np.int64]
+    labels: Labels
+
+    @property
+    def y_true(self) -> npt.NDArray[Any]:
+        """What the events turned out to be."""
+        return self.labels.decode(self.truths)
+
+    @property
+    def y_pred(self) -> npt.NDArray[Any]:
+        """What the classifier had said."""
+        return self.labels.decode(self.guesses)
+
+    def __len__(self) -> int:
+        return self.truths.size
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """The pairs (y_true, y_pred), one by one."""
+        return zip(self.y_true.tolist(), self.y_pred.tolist(), strict=True)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} pairs>"
+
+
+class _count:
+    """One of the counts, read as an attribute."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name, self.__doc__ = name, doc
+
+    def __get__(self, join: LabelJoin | None, owner: type) -> int:
+        return self if join is None else join.counts[self.name]  # type: ignore[return-value]
+
+
+class LabelJoin:
+    """Wait for the label of a prediction, or for the prediction of a label, and give the pairs.
+
+    Parameters
+    ----------
+    labels, positive
+        As for the detectors.
+    max_waiting : int
+        How many predictions wait for their label at most, and how many labels for their prediction. When one more
+        comes, the oldest leaves and is counted.
+    max_wait : float or timedelta, optional
+        How long anything waits, in the unit of the times: a number, or a timedelta where times are dates. Without it
+        only `max_waiting` bounds the wait.
+    max_remembered : int, optional
+        How many ids are remembered after their pair was completed or their prediction left, so that a label that is
+        sent again counts as a repeat. Default: `max_waiting`. With `max_wait`, an id is remembered no longer than that.
+    seed : int, optional
+        From 0 up to 2**128. The key of the fingerprints; random if it is not given. Results do not depend on it.
+
+    Attributes
+    ----------
+    pairs : int
+        Pairs completed.
+    waiting, waiting_labels : int
+        Predictions that wait for their label, and labels that wait for their prediction.
+    expired, displaced : int
+        Predictions that left without a label: after `max_wait`, or because too many waited.
+    unmatched : int
+        Labels that left without a prediction, for either reason.
+    late_labels : int
+        Labels that came after their prediction had left.
+    repeated_predictions, repeated_labels : int
+        Those whose id was met before. The first counts, whatever the others say.
+
+    Notes
+    -----
+    - *Every prediction* is paired, waits, has expired, was displaced or is a repeat; *every label* is paired, waits, is
+      unmatched, late or a repeat. The counts add up.
+    - *Ids* are numbers, text, bytes, UUIDs or tuples of them, also mixed; NumPy, Arrow, pandas and polars columns.
+      Equal ids are one id, so 1, 1.0 and True are; "1" is another. What is kept of an id is a keyed fingerprint of 96
+      bits: among ten million of them a new id is taken for another with probability 1.3e-22.
+    - *Time* is what the calls say it is. The clock is the latest time given; it never runs backwards. What comes
+      without a time, or with an earlier one, waits from where the clock stands. What has waited exactly `max_wait` may
+      still be paired; what has waited longer leaves.
+    - *Memory*: 45 to 80 bytes for each that waits or is remembered.
+    - A batch gives what its items one at a time would have given. It is checked as a whole before anything is taken.
+    - Two threads that use it at once get a RuntimeError.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> join = fr.LabelJoin(max_wait=30)
+    >>> join.predict(["a", "b", "c"], [1, 0, 1], times=[0, 1, 2])
+    <0 pairs>
+    >>> pairs = join.label(["c", "x", "a"], [1, 0, 0], times=[20, 21, 22])
+    >>> list(pairs)                                # (y_true, y_pred), in the order of the labels
+    [(1, 1), (0, 1)]
+    >>> join.waiting, join.waiting_labels          # b has no label yet, x no prediction
+    (1, 1)
+    >>> join.label(["a"], [0], times=[25])         # sent again
+    <0 pairs>
+    >>> join.expire(100)
+    1
+    >>> {name: count for name, count in join.counts.items() if count}
+    {'pairs': 2, 'expired': 1, 'unmatched': 1, 'repeated_labels': 1}
+    """
+
+    def __init__(
+        self,
+        labels: Iterable[Hashable] = (0, 1),
+        positive: Hashable = None,
+        max_waiting: int = 10_000_000,
+        max_wait: float | timedelta | np.timedelta64 | None = None,
+        *,
+        max_remembered: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._labels = Labels(labels, positive)
+        self._unit, self._longest = duration(max_wait)
+        self.parameters: dict[str, Any] = {
+            "labels": list(self._labels.given),
+            "positive": plain(positive),
+            "max_waiting": check_whole(max_waiting, "max_waiting"),
+            "max_wait": max_wait,
+            "max_remembered": max_remembered,
+            "seed": None if seed is None else check_whole(seed, "seed", least=0),
+        }
+        if max_remembered is not None:
+            self.parameters["max_remembered"] = check_whole(max_remembered, "max_remembered", least=0)
+        for name in ("max_waiting", "max_remembered"):
+            if (self.parameters[name] or 0) > MOST:
+                raise ValueError(f"{name} {self.parameters[name]:,} is more than {MOST:,}")
+        if seed is not None and seed >= 2**128:
+            raise ValueError(f"seed {seed!r} is not below 2**128")
+        self._set_key(os.urandom(16) if seed is None else int(seed).to_bytes(16, "little"))
+        self._pending = Pending(self.max_waiting, self.max_remembered, self._longest)
+        self._busy = threading.Lock()
+
+    def _set_key(self, key: bytes) -> None:
+        self._key, self._hasher = key, Hasher(key)
+
+    # Predictions and labels -----------------------------------------------------------------------------------
+
+    def predict(self, ids: Any, y_pred: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None) -> Pairs:
+        """Take predictions, and give the pairs whose labels were here already.
+
+        Parameters
+        ----------
+        ids : array of ids
+            One a prediction.
+        y_pred : array of labels
+            What the classifier said.
+        times : array of numbers or dates, or one for all, optional
+            When. A time that is missing is the clock's.
+        tags : array of integers, optional
+            Anything of 64 bits to be handed back with the pair, such as the number of a stream.
+        """
+        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags)
+
+    def label(self, ids: Any, y_true: npt.ArrayLike, times: Any = None) -> Pairs:
+        """Take labels, and give the pairs they complete.
+
+        Parameters
+        ----------
+        ids : array of ids
+            As given to :meth:`predict`.
+        y_true : array of labels
+            What the events turned out to be.
+        times : array of numbers or dates, or one for all, optional
+            When the labels came.
+        """
+        return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
+
+    def replay(
+        self, ids: Any, y: npt.ArrayLike, is_label: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
+    ) -> Pairs:
+        """Take predictions and labels in one sequence, as a log of both has them.
+
+        Parameters
+        ----------
+        ids : array of ids
+            One an item.
+        y : array of labels
+            What the classifier said, or what the event turned out to be.
+        is_label : array of bool
+            Which of the two it is.
+        times, tags
+            As for :meth:`predict`; the tag of a label does not matter.
+        """
+        sides = np.asarray(is_label)
+        if sides.dtype != np.bool_ or sides.ndim != 1:
+            raise TypeError("is_label must be an array of bools")
+        return self._take(ids, self._labels.encode(y, "y"), "y", sides.view(np.uint8), times, tags)
+
+    def fingerprints(self, ids: Any) -> npt.NDArray[np.void]:
+        """Make fingerprints of ids, which every method takes in place of ids; another thread may do this beforehand."""
+        return fingerprints(self._hasher, ids)
+
+    def expire(self, now: Any) -> int:
+        """Move the clock, let go of what has waited too long, and say how many predictions that were.
+
+        Parameters
+        ----------
+        now : number or date
+            As the times are.
+        """
+        with self._alone():
+            before = self.expired
+            moment = self._times(now, 1)
+            if moment is None:
+                raise ValueError(f"now {now!r} is not a time")
+            self._pending.expire(float(moment[0]))
+            return self.expired - before
+
+    def _take(
+        self, ids: Any, codes: Codes, name: str, sides: int | npt.NDArray[np.uint8], times: Any, tags: Any
+    ) -> Pairs:
+        with self._alone():
+            found = self.fingerprints(ids)
+            size = codes.size
+            if found.size != size:
+                raise ValueError(f"ids has {found.size} items, {name} has {size}")
+            which = np.full(size, sides, np.uint8) if isinstance(sides, int) else np.ascontiguousarray(sides)
+            if which.size != size:
+                raise ValueError(f"is_label has {which.size} items, {name} has {size}")
+            marks = None if tags is None else _tags(tags, size)
+            when = self._times(times, size)
+            truths, guesses = np.empty(size, np.uint16), np.empty(size, np.uint16)
+            marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
+            n = self._pending.take(found, codes, which, marks, when, truths, guesses, marked, positions)
+        return Pairs(truths[:n].copy(), guesses[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("this LabelJoin is in use by another thread; put a lock around it")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _times(self, times: Any, size: int) -> npt.NDArray[np.float64] | None:
+        """Times as numbers, nan where they are missing; the first ones say whether they are numbers or dates."""
+        if times is None:
+            return None
+        found, unit = moments(times)
+        if found.ndim == 0:
+            found = np.full(size, found)
+        if found.shape != (size,):
+            raise ValueError(f"times has the shape {found.shape}, ids has {size} items")
+        if np.isinf(found).any():
+            raise ValueError(f"times: the time at position {int(np.isinf(found).argmax())} is infinite")
+        if np.isnan(found).all():
+            return None
+        if self._unit not in (None, unit):
+            kinds = {"number": "numbers", "date": "dates"}
+            where = "max_wait" if self.max_wait is not None else "the times before"
+            raise TypeError(f"times are {kinds[unit]}, but {where} goes with {kinds[self._unit or unit]}")
+        self._unit = unit
+        return np.ascontiguousarray(found)
+
+    # How it stands --------------------------------------------------------------------------------------------
+
+    @property
+    def max_waiting(self) -> int:
+        """How many predictions wait at most, and how many labels."""
+        return int(self.parameters["max_waiting"])
+
+    @property
+    def max_wait(self) -> float | timedelta | np.timedelta64 | None:
+        """How long anything waits."""
+        return self.parameters["max_wait"]  # type: ignore[no-any-return]
+
+    @property
+    def max_remembered(self) -> int:
+        """How many ids are remembered that are done with."""
+        given = self.parameters["max_remembered"]
+        return self.max_waiting if given is None else int(given)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What waits and what became of the rest, by name."""
+        waiting, waiting_labels, _ = self._pending.sizes
+        pairs, *others = zip(COUNTS, self._pending.counts, strict=True)
+        return dict([pairs, ("waiting", waiting), ("waiting_labels", waiting_labels), *others])
+
+    @property
+    def waiting(self) -> int:
+        """Predictions that wait for their label."""
+        return self._pending.sizes[0]
+
+    @property
+    def waiting_labels(self) -> int:
+        """Labels that wait for their prediction."""
+        return self._pending.sizes[1]
+
+    @property
+    def remembered(self) -> int:
+        """Ids that are done with and remembered."""
+        return self._pending.sizes[2]
+
+    pairs = _count("pairs", "Pairs completed.")
+    expired = _count("expired", "Predictions that left without a label after `max_wait`.")
+    displaced = _count("displaced", "Predictions that left without a label because too many waited.")
+    unmatched = _count("unmatched", "Labels that left without a prediction.")
+    late_labels = _count("late_labels", "Labels that came after their prediction had left.")
+    repeated_predictions = _count("repeated_predictions", "Predictions whose id was met before.")
+    repeated_labels = _count("repeated_labels", "Labels whose id was met before.")
+
+    @property
+    def waiting_since(self) -> float | datetime | None:
+        """Since when the oldest prediction waits, in the unit of the times; None if none waits or no time was given."""
+        with self._alone():
+            since = self._pending.oldest_time
+        if math.isnan(since):
+            return None
+        return since if self._unit == "number" else datetime(1970, 1, 1) + timedelta(microseconds=since)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table, in bytes."""
+        with self._alone():
+            return self._pending.nbytes
+
+    def __repr__(self) -> str:
+        defaults = {"max_remembered": None, "seed": None}
+        shown = {name: value for name, value in self.parameters.items() if value != defaults.get(name, ...)}
+        return f"LabelJoin({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    # Copies and bytes -----------------------------------------------------------------------------------------
+
+    def clone(self) -> Self:
+        """Make one with the same settings that has met nothing; ``copy.copy`` keeps what waits."""
+        return type(self)(**self.parameters)
+
+    def to_bytes(self) -> bytes:
+        """Settings and all that waits or is remembered, versioned; :meth:`from_bytes` goes on from it."""
+        import json
+        import zlib
+
+        for label in self._labels.values:
+            if type(label) not in (str, int, float, bool):
+                raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
+        settings = {**self.parameters, "max_wait": None if math.isinf(self._longest) else self._longest}
+        settings["dates"] = isinstance(self.max_wait, timedelta | np.timedelta64)
+        parameters = json.dumps(settings, separators=(",", ":")).encode()
+        body = HEADER.pack(MAGIC, VERSION, UNITS.index(self._unit), len(parameters)) + parameters + self._dump()
+        return body + struct.pack("<I", zlib.crc32(body))
+
+    @classmethod
+    def from_bytes(cls, saved: bytes) -> Self:
+        """Bring back what :meth:`to_bytes` saved; bytes that it did not save are a ValueError."""
+        import json
+        import zlib
+
+        saved = bytes(saved)
+        if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
+            raise ValueError("these bytes are not a LabelJoin saved by fourrates")
+        _, version, unit, size = HEADER.unpack_from(saved)
+        if version != VERSION:
+            raise ValueError(f"a LabelJoin of version {version}; this release reads version {VERSION}")
+        body = saved[:-4]
+        if struct.unpack("<I", saved[-4:])[0] != zlib.crc32(body):
+            raise ValueError("the saved LabelJoin is damaged: its checksum does not fit")
+        try:
+            settings = json.loads(body[HEADER.size : HEADER.size + size])
+            if settings.pop("dates"):
+                settings["max_wait"] = timedelta(microseconds=settings["max_wait"])
+            join = cls(**settings)
+            join._restore(UNITS[unit], body[HEADER.size + size :])
+        except (AttributeError, ArithmeticError, LookupError, RecursionError, TypeError, struct.error) as error:
+            raise ValueError(f"the saved LabelJoin is not sound: {error}") from None
+        return join
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.parameters, self._unit, self._dump())
+
+    def _dump(self) -> bytes:
+        with self._alone():
+            logs = [self._pending.dump(log) for log in range(len(LOGS))]
+            sizes = [log.size for log in logs]
+            progress = PROGRESS.pack(self._key, *self._pending.counts, *self._pending.clock, *sizes)
+        return progress + b"".join(log.astype(SAVED, copy=False).tobytes() for log in logs)
+
+    def _restore(self, unit: Unit | None, state: bytes) -> None:
+        """Take over what `_dump` gave, after a look at every value."""
+        key, *numbers = PROGRESS.unpack_from(state)
+        counts, (now, began), sizes = tuple(numbers[:7]), numbers[7:9], numbers[9:]
+        self._set_key(key)
+        if self.parameters["seed"] is not None and int.from_bytes(key, "little") != self.parameters["seed"]:
+            raise ValueError("the saved key is not that of the seed")
+        if self._unit not in (None, unit) or (unit is None and not math.isnan(now)):
+            raise ValueError("the saved clock does not fit the unit of max_wait")
+        if not (math.isnan(now) and math.isnan(began)) and not -math.inf < began <= now < math.inf:
+            raise ValueError(f"the saved clock stands at {now!r} and began at {began!r}")
+        if not 0 <= min(counts) <= max(counts) < 2**62:
+            raise ValueError(f"the saved counts {counts} are not counts")
+        most = (self.max_waiting, self.max_waiting, self.max_remembered)
+        if any(not 0 <= size <= limit for size, limit in zip(sizes, most, strict=True)):
+            raise ValueError(f"{sizes} entries were saved where {most} are the most")
+        if len(state) != PROGRESS.size + sum(sizes) * SAVED.itemsize:
+            raise ValueError(f"the saved state has {len(state):,} bytes, which does not fit its {sum(sizes):,} entries")
+        entries = np.frombuffer(state, SAVED, offset=PROGRESS.size).astype(ENTRY)
+        logs = tuple(np.split(entries, np.cumsum(sizes)[:-1]))
+        for log, states in zip(logs, LOGS, strict=True):
+            self._check(log, states, now, began)
+        twice = self._pending.load(logs, counts, now, began)
+        if twice >= 0:
+            raise ValueError(f"the id of the saved entry {twice} is there twice")
+        self._unit = unit
+
+    def _check(self, log: npt.NDArray[np.void], states: set[int], now: float, began: float) -> None:
+        """Raise a ValueError unless a log is one that could have come about."""
+        times = log["time"]
+        known = np.isneginf(times) if math.isnan(now) else np.isneginf(times) | ((times >= began) & (times <= now))
+        if not known.all() or (times[1:] < times[:-1]).any():
+            raise ValueError("the times of the saved entries are not in order, or not up to the clock")
+        if not np.isin(log["state"], [*states]).all() or log["spare"].any():
+            raise ValueError("a saved entry stands where it does not belong")
+        if (log["code"] >= len(self._labels.values)).any():
+            raise ValueError(f"a saved entry has a code that is none of {len(self._labels.values)} labels")
+        waits = log["state"] == STATES["prediction"]
+        if log["tag"][~waits].any() or (STATES["paired"] in states and log["code"].any()):
+            raise ValueError("a saved entry carries what only a prediction does")
+
+
+def _tags(tags: Any, size: int) -> npt.NDArray[np.int64]:
+    values = np.asarray(tags)
+    if values.shape != (size,):
+        raise ValueError(f"tags has the shape {values.shape}, ids has {size} items")
+    if size and values.dtype.kind not in "biu":
+        raise TypeError(f"tags of type {values.dtype} are not integers")
+    if values.dtype == np.uint64 and size and int(values.max()) >= 2**63:
+        raise ValueError(f"tag {values.max()} at position {int(values.argmax())} has more than 63 bits")
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _revive(kind: type[LabelJoin], parameters: dict[str, Any], unit: Unit | None, state: bytes) -> LabelJoin:
+    join = kind(**parameters)
+    join._restore(unit, state)
+    return join

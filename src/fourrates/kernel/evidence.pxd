@@ -1,0 +1,121 @@
+"""Evidence for a change: rules and record of FourRates."""
+
+from libc.stdint cimport int16_t, int64_t, uint16_t, uint32_t
+
+from fourrates.kernel.record cimport Rules
+
+cdef extern from "lanes.h":
+    cdef enum:
+        LANES "FOURRATES_LANES"
+
+cdef enum:
+    SIZES = 6             # of a change; the second half of a row has them again, the other way or in another direction
+    BLOCKS = 4            # sizes of blocks by which dispersion is estimated
+
+
+cdef struct Alternatives:
+    # What may have happened, a lane each; the weight of a lane that is not used is 0.
+    float[LANES] shift    # of the log-odds
+    float[LANES] growth   # of the odds: exp(shift) - 1
+    float[LANES] weight   # share of the budget
+
+
+cdef struct Dispersion:
+    # Differences of successive blocks of 8, 64, ... observations, squared, next to their expectation given how many right
+    # ones the two hold together: a change of the rate alone does not make dispersion.
+    float block             # right ones in the present block of 8
+    float[BLOCKS] signed    # of the present pair of blocks, those of the second counted as negative,
+    float[BLOCKS] both      # and all of them
+    float[BLOCKS] squares   # the sum of the squared differences so far,
+    float[BLOCKS] pairs     # and of what was expected, both over the variance of a pair
+
+
+cdef struct Tempering:
+    # How dispersion is estimated and used.
+    float inflation         # dispersion beyond 1 counts for this much
+    float scale             # nats that an alternative needs to be found, which makes its scale in observations
+    float reach             # blocks up to this many times that scale count
+    float errors            # standard errors that are taken off
+    float pairs             # pairs of blocks without dispersion, to begin with
+    float remembered        # pairs of blocks, then sums are halved
+    float cap               # no difference of blocks counts for more than this many times its expectation
+
+
+cdef struct Lanes:
+    float[LANES] evidence   # weighted, summed over all moments at which the change may have begun
+    float[LANES] age        # times the events since
+
+
+cdef struct Recall:
+    int64_t n, ones         # observations since the restart, and right ones
+    float given, given_ones  # and those of the reference
+    float base              # the rate as known when it was last brought up to date
+    float due               # the number of observations at which it will be
+    float total             # evidence of its own lanes
+    float back, back_age    # under hold: evidence that it is back at its reference
+    uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
+    int16_t moved           # under hold: -1 or 1 while it is away from its reference, below or above
+    uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
+    float[SIZES] power      # of its own ratios: 1 over the dispersion at the scale of the alternative,
+    float[SIZES] shared_power  # and of the shared ones
+    Lanes lanes
+    float[LANES] seen       # evidence times observations since the change began,
+    float[LANES] right      # and right ones
+    Dispersion dispersion
+
+
+cdef struct Shared:
+    int64_t taken           # events since the restart
+    double own              # evidence of the recalls' own lanes, all classes
+    float total             # evidence of the shared lanes
+    float residual          # right ones in the present block of 8, less those expected of their classes
+    Lanes lanes
+    Dispersion dispersion
+
+
+cdef struct Mix:
+    # The share of class 1 among the true classes.
+    int64_t n, ones
+    float base, due, total, spare
+    float[SIZES] power
+    Lanes lanes
+    Dispersion dispersion
+
+
+cdef struct Ratios:
+    # What scan derives from a record: the ratios of a recall's own lanes and of the shared ones, for wrong and right.
+    int64_t valid
+    float[2][LANES] own
+    float[2][LANES] shared
+
+
+cdef struct Verdict:
+    # Which hypothesis has most of the evidence: a class or -1 for all together, the first lane of its direction, and
+    # how many lanes it has; or a class that is back.
+    int cls, first, lanes
+    bint back
+
+
+cdef class EvidenceRules(Rules):
+    cdef readonly double arl, warn
+    cdef readonly bint hold, watch_mix, estimate
+    cdef double threshold, mix_threshold
+    cdef float lag, prior, fixed, back_weight, favour, telling
+    cdef Tempering tempering
+    cdef const float[::1] given, given_ones   # of the reference, by class
+    cdef Alternatives own, mix
+    cdef Alternatives[2] shared   # by class, for two; for more they are the same
+    cdef readonly int directions  # of the shared lanes
+    cdef Py_ssize_t recalls, common, mixed   # where in a record they begin
+
+    cdef Recall* recall(self, char* record, int c) noexcept nogil
+    cdef void refresh(self, char* record, Recall* recall) noexcept nogil
+    cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
+                     float p, float reach) noexcept nogil
+    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
+    cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
+    cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
+    cdef Verdict verdict(self, char* record) noexcept nogil
+    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
+    cdef void forget_recall(self, Recall* recall) noexcept nogil
+    cdef void resume_recall(self, Recall* recall, int first) noexcept nogil

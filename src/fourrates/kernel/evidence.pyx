@@ -1,0 +1,531 @@
+"""Evidence for a change: how much more likely the recent events are if a rate moved than if none did.
+
+For each alternative, a recall moved by a step in log-odds or several of them together, the Shiryaev-Roberts statistic
+
+    R <- (R + 1) q(event) / p(event)
+
+adds up, over all moments at which the change may have begun, how much more likely the events since are. A lane holds w R; the
+alarm is given when their sum reaches the threshold. See docs/mathematics.md.
+"""
+
+cimport cython
+from libc.math cimport exp, isfinite, sqrt
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
+from fourrates.kernel.record cimport (
+    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
+)
+
+cdef extern from "lanes.h":
+    void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
+    float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
+    void fourrates_count(const float* evidence, float* seen, float* right, const float* ratio, float one) noexcept nogil
+    float fourrates_sum(const float* lane) noexcept nogil
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
+    #else
+    #define FOURRATES_FETCH(place) ((void)(place))
+    #endif
+    """
+    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
+
+cdef enum:
+    SMALLEST = 8          # observations in the smallest block; each next one has as many times more
+    PERIOD = 8192         # observations in a pair of the largest blocks
+
+
+cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
+                      float variance) noexcept nogil:
+    """The present block of 8 is full; `residual` is what of it is compared, `variance` that of one observation."""
+    cdef int b
+    cdef int64_t size = SMALLEST
+    cdef float square, expected, known, whole
+    for b in range(BLOCKS):
+        dispersion.both[b] += dispersion.block
+        if (observed - 1) // size & 1:
+            dispersion.signed[b] -= residual
+            if observed % (2 * size) == 0:
+                whole = 2 * size * variance + <float>1e-6
+                square = dispersion.signed[b] * dispersion.signed[b] / whole
+                expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
+                # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
+                known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
+                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0) * max(expected, <float>1.0))
+                dispersion.pairs[b] += max(expected, <float>0.0)
+                dispersion.signed[b] = dispersion.both[b] = 0.0
+                if dispersion.pairs[b] >= tempering.remembered:
+                    dispersion.squares[b] *= 0.5
+                    dispersion.pairs[b] *= 0.5
+        else:
+            dispersion.signed[b] += residual
+        size *= SMALLEST
+    dispersion.block = 0.0
+
+
+cdef bint dispersions(const Dispersion* dispersion, const Tempering* tempering, float* found) noexcept nogil:
+    """The dispersion of blocks up to each size, at least 1, less standard errors of its own; whether any is above 1."""
+    cdef int b
+    cdef float n, most = 1.0
+    for b in range(BLOCKS):
+        n = dispersion.pairs[b] + tempering.pairs
+        if dispersion.squares[b] > dispersion.pairs[b]:
+            most = max(most, (dispersion.squares[b] + tempering.pairs) / n - tempering.errors * <float>sqrt(2.0 / n))
+        found[b] = most
+    return most > 1.0
+
+
+cdef void expand(const float* power, float* lanes) noexcept nogil:
+    """Powers by size, as the lanes have them: twice."""
+    memcpy(lanes, power, SIZES * sizeof(float))
+    memcpy(lanes + SIZES, power, SIZES * sizeof(float))
+
+
+cdef int largest(const float* evidence, int first, int lanes) noexcept nogil:
+    cdef int j, found = first
+    for j in range(first, first + lanes):
+        if evidence[j] > evidence[found]:
+            found = j
+    return found
+
+
+cdef float part(const float* evidence, int first, int lanes) noexcept nogil:
+    cdef int j
+    cdef float found = 0.0
+    for j in range(first, first + lanes):
+        found += evidence[j]
+    return found
+
+
+cdef class EvidenceRules(Rules):
+    """What FourRates watches.
+
+    Parameters
+    ----------
+    classes : int
+        Number of classes.
+    settings : dict
+        Numbers by name, as :mod:`fourrates.rules` makes them: thresholds, alternatives with their weights, and what
+        there is to know of lags and dispersion.
+    """
+
+    def __init__(self, int classes, dict settings):
+        cdef int j, c
+        self.classes = classes
+        self.arl, self.warn = settings["arl"], settings["warn"]
+        self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
+        self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
+        self.back_weight, self.favour, self.telling = settings["back_weight"], settings["favour"], settings["telling"]
+        self.directions = settings["directions"]
+        self.lag, self.prior = settings["lag"], settings["prior"]
+        self.tempering = settings["tempering"]
+        self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
+        for j in range(LANES):
+            self.own.shift[j], self.own.weight[j] = settings["own"][j]
+            self.mix.shift[j], self.mix.weight[j] = settings["mix"][j]
+            self.own.growth[j] = <float>(exp(<double>self.own.shift[j]) - 1)
+            self.mix.growth[j] = <float>(exp(<double>self.mix.shift[j]) - 1)
+            for c in range(2):
+                self.shared[c].shift[j], self.shared[c].weight[j] = settings["shared"][c][j]
+                self.shared[c].growth[j] = <float>(exp(<double>self.shared[c].shift[j]) - 1)
+        self.given, self.given_ones = settings["reference"]
+        self.recalls = sizeof(Head) + 8 * classes * classes
+        self.common = self.recalls + classes * sizeof(Recall)
+        self.mixed = self.common + sizeof(Shared)
+        self.size = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+
+    @property
+    def scratch_size(self):
+        """Bytes of the ratios that `scan` keeps."""
+        return (self.classes + 1) * sizeof(Ratios)
+
+    def dtype(self):
+        """The layout of a record."""
+        lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
+        dispersion = [("block", "f4"), ("signed", "f4", BLOCKS), ("both", "f4", BLOCKS),
+                      ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
+        recall = [
+            ("n", "i8"), ("ones", "i8"), ("given", "f4"), ("given_ones", "f4"), ("base", "f4"), ("due", "f4"),
+            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i2"), ("phase", "u2"), ("power", "f4", SIZES),
+            ("shared_power", "f4", SIZES), *lanes, ("seen", "f4", LANES), ("right", "f4", LANES),
+            ("dispersion", dispersion),
+        ]
+        shared = [("taken", "i8"), ("own", "f8"), ("total", "f4"), ("residual", "f4"), *lanes, ("dispersion", dispersion)]
+        mix = [("n", "i8"), ("ones", "i8"), ("base", "f4"), ("due", "f4"), ("total", "f4"), ("spare", "f4"),
+               ("power", "f4", SIZES), *lanes, ("dispersion", dispersion)]
+        head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
+        fields = [("head", head), ("counts", "i8", (self.classes, self.classes)),
+                  ("recall", np.dtype(recall, align=True), self.classes), ("shared", np.dtype(shared, align=True))]
+        if self.watch_mix:
+            fields.append(("mix", np.dtype(mix, align=True)))
+        found = np.dtype(fields, align=True)
+        if found.itemsize != self.size:
+            raise AssertionError(f"the layout has {found.itemsize} bytes, a record {self.size}")
+        return found
+
+    cdef inline Recall* recall(self, char* record, int c) noexcept nogil:
+        return <Recall*>(record + self.recalls) + c
+
+    cdef void begin(self, char* record) noexcept nogil:
+        """All but the reference is zero in a stream that has seen nothing."""
+        cdef int c
+        for c in range(self.classes):
+            self.recall(record, c).given = self.given[c]
+            self.recall(record, c).given_ones = self.given_ones[c]
+
+    @cython.final
+    cdef void forget_recall(self, Recall* recall) noexcept nogil:
+        """No evidence, and the base is due."""
+        recall.due = recall.total = recall.back = recall.back_age = 0.0
+        recall.last = 0
+        memset(&recall.lanes, 0, sizeof(Lanes))
+        memset(recall.seen, 0, sizeof(recall.seen))
+        memset(recall.right, 0, sizeof(recall.right))
+
+    cdef void restart(self, char* record) noexcept nogil:
+        """After a drift was reported.
+
+        A new concept: counts and evidence begin again, dispersion is remembered. Under hold the recalls that moved go on
+        from what was seen of them since, one that is back goes on from its reference, and the others keep their counts.
+        """
+        cdef int c, way
+        cdef Recall* recall
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef Verdict verdict = self.verdict(record)
+        close_warning(<Head*>record)
+        memset(record + sizeof(Head), 0, 8 * self.classes * self.classes)
+        for c in range(self.classes):
+            recall = self.recall(record, c)
+            if not self.hold:
+                recall.n = recall.ones = 0
+                recall.given = recall.given_ones = 0.0
+            elif verdict.cls == c or verdict.cls == -1:
+                if verdict.back:
+                    recall.n = recall.ones = recall.moved = 0
+                elif verdict.cls == c:
+                    self.resume_recall(recall, verdict.first)
+                else:
+                    way = self.way_of(record, &verdict, c)
+                    if way:
+                        self.resume_recall(recall, 0 if way < 0 else SIZES)
+            self.forget_recall(recall)
+        shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
+        memset(&shared.lanes, 0, sizeof(Lanes))
+        if self.watch_mix:
+            self.restart_mix(record)
+
+    @cython.final
+    cdef void resume_recall(self, Recall* recall, int first) noexcept nogil:
+        """Go on from what was seen since the change in the direction of these lanes."""
+        cdef int best = largest(recall.lanes.evidence, first, SIZES)
+        cdef double evidence = recall.lanes.evidence[best]
+        cdef int64_t seen = 0, right = 0
+        if evidence > 0:
+            seen = min(<int64_t>(recall.seen[best] / evidence + 0.5), recall.n)
+            right = min(<int64_t>(recall.right[best] / evidence + 0.5), seen)
+        recall.n, recall.ones, recall.moved = seen, right, -1 if first == 0 else 1
+
+    @cython.final
+    cdef Verdict verdict(self, char* record) noexcept nogil:
+        cdef Verdict found
+        cdef Recall* recall
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef int c, d, width = LANES // self.directions
+        cdef float most = -1.0, evidence
+        for c in range(self.classes):
+            recall = self.recall(record, c)
+            for d in range(2):
+                evidence = part(recall.lanes.evidence, d * SIZES, SIZES)
+                if evidence > most:
+                    most = evidence
+                    found.cls, found.first, found.lanes, found.back = c, d * SIZES, SIZES, False
+        for d in range(self.directions):
+            evidence = part(shared.lanes.evidence, d * width, width)
+            if evidence > most:
+                most = evidence
+                found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
+        for c in range(self.classes if self.hold else 0):
+            recall = self.recall(record, c)
+            if recall.moved and recall.back * self.favour > most:
+                most = recall.back * self.favour
+                found.cls, found.first, found.lanes, found.back = c, 0, 0, True
+        return found
+
+    @cython.final
+    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
+        """Which way a class moved by a verdict on all of them: -1, 1, or 0 if its own events do not tell so."""
+        cdef Recall* recall = self.recall(record, c)
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef int first = 0 if self.shared[c if self.classes == 2 else 0].shift[verdict.first] < 0 else SIZES
+        cdef float expected = part(self.own.weight, first, SIZES) * shared.taken
+        if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
+            return 0
+        return -1 if first == 0 else 1
+
+    def judge(self, const uint8_t[::1] record):
+        """The hypothesis with most of the evidence.
+
+        Returns
+        -------
+        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)])
+        """
+        cdef char* at = <char*>&record[0]
+        cdef Verdict found = self.verdict(at)
+        cdef int c
+        if found.cls >= 0:
+            moved = [(found.cls, -1 if found.first == 0 else 1)]
+        else:
+            moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
+            moved = [(c, way) for c, way in moved if way] or [
+                (c, -1 if self.way(c, found.first) < 0 else 1) for c in range(self.classes)]
+        return found.cls, found.first, found.lanes, bool(found.back), moved
+
+    @property
+    def alarm(self):
+        """The evidence at which an alarm is given."""
+        return self.threshold
+
+    def way(self, int c, int lane):
+        """Which way a shared lane moves a class: negative is down."""
+        return self.shared[c if self.classes == 2 else 0].shift[lane]
+
+    def evidence(self, records):
+        """All evidence for a change, of each of many records."""
+        found = np.frombuffer(records, self.dtype())
+        return found["shared"]["own"] + found["shared"]["total"]
+
+    def mix_step(self, int lane):
+        """By how much a lane of the mix moves the log-odds of the positive class."""
+        return self.mix.shift[lane]
+
+    @cython.final
+    cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
+                     float p, float reach) noexcept nogil:
+        """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
+
+        Of blocks up to `reach` times that scale the largest dispersion counts.
+        """
+        cdef int i, b
+        cdef float information, size
+        cdef float[BLOCKS] found
+        for i in range(SIZES):
+            power[i] = 1.0 / self.fixed
+        if not self.estimate or not dispersions(dispersion, &self.tempering, found):
+            return
+        for i in range(SIZES):
+            information = 0.5 * p * (1 - p) * alternatives.shift[i] * alternatives.shift[i] + <float>1e-9
+            b, size = 0, SMALLEST * SMALLEST
+            while b + 1 < BLOCKS and size * information <= reach * self.tempering.scale:
+                b, size = b + 1, size * SMALLEST
+            power[i] = 1.0 / (1.0 + self.tempering.inflation * (found[b] - 1.0))
+
+    @cython.final
+    cdef void refresh(self, char* record, Recall* recall) noexcept nogil:
+        """Bring the base of a recall up to date, and the powers of its ratios."""
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef double n = recall.n, ones = recall.ones
+        if not recall.moved:
+            n, ones = n + recall.given, ones + recall.given_ones
+        recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
+        recall.due = <float>(recall.n + max(1.0, n * self.lag))
+        self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
+        self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base, self.tempering.reach)
+
+    @cython.final
+    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
+        """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
+        cdef Head* head = <Head*>record
+        cdef Recall* recall = self.recall(record, truth)
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef const Alternatives* together = &self.shared[truth if self.classes == 2 else 0]
+        cdef int right = truth == guess
+        cdef Ratios here
+        cdef float[LANES] power
+        cdef float gap, variance
+        cdef double total
+        cdef bint shifted = False
+        (<int64_t*>(record + sizeof(Head)))[truth * self.classes + guess] += 1
+        if recall.n >= recall.due:
+            self.refresh(record, recall)
+            if ratios != NULL:
+                ratios.valid = 0
+        if ratios == NULL:
+            ratios = &here
+            expand(recall.power, power)
+            fourrates_ratios(recall.base, right, self.own.growth, power, here.own[right])
+            expand(recall.shared_power, power)
+            fourrates_ratios(recall.base, right, together.growth, power, here.shared[right])
+        elif not ratios.valid:
+            expand(recall.power, power)
+            fourrates_ratios(recall.base, 0, self.own.growth, power, ratios.own[0])
+            fourrates_ratios(recall.base, 1, self.own.growth, power, ratios.own[1])
+            expand(recall.shared_power, power)
+            fourrates_ratios(recall.base, 0, together.growth, power, ratios.shared[0])
+            fourrates_ratios(recall.base, 1, together.growth, power, ratios.shared[1])
+            ratios.valid = 1
+        shared.taken += 1
+        gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
+        shared.own -= recall.total
+        recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, self.own.weight, ratios.own[right], gap)
+        shared.own += recall.total
+        fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
+        shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
+        total = shared.own + shared.total
+        if recall.moved:
+            total += self.take_back(recall, right, gap)
+        recall.n += 1
+        recall.ones += right
+        recall.last = <uint32_t>shared.taken
+        head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
+        if self.estimate:
+            variance = recall.base * (1 - recall.base)
+            recall.phase = (recall.phase + 1) & (PERIOD - 1)
+            recall.dispersion.block += right
+            if recall.phase % SMALLEST == 0:
+                close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block, variance)
+            shared.dispersion.block += right
+            if recall.n > SMALLEST:  # before, little is known of what to expect
+                shared.residual += right - recall.base
+            if (head.events >> FLAGS) % SMALLEST == 0:
+                close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, variance)
+                shared.residual = 0.0
+        if self.watch_mix:
+            shifted = self.take_mix(record, mixed, truth)
+        if total < self.warn:
+            if head.events & WARNED:
+                head.events &= ~<uint64_t>WARNED
+                close_warning(head)
+            return SHIFT if shifted else QUIET
+        open_warning(head)
+        if total >= self.threshold:
+            head.events = (head.events & ~<uint64_t>WARNED) | DRIFTED | ALARMED
+            return DRIFT
+        head.events |= WARNED
+        return SHIFT if shifted else WARNING
+
+    @cython.final
+    cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil:
+        """Evidence that a recall which is away from its reference is back."""
+        cdef float reference = (recall.given_ones + self.prior) / (recall.given + 2 * self.prior)
+        cdef float ratio = reference / recall.base if right else (1 - reference) / (1 - recall.base)
+        cdef float old = recall.back, ages = <float>0.5 * gap * (gap + 1)
+        recall.back = (old + gap * self.back_weight) * ratio
+        recall.back_age = (recall.back_age + gap * old + ages * self.back_weight) * ratio
+        return recall.back
+
+    @cython.final
+    cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil:
+        """Evidence that the classes shifted; whether it is enough."""
+        cdef Mix* mix = <Mix*>(record + self.mixed)
+        cdef float[LANES] power
+        cdef Ratios here
+        cdef int positive = truth == 1
+        if mix.n >= mix.due:
+            mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
+            mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
+            self.temper(mix.power, &self.mix, &mix.dispersion, mix.base, <float>1e9)
+            if ratios != NULL:
+                ratios.valid = 0
+        if ratios == NULL:
+            ratios = &here
+            expand(mix.power, power)
+            fourrates_ratios(mix.base, positive, self.mix.growth, power, here.own[positive])
+        elif not ratios.valid:
+            expand(mix.power, power)
+            fourrates_ratios(mix.base, 0, self.mix.growth, power, ratios.own[0])
+            fourrates_ratios(mix.base, 1, self.mix.growth, power, ratios.own[1])
+            ratios.valid = 1
+        mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratios.own[positive], 1.0)
+        mix.n += 1
+        mix.ones += positive
+        if self.estimate:
+            mix.dispersion.block += positive
+            if ((<Head*>record).events >> FLAGS) % SMALLEST == 0:
+                close_block(&mix.dispersion, &self.tempering, <int64_t>((<Head*>record).events >> FLAGS),
+                            mix.dispersion.block, mix.base * (1 - mix.base))
+        return mix.total >= self.mix_threshold
+
+    cdef void restart_mix(self, char* record) noexcept nogil:
+        """Their shares begin again."""
+        cdef Mix* mix = <Mix*>(record + self.mixed)
+        mix.n = mix.ones = 0
+        mix.due = mix.total = 0.0
+        memset(&mix.lanes, 0, sizeof(Lanes))
+
+    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
+        return self.take(record, NULL, NULL, truth, guess)
+
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+                         Py_ssize_t size, int* state) noexcept nogil:
+        cdef Ratios* ratios = <Ratios*>scratch
+        cdef Py_ssize_t i
+        state[0] = QUIET
+        for i in range(size):
+            state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], guesses[i])
+            if state[0] >= DRIFT:
+                return i + 1
+        return size
+
+    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+        cdef const char* own = record + self.recalls + truth * sizeof(Recall)
+        cdef const char* common = record + self.common
+        cdef int i, lines = (sizeof(Recall) + LINE - 1) // LINE
+        prefetch(record)
+        prefetch(record + sizeof(Head) + 8 * (truth * self.classes + guess))
+        for i in range(lines):
+            prefetch(own + i * LINE)
+        lines = <int>(self.size - self.common + LINE - 1) // LINE
+        for i in range(lines):
+            prefetch(common + i * LINE)
+
+    def check(self, record):
+        """Raise ValueError unless these bytes can be a record of these rules."""
+        cdef const uint8_t[::1] view = record
+        Rules.check(self, record)
+        one = np.frombuffer(view, self.dtype())[0]
+        events = int(one["head"]["events"]) >> FLAGS
+        counts, recall, shared = one["counts"], one["recall"], one["shared"]
+        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) > events:
+            raise ValueError(f"counts that do not fit {events} events")
+        if not 0 <= int(shared["taken"]) <= events:
+            raise ValueError(f"{int(shared['taken'])} events since the restart, of {events}")
+        if (recall["ones"] < 0).any() or (recall["ones"] > recall["n"]).any() or (recall["n"] > events).any():
+            raise ValueError(f"observations that do not fit {events} events")
+        if (np.abs(recall["moved"].astype(int)) > 1).any() or (recall["phase"] >= PERIOD).any():
+            raise ValueError("a recall that moved neither up nor down")
+        parts = [recall, shared] + ([one["mix"]] if self.watch_mix else [])
+        for found in parts:
+            for name in found.dtype.names:
+                if name == "dispersion":
+                    values = [found[name][inner] for inner in found[name].dtype.names]
+                elif found.dtype[name].base.kind == "f":
+                    values = [found[name]]
+                else:
+                    continue
+                for value in values:
+                    if not np.isfinite(value).all():
+                        raise ValueError(f"{name} is not finite")
+            for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
+                if name in found.dtype.names and (found[name] < 0).any():
+                    raise ValueError(f"{name} is negative")
+            if "power" in found.dtype.names and not ((found["power"] >= 0) & (found["power"] <= 1)).all():
+                raise ValueError("a power that is not in [0, 1]")
+            if "base" in found.dtype.names and not ((found["base"] >= 0) & (found["base"] <= 1)).all():
+                raise ValueError("a base that is not in [0, 1]")
+            if (found["evidence"] > 16 * self.threshold + 1).any():
+                raise ValueError("evidence beyond the alarm")
+            pairs, squares = found["dispersion"]["pairs"], found["dispersion"]["squares"]
+            if (pairs < 0).any() or (pairs > 1e9).any() or (squares < 0).any():
+                raise ValueError("dispersion of no stream")
+        if not ((recall["shared_power"] >= 0) & (recall["shared_power"] <= 1)).all():
+            raise ValueError("a power that is not in [0, 1]")
+        if (recall["given_ones"] > recall["given"]).any():
+            raise ValueError("a reference with more right ones than observations")
+        if self.watch_mix and not 0 <= int(one["mix"]["ones"]) <= int(one["mix"]["n"]) <= events:
+            raise ValueError(f"a mix that does not fit {events} events")

@@ -1,0 +1,23 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+KINDS: dict[str, int]
+FINGERPRINT: np.dtype[np.void]
+
+class Hasher:
+    def __init__(self, key: bytes) -> None: ...
+    def integers(self, values: npt.NDArray[np.int64], unsigned: bool, found: npt.NDArray[np.void]) -> None: ...
+    def floats(self, values: npt.NDArray[np.float64], found: npt.NDArray[np.void]) -> None: ...
+    def rows_of_bytes(self, rows: npt.NDArray[np.uint8], found: npt.NDArray[np.void]) -> None: ...
+    def rows_of_text(
+        self, rows: npt.NDArray[np.uint32], scratch: npt.NDArray[np.uint8], found: npt.NDArray[np.void]
+    ) -> None: ...
+    def spans(
+        self, kind: int, edges: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], found: npt.NDArray[np.void]
+    ) -> None: ...
+    def objects(
+        self, values: list[Any], bytes_of: Callable[[Any, int], tuple[int, bytes]], found: npt.NDArray[np.void]
+    ) -> None: ...

@@ -1,0 +1,91 @@
+/* Alternatives side by side: arithmetic on rows of LANES numbers, in single precision.
+
+   Every loop is over a fixed number of lanes, so that a compiler turns it into vector instructions; sums are taken in a
+   fixed order and nothing is fused, so that every platform gives the same bits. The logarithm and the exponential are
+   polynomials of our own for the same reason. */
+#include <stdint.h>
+#include <string.h>
+
+#define FOURRATES_LANES 12
+
+#if defined(_MSC_VER)
+#define FOURRATES_APART __restrict
+#else
+#define FOURRATES_APART restrict
+#endif
+
+static inline float fourrates_log2(float x)
+{
+    /* x > 0 and normal: its exponent, and atanh's series for a mantissa in [1/sqrt 2, sqrt 2). */
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
+    bits -= (uint32_t)exponent << 23;
+    float mantissa;
+    memcpy(&mantissa, &bits, 4);
+    float s = (mantissa - 1.0f) / (mantissa + 1.0f), z = s * s;
+    float series = 2.885390082f + z * (0.961796694f + z * (0.577078016f + z * (0.412198583f + z * 0.320598898f)));
+    return (float)exponent + s * series;
+}
+
+static inline float fourrates_exp2(float x)
+{
+    /* |x| < 126: a power of two, and a polynomial for the rest in [-1/2, 1/2]. */
+    float whole = (float)(int32_t)(x + (x < 0.0f ? -0.5f : 0.5f)), rest = x - whole;
+    float power = 1.0f + rest * (0.693147181f + rest * (0.240226507f + rest * (0.0555041087f
+                + rest * (0.00961812911f + rest * (0.00133335581f + rest * 0.000154035304f)))));
+    uint32_t bits = (uint32_t)((int32_t)whole + 127) << 23;
+    float scale;
+    memcpy(&scale, &bits, 4);
+    return power * scale;
+}
+
+/* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one, each
+   raised to its power (1: as it is). */
+static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth,
+                                    const float *FOURRATES_APART power, float *FOURRATES_APART ratio)
+{
+    int plain = 1;
+    for (int j = 0; j < FOURRATES_LANES; j++) {
+        float below = 1.0f / (1.0f + p * growth[j]);
+        ratio[j] = right ? (1.0f + growth[j]) * below : below;
+    }
+    for (int j = 0; j < FOURRATES_LANES; j++)
+        plain &= power[j] == 1.0f;
+    if (!plain)
+        for (int j = 0; j < FOURRATES_LANES; j++)
+            ratio[j] = fourrates_exp2(power[j] * fourrates_log2(ratio[j]));
+}
+
+static inline float fourrates_sum(const float *lane)
+{
+    float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int j = 0; j < FOURRATES_LANES; j += 4)
+        for (int i = 0; i < 4; i++)
+            part[i] += lane[j + i];
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/* Shiryaev and Roberts: `gap` events have passed since the last one that concerned these lanes, itself included; at each
+   of them a change may have begun. `age` is evidence times events since the change began. */
+static inline float fourrates_advance(float *FOURRATES_APART evidence, float *FOURRATES_APART age,
+                                      const float *FOURRATES_APART weight, const float *FOURRATES_APART ratio, float gap)
+{
+    float ages = 0.5f * gap * (gap + 1.0f);
+    for (int j = 0; j < FOURRATES_LANES; j++) {
+        float old = evidence[j];
+        evidence[j] = (old + gap * weight[j]) * ratio[j];
+        age[j] = (age[j] + gap * old + ages * weight[j]) * ratio[j];
+    }
+    return fourrates_sum(evidence);
+}
+
+/* Likewise evidence times observations, and right ones, since the change began; after `advance`. */
+static inline void fourrates_count(const float *FOURRATES_APART evidence, float *FOURRATES_APART seen,
+                                   float *FOURRATES_APART right, const float *FOURRATES_APART ratio, float one)
+{
+    for (int j = 0; j < FOURRATES_LANES; j++) {
+        seen[j] = seen[j] * ratio[j] + evidence[j];
+        right[j] = right[j] * ratio[j] + one * evidence[j];
+    }
+}

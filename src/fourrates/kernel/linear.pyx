@@ -1,0 +1,391 @@
+"""The paper's statistic: 2K rates, each with decayed means held against their exact bounds.
+
+The body of a record, 96 bytes for two classes at one decay, after the head of 32:
+
+    the K x K counts                                           8 bytes each
+    how often each rate was observed, for more than two classes 8 bytes each
+    the statistics, with the limits they are calm within      16 bytes each
+"""
+
+from libc.math cimport ceil, floor
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING
+from fourrates.kernel.record cimport (
+    ALARMED, DRIFTED, FLAGS, GROUP, LINE, WARNED, Head, Rules, close_warning, open_warning,
+)
+from fourrates.kernel.tables cimport CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, bound, classify, horizon, look_ahead
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
+    #else
+    #define FOURRATES_FETCH(place) ((void)(place))
+    #endif
+    """
+    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
+
+cdef enum:
+    WORTH = 6             # observations: a look ahead over fewer costs more than it saves
+    PLACE = 2             # bits of the place
+    LONGEST = (1 << 30) - 1
+
+cdef double FULL = 65535.0  # the largest limit
+
+
+cdef int settle(const Grid* grid, const Test* test, Cell* cell, int64_t n, int64_t ones) noexcept nogil:
+    """Find out where a statistic stands beyond the window, and the limits within which it will stand there."""
+    cdef int found = 0
+    cdef int64_t row, last = horizon(grid, n, &row)
+    cdef int place = classify(grid, test, cell.statistic, n, ones, row, &found)
+    cdef Limits limits
+    if place != <int>(cell.calm & 3):
+        found |= MOVED
+    elif n <= cell.calm >> PLACE:
+        return found
+    cell.calm = place
+    if last - n >= WORTH:
+        limits = look_ahead(grid, test, place, n, ones, row, last)
+        cell.low = <uint16_t>min(max(ceil(limits.low * FULL), 0.0), FULL)
+        cell.high = <uint16_t>min(max(floor(limits.high * FULL), 0.0), FULL)
+        cell.calm |= <uint32_t>min(last, <int64_t>LONGEST) << PLACE
+    return found
+
+
+cdef inline int observe(const Layout* layout, Cell* cells, int begin, int end, int64_t n, int64_t ones,
+                        double hit) noexcept nogil:
+    """One more observation of a rate; what became of its tests, `begin` up to `end`."""
+    cdef int found = 0, crossed, place, j
+    cdef double statistic, scaled
+    cdef Cell* cell
+    cdef const Test* test
+    for j in range(begin, end):
+        cell, test = &cells[j], &layout.test[j]
+        statistic = test.decay * cell.statistic + test.gain * hit
+        cell.statistic = statistic
+        scaled = statistic * FULL
+        if n > cell.calm >> PLACE or scaled < cell.low or scaled > cell.high:
+            if n <= layout.grid[j].window:  # the table is small there, and no limit is needed
+                crossed = 0
+                place = classify(&layout.grid[j], test, statistic, n, ones, 0, &crossed)
+                if place != <int>cell.calm:
+                    cell.calm = place
+                    crossed |= MOVED
+                found |= crossed
+            else:
+                found |= settle(&layout.grid[j], test, cell, n, ones)
+    return found
+
+
+cdef inline bint outside(const Layout* layout, const Cell* cells) noexcept nogil:
+    """Whether any statistic stands outside its warning bounds."""
+    cdef int j
+    for j in range(layout.tests):
+        if cells[j].calm & 3 != INSIDE:
+            return True
+    return False
+
+
+cdef inline int take(const Layout* layout, char* record, int truth, int guess) noexcept nogil:
+    cdef Head* head = <Head*>record
+    cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
+    cdef Cell* cells = <Cell*>(record + layout.cells)
+    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+    cdef int classes = layout.classes, found
+    cdef double hit = bits[truth == guess]
+    cdef int64_t n, m
+    cdef int64_t* sums
+    counts[truth * classes + guess] += 1
+    if classes == 2:
+        n, m = counts[2 * truth] + counts[2 * truth + 1], counts[guess] + counts[2 + guess]
+    else:
+        sums = <int64_t*>(record + layout.sums)
+        sums[truth] += 1
+        sums[classes + guess] += 1
+        n, m = sums[truth], sums[classes + guess]
+    found = observe(layout, cells, layout.first[truth], layout.first[truth + 1], n, counts[truth * (classes + 1)], hit)
+    found |= observe(layout, cells, layout.first[classes + guess], layout.first[classes + guess + 1], m,
+                     counts[guess * (classes + 1)], hit)
+    head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
+    if found:
+        if not outside(layout, cells):
+            close_warning(head)
+            head.events &= ~<uint64_t>WARNED
+        else:
+            open_warning(head)
+            head.events |= WARNED
+        if found & CROSSED:
+            head.events = (head.events & ~<uint64_t>WARNED) | DRIFTED | ALARMED
+            return DRIFT
+    return WARNING if head.events & WARNED else QUIET
+
+
+cdef struct Running:
+    # A statistic unfolded for a loop over many events: calm up to so many observations, while it is within its limits.
+    double statistic, decay, gain, low, high
+    int64_t calm_until, row
+    double[3] lows, highs     # the limits of each place up to then, found when it first gets there
+    int found                 # bits: which of them
+
+
+cdef int examine(const Layout* layout, int j, Running* running, Cell* cell, int64_t n, int64_t ones) noexcept nogil:
+    """Find out where a statistic stands, and for how long."""
+    cdef const Grid* grid = &layout.grid[j]
+    cdef int found = 0, place
+    cdef int64_t last
+    cdef Limits limits
+    if n > running.calm_until and n > grid.window:
+        last = horizon(grid, n, &running.row)
+        running.calm_until, running.found = last if last - n >= WORTH else -1, 0
+    place = classify(grid, &layout.test[j], running.statistic, n, ones, running.row, &found)
+    if place != <int>(cell.calm & 3):
+        found |= MOVED
+        cell.calm = place
+    if running.calm_until >= n:
+        if not running.found >> place & 1:
+            limits = look_ahead(grid, &layout.test[j], place, n, ones, running.row, running.calm_until)
+            running.lows[place], running.highs[place] = limits.low, limits.high
+            running.found |= 1 << place
+        running.low, running.high = running.lows[place], running.highs[place]
+    return found
+
+
+cdef Py_ssize_t scan_unfolded(const Layout* layout, char* record, char* scratch, const uint16_t* truths,
+                              const uint16_t* guesses, Py_ssize_t size, int* state) noexcept nogil:
+    """As `take`, for many events of one stream."""
+    cdef Head* head = <Head*>record
+    cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
+    cdef Cell* cells = <Cell*>(record + layout.cells)
+    cdef Running* running = <Running*>scratch
+    cdef int64_t* sums = <int64_t*>(scratch + layout.tests * sizeof(Running))
+    cdef const int* first = layout.first
+    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
+    cdef int classes = layout.classes, truth, guess, found, i, j
+    cdef double hit, statistic
+    cdef bint warned = (head.events & WARNED) != 0
+    cdef uint64_t before = head.events >> FLAGS, flags = head.events & ((1 << FLAGS) - 1) & ~<uint64_t>(DRIFTED | WARNED)
+    cdef Py_ssize_t at = 0
+    for i in range(2 * classes):
+        sums[i] = 0
+    for i in range(classes):
+        for j in range(classes):
+            sums[i] += counts[i * classes + j]
+            sums[classes + j] += counts[i * classes + j]
+    for j in range(layout.tests):
+        running[j].statistic, running[j].calm_until, running[j].row = cells[j].statistic, -1, 0
+        running[j].decay, running[j].gain = layout.test[j].decay, layout.test[j].gain
+    state[0] = QUIET
+    while at < size:
+        truth, guess = truths[at], guesses[at]
+        hit = bits[truth == guess]
+        at += 1
+        counts[truth * classes + guess] += 1
+        sums[truth] += 1
+        sums[classes + guess] += 1
+        found = 0
+        for j in range(first[truth], first[truth + 1]):
+            statistic = running[j].decay * running[j].statistic + running[j].gain * hit
+            running[j].statistic = statistic
+            if sums[truth] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
+                found |= examine(layout, j, &running[j], &cells[j], sums[truth], counts[truth * (classes + 1)])
+        for j in range(first[classes + guess], first[classes + guess + 1]):
+            statistic = running[j].decay * running[j].statistic + running[j].gain * hit
+            running[j].statistic = statistic
+            if sums[classes + guess] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
+                found |= examine(layout, j, &running[j], &cells[j], sums[classes + guess], counts[guess * (classes + 1)])
+        if found:
+            warned = outside(layout, cells)
+            head.events = (before + at) << FLAGS
+            if warned:
+                open_warning(head)
+            else:
+                close_warning(head)
+            if found & CROSSED:
+                state[0] = DRIFT
+                break
+    for j in range(layout.tests):
+        cells[j].statistic = running[j].statistic
+        cells[j].calm &= 3
+    if classes > 2:
+        memcpy(record + layout.sums, sums, 16 * classes)
+    if state[0] == DRIFT:
+        flags |= DRIFTED | ALARMED
+    elif warned:
+        flags |= WARNED
+        state[0] = WARNING
+    head.events = (before + at) << FLAGS | flags
+    return at
+
+
+cdef class LinearRules(Rules):
+    """What LFR watches.
+
+    Parameters
+    ----------
+    classes : int
+        Rates are recall of class 0 .. classes - 1, then precision of each.
+    tests : list
+        For each rate a list of (table, warning level, detection level, down?, up?).
+    """
+
+    def __init__(self, int classes, list tests):
+        cdef int j, r
+        if self.layout.first != NULL:
+            raise TypeError("these rules are set up already")
+        self.classes, self.rates = classes, 2 * classes
+        self.tests = sum([len(own) for own in tests])
+        self.layout.first = <int*>calloc(self.rates + 1, sizeof(int))
+        self.layout.test = <Test*>calloc(max(self.tests, 1), sizeof(Test))
+        self.layout.grid = <Grid*>calloc(max(self.tests, 1), sizeof(Grid))
+        if self.layout.first == NULL or self.layout.test == NULL or self.layout.grid == NULL:
+            raise MemoryError
+        for r in range(self.rates):
+            self.layout.first[r + 1] = self.layout.first[r] + len(tests[r])
+        every = [test for own in tests for test in own]
+        for j, (table, warn, detect, down, up) in enumerate(every):
+            self.layout.grid[j] = (<Table>table).grid
+            self.layout.test[j].warn, self.layout.test[j].detect = warn, detect
+            self.layout.test[j].down, self.layout.test[j].up = down, up
+            self.layout.test[j].decay = (<Table>table).decay
+            self.layout.test[j].gain = 1.0 - (<Table>table).decay
+        self.tables = tuple([test[0] for test in every])
+        self.layout.sums = sizeof(Head) + 8 * classes * classes
+        self.layout.cells = self.layout.sums + (8 * self.rates if classes > 2 else 0)
+        self.layout.classes, self.layout.tests = classes, self.tests
+        self.size = self.layout.cells + self.tests * <int64_t>sizeof(Cell)
+
+    def __dealloc__(self):
+        free(self.layout.first)
+        free(self.layout.test)
+        free(self.layout.grid)
+
+    cdef void begin(self, char* record) noexcept nogil:
+        cdef Cell* cells = <Cell*>(record + self.layout.cells)
+        cdef int j
+        memset(record + sizeof(Head), 0, self.layout.cells - sizeof(Head))
+        for j in range(self.tests):
+            cells[j].statistic, cells[j].low, cells[j].high, cells[j].calm = 0.5, 0, 0, 0
+
+    cdef void restart(self, char* record) noexcept nogil:
+        close_warning(<Head*>record)
+        self.begin(record)
+
+    cdef void adopt(self, char* record) noexcept nogil:
+        """Limits are found again when they are needed."""
+        cdef Cell* cells = <Cell*>(record + self.layout.cells)
+        cdef int j
+        for j in range(self.tests):
+            cells[j].calm &= 3
+
+    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
+        return take(&self.layout, record, truth, guess)
+
+    @property
+    def scratch_size(self):
+        """Bytes of what `scan` unfolds a record into."""
+        return self.tests * sizeof(Running) + 8 * self.rates
+
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+                         Py_ssize_t size, int* state) noexcept nogil:
+        if size == 1:
+            state[0] = take(&self.layout, record, truths[0], guesses[0])
+            return 1
+        return scan_unfolded(&self.layout, record, scratch, truths, guesses, size, state)
+
+    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+        cdef const int64_t* counts = <const int64_t*>(record + sizeof(Head))
+        cdef const Cell* cells = <const Cell*>(record + self.layout.cells)
+        cdef int classes = self.classes
+        prefetch(record)
+        prefetch(record + LINE)
+        if classes > 2 or self.tests > 4:
+            prefetch(&counts[truth * classes + guess])
+            prefetch(&counts[truth * (classes + 1)])
+            prefetch(&counts[guess * (classes + 1)])
+            prefetch(record + self.layout.sums + 8 * truth)
+            prefetch(record + self.layout.sums + 8 * (classes + guess))
+            prefetch(&cells[self.layout.first[truth]])
+            prefetch(&cells[self.layout.first[classes + guess]])
+
+    def check(self, record):
+        """Raise ValueError unless these bytes can be a record of these rules."""
+        cdef const uint8_t[::1] view = record
+        cdef const Cell* cells
+        cdef int classes = self.classes, i
+        Rules.check(self, record)
+        counts = np.frombuffer(view, np.int64, classes * classes, sizeof(Head)).reshape(classes, classes)
+        events = (<const Head*>&view[0]).events >> FLAGS
+        if (counts < 0).any() or (counts > events).any() or counts.sum() > events:
+            raise ValueError(f"counts that do not fit {events} events")
+        if classes > 2:
+            sums = np.frombuffer(view, np.int64, 2 * classes, self.layout.sums)
+            if (sums != np.concatenate([counts.sum(1), counts.sum(0)])).any():
+                raise ValueError("sums that do not fit the counts")
+        cells = <const Cell*>(&view[0] + self.layout.cells)
+        for i in range(self.tests):
+            if not 0.0 <= cells[i].statistic <= 1.0:
+                raise ValueError(f"a statistic of {cells[i].statistic}, not in [0, 1]")
+            if cells[i].calm & 3 == 3:
+                raise ValueError("a statistic that stands nowhere")
+
+    def counts(self, const uint8_t[::1] record):
+        """The K x K counts of a record."""
+        return np.frombuffer(record, np.int64, self.classes * self.classes, sizeof(Head)).reshape(
+            self.classes, self.classes)
+
+    def statistics(self, const uint8_t[::1] record):
+        """The statistics, rate by rate."""
+        cdef const Cell* cells = <const Cell*>(&record[0] + self.layout.cells)
+        cdef int i
+        return [cells[i].statistic for i in range(self.tests)]
+
+    def crossed(self, const uint8_t[::1] record):
+        """(test, whether downwards) for every statistic that stands outside its detection bounds."""
+        cdef const Cell* cells = <const Cell*>(&record[0] + self.layout.cells)
+        cdef const int64_t* counts = <const int64_t*>(&record[0] + sizeof(Head))
+        cdef int r, j, found, place, classes = self.classes, i
+        cdef int64_t n, ones, row
+        crossed = []
+        for r in range(self.rates):
+            n, ones = 0, counts[r % classes * (classes + 1)]
+            for i in range(classes):
+                n += counts[r * classes + i] if r < classes else counts[i * classes + r - classes]
+            for j in range(self.layout.first[r], self.layout.first[r + 1]):
+                found, row = 0, 0
+                if n > self.layout.grid[j].window:
+                    horizon(&self.layout.grid[j], n, &row)
+                place = classify(&self.layout.grid[j], &self.layout.test[j], cells[j].statistic, n, ones, row, &found) if n else INSIDE
+                if found & CROSSED:
+                    crossed.append((j, place == UNDER))
+        return crossed
+
+    def assemble(self, int64_t events, int64_t since, bint drifted, bint warned, const int64_t[::1] counts,
+                 const double[::1] statistics, const uint8_t[::1] places):
+        """A record from its parts; it is checked when a detector takes it."""
+        cdef int i, j, classes = self.classes
+        cdef Head* head
+        cdef int64_t* sums
+        cdef Cell* cells
+        if not (0 <= events < <int64_t>1 << 47 and -1 <= since < events + 1):
+            raise ValueError(f"a warning since event {since} of {events}")
+        memory = bytearray(self.size)
+        cdef uint8_t[::1] view = memory
+        head = <Head*>&view[0]
+        head.last = -1
+        head.events = <uint64_t>events << FLAGS | (DRIFTED if drifted else 0) | (WARNED if warned else 0)
+        head.since = <uint64_t>(since + 1) << GROUP
+        memcpy(&view[0] + sizeof(Head), &counts[0], 8 * classes * classes)
+        sums, cells = <int64_t*>(&view[0] + self.layout.sums), <Cell*>(&view[0] + self.layout.cells)
+        if classes > 2:
+            for i in range(classes):
+                for j in range(classes):
+                    sums[i] += counts[i * classes + j]
+                    sums[classes + j] += counts[i * classes + j]
+        for i in range(self.tests):
+            cells[i].statistic, cells[i].calm = statistics[i], places[i] & 3
+        return bytes(memory)

@@ -1,0 +1,35 @@
+import numpy as np
+import numpy.typing as npt
+
+STATES: dict[str, int]
+ENTRY: np.dtype[np.void]
+
+class Pending:
+    def __init__(self, most_waiting: int, most_remembered: int, longest: float, width: int = 16) -> None: ...
+    def take(
+        self,
+        ids: npt.NDArray[np.void],
+        codes: npt.NDArray[np.uint16],
+        is_label: npt.NDArray[np.uint8],
+        tags: npt.NDArray[np.int64] | None,
+        times: npt.NDArray[np.float64] | None,
+        truths: npt.NDArray[np.uint16],
+        guesses: npt.NDArray[np.uint16],
+        pair_tags: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
+    ) -> int: ...
+    def expire(self, now: float) -> None: ...
+    @property
+    def sizes(self) -> tuple[int, int, int]: ...
+    @property
+    def counts(self) -> tuple[int, ...]: ...
+    @property
+    def clock(self) -> tuple[float, float]: ...
+    @property
+    def oldest_time(self) -> float: ...
+    @property
+    def nbytes(self) -> int: ...
+    def dump(self, log: int) -> npt.NDArray[np.void]: ...
+    def load(
+        self, logs: tuple[npt.NDArray[np.void], ...], counts: tuple[int, ...], now: float, began: float
+    ) -> int: ...

@@ -1,0 +1,62 @@
+"""One record a stream: plain bytes, no pointers, a fixed size for given rules."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+
+from fourrates.kernel.pairs cimport Pairs
+
+cdef enum:
+    DRIFTED = 1           # flags: the last event was a drift
+    ALARMED = 2           # there was a drift since the period began
+    KIND = 4              # two bits: what the key is
+    WARNED = 16           # the last event left a warning
+    FLAGS = 6             # bits of them
+    GROUP = 16            # bits of the group
+    LINE = 64             # bytes of a line of the cache
+
+
+cdef struct Head:
+    int64_t key           # as an integer of 64 bits; for a key that is none, its number
+    int64_t last          # the bank's event that was this stream's last
+    uint64_t events       # and below them FLAGS
+    uint64_t since        # the event that opened the present warning, plus one; and below it the group
+
+
+cdef inline int64_t events_of(const Head* head) noexcept nogil:
+    return <int64_t>(head.events >> FLAGS)
+
+
+cdef inline int64_t since_of(const Head* head) noexcept nogil:
+    """The event that opened the present warning, or -1."""
+    return <int64_t>(head.since >> GROUP) - 1
+
+
+cdef inline void open_warning(Head* head) noexcept nogil:
+    """The latest event opened a warning, unless one is open."""
+    if head.since >> GROUP == 0:
+        head.since |= (head.events >> FLAGS) << GROUP
+
+
+cdef inline void close_warning(Head* head) noexcept nogil:
+    head.since &= (1 << GROUP) - 1
+
+
+cdef class Rules:
+    cdef readonly int classes
+    cdef readonly int64_t size            # bytes of a record
+
+    cdef void begin(self, char* record) noexcept nogil
+    cdef void restart(self, char* record) noexcept nogil
+    cdef void restart_mix(self, char* record) noexcept nogil
+    cdef void adopt(self, char* record) noexcept nogil
+    cdef int step(self, char* record, int truth, int guess) noexcept nogil
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+                         Py_ssize_t size, int* state) noexcept nogil
+    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil
+
+
+cdef class Recorded(Pairs):
+    cdef readonly Rules rules
+    cdef object memory, work              # arrays; the record lies in the first, what is derived from it in the second
+    cdef char* record
+    cdef char* scratch
+    cdef public object shift              # the latest shift of the classes

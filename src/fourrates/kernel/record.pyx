@@ -1,0 +1,368 @@
+"""A stream's record and what moves it on: rules that many streams share, a detector with one record, an arena with many.
+
+A record is its head, which is the same for all rules, and a body, which is the rules' own. Every record of one set of rules
+has the same size, and holds numbers only: it can be copied, saved and sent as it is.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, Pairs
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
+    #else
+    #define FOURRATES_FETCH(place) ((void)(place))
+    #endif
+    """
+    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
+
+cdef enum:
+    TOGETHER = 8          # events whose records are asked for at once; more lines than a processor can wait for stall it
+    BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
+    BLOCKS = 16           # the most there are: then they are put together two by two
+
+cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # what the fields of a head have room for
+
+
+cdef class Rules:
+    """What to watch, as numbers: frozen, and shared by any number of records."""
+
+    cdef void begin(self, char* record) noexcept nogil:
+        """Write the body of a stream that has seen nothing; its memory is zero."""
+
+    cdef void restart(self, char* record) noexcept nogil:
+        """After a drift was reported: what the rules forget, and what they keep."""
+
+    cdef void restart_mix(self, char* record) noexcept nogil:
+        """After a shift of the classes was reported."""
+
+    cdef void adopt(self, char* record) noexcept nogil:
+        """A checked record came from outside: what can be derived from the rest is not taken on trust."""
+
+    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
+        """Take one event; the state it leaves."""
+        return QUIET
+
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+                         Py_ssize_t size, int* state) noexcept nogil:
+        """Take events of one stream up to the first drift; return how many, and the state the last one left."""
+        cdef Py_ssize_t i
+        state[0] = QUIET
+        for i in range(size):
+            state[0] = self.step(record, truths[i], guesses[i])
+            if state[0] == DRIFT:
+                return i + 1
+        return size
+
+    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+        """Ask for the lines of the cache that an event will touch."""
+        prefetch(record)
+        prefetch(record + LINE)
+
+    @property
+    def scratch_size(self):
+        """Bytes of what `scan` derives from a record, and keeps from call to call."""
+        return 0
+
+    def check(self, record):
+        """Raise ValueError unless these bytes can be a record of these rules; the body is the subclass's to check."""
+        cdef const uint8_t[::1] view = record
+        cdef const Head* head
+        if view.shape[0] != self.size:
+            raise ValueError(f"a record of {view.shape[0]} bytes where {self.size} belong")
+        head = <const Head*>&view[0]
+        events, since = events_of(head), since_of(head)
+        if events > MOST_EVENTS or not -1 <= since < max(events, 1):
+            raise ValueError(f"a warning since event {since} of {events}")
+
+
+cdef char* _aligned(const uint8_t[::1] block) noexcept:
+    """The first place in a block that begins two lines of the cache."""
+    return <char*>((<size_t>&block[0] + 2 * LINE - 1) // (2 * LINE) * (2 * LINE))
+
+
+cdef class Recorded(Pairs):
+    """A detector that is rules and one record."""
+
+    def _follow(self, Rules rules):
+        """Begin a stream under these rules."""
+        if self.rules is not None:
+            raise TypeError("this detector is set up already; clone() makes another")
+        self.rules = rules
+        self.memory = np.zeros(rules.size + 2 * LINE, np.uint8)
+        self.record = _aligned(self.memory)
+        self.work = np.zeros(rules.scratch_size + 2 * LINE, np.uint8)
+        self.scratch = _aligned(self.work)
+        self._forget()
+
+    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
+                         int* state) noexcept nogil:
+        cdef Py_ssize_t taken = self.rules.scan(self.record, self.scratch, truths, guesses, size, state)
+        cdef Head* head = <Head*>self.record
+        self.events, self.since = events_of(head), since_of(head)
+        return taken
+
+    def _restart_mix(self):
+        self.rules.restart_mix(self.record)
+
+    def _restart(self):
+        self.rules.restart(self.record)
+        memset(self.scratch, 0, self.rules.scratch_size)
+
+    def _forget(self):
+        memset(self.record, 0, self.rules.size)
+        (<Head*>self.record).last = -1
+        self.rules.begin(self.record)
+        memset(self.scratch, 0, self.rules.scratch_size)
+        self.events, self.since, self.drift_detected, self.warning_detected = 0, -1, False, False
+
+    @property
+    def record_bytes(self):
+        """The record, as it is now."""
+        self._idle()
+        return self.record[:self.rules.size]
+
+    def _set_record(self, record):
+        """Go on from a record; it is checked first."""
+        cdef const uint8_t[::1] view = np.frombuffer(record, np.uint8)
+        cdef Head* head
+        self.rules.check(view)
+        memcpy(self.record, &view[0], self.rules.size)
+        self.rules.adopt(self.record)
+        memset(self.scratch, 0, self.rules.scratch_size)
+        head = <Head*>self.record
+        self.events, self.since = events_of(head), since_of(head)
+        self.drift_detected, self.warning_detected = bool(head.events & DRIFTED), bool(head.events & WARNED)
+
+
+@cython.final
+cdef class Arena:
+    """The records of many streams, by slot 0, 1, ...
+
+    Parameters
+    ----------
+    rules : list of Rules
+        One for each group of streams, all with records of the same size.
+    """
+
+    cdef list rules
+    cdef readonly int64_t size         # streams
+    cdef readonly int64_t stride       # bytes from record to record
+    cdef int classes
+    cdef int shift                     # a block has 1 << shift records
+    cdef int64_t mask
+    cdef list blocks
+    cdef char* block[BLOCKS]           # where each array's first record lies
+    cdef bint busy
+
+    def __init__(self, list rules):
+        cdef Rules first = rules[0]
+        for one in rules:
+            if (<Rules>one).size != first.size or (<Rules>one).classes != first.classes:
+                raise ValueError("the groups' records differ in size")
+        self.rules, self.blocks, self.classes = rules, [], first.classes
+        step = LINE if first.size <= 8 * LINE else 16  # a record of many lines may begin anywhere
+        self.stride = (first.size + step - 1) // step * step
+        self.shift = 0
+        while (self.stride << (self.shift + 1)) <= BLOCK:
+            self.shift += 1
+        self.mask = (1 << self.shift) - 1
+
+    @property
+    def nbytes(self):
+        """Memory of the records, in bytes."""
+        return sum([block.nbytes for block in self.blocks])
+
+    cdef inline char* at(self, int64_t slot) noexcept nogil:
+        return self.block[slot >> self.shift] + (slot & self.mask) * self.stride
+
+    cdef int idle(self) except -1:
+        if self.busy:
+            raise RuntimeError("another thread is using this bank: give each thread its own, or take turns")
+        return 0
+
+    def reserve(self, int64_t size):
+        """Make room for this number of streams; what is too much is given back."""
+        cdef int shift = self.shift
+        while size > <int64_t>BLOCKS << shift:
+            shift += 1
+        blocks = self.blocks if shift == self.shift else self.put_together(shift)
+        while len(blocks) << shift < size:
+            blocks.append(np.zeros((self.stride << shift) + 2 * LINE, np.uint8))
+        del blocks[(size + (<int64_t>1 << shift) - 1) >> shift:]
+        self.blocks, self.shift, self.mask = blocks, shift, (<int64_t>1 << shift) - 1
+        for i, block in enumerate(blocks):
+            self.block[i] = _aligned(block)
+
+    cdef list put_together(self, int shift):
+        """The streams in larger blocks."""
+        cdef int64_t slot, mask = (<int64_t>1 << shift) - 1
+        blocks = [np.zeros((self.stride << shift) + 2 * LINE, np.uint8) for _ in range((self.size + mask) >> shift)]
+        for slot in range(0, self.size, self.mask + 1):
+            memcpy(_aligned(blocks[slot >> shift]) + (slot & mask) * self.stride, self.at(slot), self.stride << self.shift)
+        return blocks
+
+    def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds, const uint16_t[::1] groups):
+        """Add streams that have seen nothing."""
+        cdef Py_ssize_t i
+        cdef char* record
+        cdef Head* head
+        self.idle()
+        self.reserve(self.size + keys.shape[0])
+        for i in range(keys.shape[0]):
+            record = self.at(self.size + i)
+            memset(record, 0, self.stride)
+            head = <Head*>record
+            head.key, head.last, head.events, head.since = keys[i], -1, kinds[i] * KIND, groups[i]
+            (<Rules>self.rules[groups[i]]).begin(record)
+        self.size += keys.shape[0]
+
+    def restart(self, int64_t slot, int state):
+        """After a drift, or a shift of the classes, was reported."""
+        cdef char* record = self.at(slot)
+        cdef Rules rules = self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]
+        if state == SHIFT:
+            rules.restart_mix(record)
+        else:
+            rules.restart(record)
+
+    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses, Py_ssize_t start,
+            int64_t clock):
+        """Take coded events from `start` on up to the first drift or shift; how many of all events are taken then, and the
+        state that the last one left. `clock` is the number of events before the first."""
+        cdef Py_ssize_t size = slots.shape[0], taken
+        cdef int drifted = QUIET
+        cdef Rules first = self.rules[0]
+        self.idle()
+        if size == 0:
+            return 0, QUIET
+        self.busy = True
+        try:
+            if len(self.rules) == 1:
+                with nogil:
+                    taken = self.scan(first, &slots[0], &truths[0], &guesses[0], start, size, clock, &drifted)
+            else:
+                taken = self.scan_groups(&slots[0], &truths[0], &guesses[0], start, size, clock, &drifted)
+        finally:
+            self.busy = False
+        return taken, drifted
+
+    cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
+                         Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef char* record
+        cdef int state
+        for i in range(start, size):
+            if (i - start) % TOGETHER == 0:  # not one by one, so that they wait for their pages together
+                for j in range(i + TOGETHER, min(i + 2 * TOGETHER, size)):
+                    rules.fetch(self.at(slots[j]), truths[j], guesses[j])
+            record = self.at(slots[i])
+            (<Head*>record).last = clock + i
+            state = rules.step(record, truths[i], guesses[i])
+            if state >= DRIFT:
+                drifted[0] = state
+                return i + 1
+        return size
+
+    cdef Py_ssize_t scan_groups(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
+                                Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted):
+        """As `scan`, the rules of each event looked up by its stream's group."""
+        cdef Py_ssize_t i
+        cdef Rules rules
+        cdef char* record
+        cdef int state
+        for i in range(start, size):
+            record = self.at(slots[i])
+            rules = <Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]
+            (<Head*>record).last = clock + i
+            state = rules.step(record, truths[i], guesses[i])
+            if state >= DRIFT:
+                drifted[0] = state
+                return i + 1
+        return size
+
+    def record(self, int64_t slot):
+        """The record of a stream, as bytes."""
+        self.idle()
+        if not 0 <= slot < self.size:
+            raise IndexError(f"slot {slot} of {self.size}")
+        return self.at(slot)[:(<Rules>self.rules[0]).size]
+
+    def records(self):
+        """All records, one after the other."""
+        self.idle()
+        cdef int64_t slot, size = (<Rules>self.rules[0]).size
+        found = np.empty((self.size, size), np.uint8)
+        cdef uint8_t[:, ::1] view = found
+        for slot in range(self.size):
+            memcpy(&view[slot, 0], self.at(slot), size)
+        return found
+
+    def extend(self, const uint8_t[:, ::1] records):
+        """Add streams by their records; each is checked first."""
+        cdef int64_t i, size = (<Rules>self.rules[0]).size
+        cdef uint64_t group
+        self.idle()
+        if records.shape[1] != size:
+            raise ValueError(f"records of {records.shape[1]} bytes where {size} belong")
+        for i in range(records.shape[0]):
+            group = (<const Head*>&records[i, 0]).since & ((1 << GROUP) - 1)
+            if group >= <uint64_t>len(self.rules):
+                raise ValueError(f"a stream of group {group} where there are {len(self.rules)}")
+            self.rules[group].check(records[i])
+        self.reserve(self.size + records.shape[0])
+        for i in range(records.shape[0]):
+            memset(self.at(self.size + i), 0, self.stride)
+            memcpy(self.at(self.size + i), &records[i, 0], size)
+            (<Rules>self.rules[(<Head*>self.at(self.size + i)).since & ((1 << GROUP) - 1)]).adopt(self.at(self.size + i))
+        self.size += records.shape[0]
+
+    def replace(self, int64_t slot, const uint8_t[::1] record):
+        """Give a stream another record, keeping its key and its group; it is checked first."""
+        cdef Head head
+        self.idle()
+        if not 0 <= slot < self.size:
+            raise IndexError(f"slot {slot} of {self.size}")
+        head = (<Head*>self.at(slot))[0]
+        self.rules[head.since & ((1 << GROUP) - 1)].check(record)
+        memcpy(self.at(slot), &record[0], record.shape[0])
+        (<Head*>self.at(slot)).key, (<Head*>self.at(slot)).last = head.key, head.last
+
+    def keep(self, const int64_t[::1] slots):
+        """Keep these streams only, given in ascending order, and close the gaps."""
+        cdef Py_ssize_t i
+        self.idle()
+        for i in range(slots.shape[0]):
+            if slots[i] != i:
+                memcpy(self.at(i), self.at(slots[i]), self.stride)
+        self.size = slots.shape[0]
+        self.reserve(self.size)
+
+    def start_period(self):
+        """Forget which streams had a drift."""
+        cdef int64_t slot
+        self.idle()
+        for slot in range(self.size):
+            (<Head*>self.at(slot)).events &= ~<uint64_t>ALARMED
+
+    def heads(self):
+        """Keys, kinds, groups, events, last events, and which streams had a drift: an array of each, by name."""
+        cdef int64_t slot
+        cdef Head* head
+        self.idle()
+        table = np.empty(self.size, [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")])
+        cdef uint8_t[:, ::1] view = table.view(np.uint8).reshape(self.size, sizeof(Head))
+        for slot in range(self.size):
+            memcpy(&view[slot, 0], self.at(slot), sizeof(Head))
+        flags, since = table["events"] & ((1 << FLAGS) - 1), table["since"]
+        return {
+            "key": table["key"].copy(), "kind": (flags // KIND & 3).astype(np.uint8),
+            "group": (since & ((1 << GROUP) - 1)).astype(np.uint16), "events": (table["events"] >> FLAGS).astype(np.int64),
+            "last": table["last"].copy(), "alarmed": (flags & ALARMED) != 0,
+        }

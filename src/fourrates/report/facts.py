@@ -1,0 +1,272 @@
+"""What a run found, as the page tells it: the one place where the report looks at runs, drifts and traces.
+
+:func:`gather` turns them into plain facts, stream by stream; the words and the charts are made of these alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fourrates.drift import Direction, RateChange
+from fourrates.onset import Share
+
+if TYPE_CHECKING:
+    from fourrates.io import Events
+    from fourrates.run import Found, Matrix, Run
+    from fourrates.trace import Trace
+
+Standing = Literal["stable", "warning", "recovered", "drifted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event, and its time in microseconds since 1970 if that is known."""
+
+    event: int
+    time: int | None
+    about: bool = False  # estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One rate, or other quantity, that moved.
+
+    Attributes
+    ----------
+    rate : str
+        Its name.
+    direction : {"down", "up"}
+        Which way.
+    before, after : Share or None
+        The rate before and after the change; None where the quantity is no rate.
+    statistic, bound : float
+        What crossed which bound.
+    """
+
+    rate: str
+    direction: Direction
+    before: Share | None
+    after: Share | None
+    statistic: float
+    bound: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether the classifier does worse by it."""
+        return (self.direction == "up") == (self.rate == "error")
+
+    @property
+    def shares(self) -> tuple[Share, Share] | None:
+        """The rate before and after, where both were observed."""
+        if self.before is None or self.after is None or not (self.before.n and self.after.n):
+            return None
+        return self.before, self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A drift, or the way back from one."""
+
+    stream: str | None
+    number: int  # in its stream
+    moves: tuple[Move, ...]
+    recovery: bool
+    at: Moment
+    since: Moment
+    started: Moment | None
+    between: tuple[Moment, Moment] | None
+    window: range
+    rows: str  # where the window stands in the files
+    before: Matrix
+    after: Matrix
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream, what was found in it, and how it stands at its end."""
+
+    name: str | None
+    events: int
+    findings: tuple[Finding, ...]
+    standing: Standing
+    trace: Trace | None
+
+    @property
+    def strength(self) -> float:
+        """How strong its last drift is."""
+        return self.findings[-1].strength if self.findings else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the page tells.
+
+    Attributes
+    ----------
+    streams : tuple of Stream
+        Those with the strongest last drift first.
+    findings : tuple of Finding
+        Of all streams, in the order they were found.
+    """
+
+    streams: tuple[Stream, ...]
+    findings: tuple[Finding, ...]
+    labels: tuple[Any, ...]
+    events: int
+    first_time: int | None
+    last_time: int | None
+    utc: bool
+
+
+def gather(run: Run, events: Events, found: Sequence[Found]) -> Facts:
+    """Turn a run and what it found into facts."""
+    labels = tuple(run.detector.parameters["labels"])
+    if run.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
+        labels = labels[::-1]  # matrices have the positive class last
+    traces = run.traces
+    by_stream: dict[str | None, list[Found]] = {name: [] for name in run.streams}
+    for one in found:
+        by_stream[one.stream].append(one)
+    findings: dict[int, Finding] = {}
+    streams = []
+    for name, detector in run.streams.items():
+        own = _findings(by_stream[name], labels, traces.get(name))
+        findings |= {id(one): finding for one, finding in zip(by_stream[name], own, strict=True)}
+        warning = bool(detector.warning_detected)
+        streams.append(Stream(name, detector.events, own, _standing(own, warning), traces.get(name)))
+    streams.sort(key=lambda stream: -stream.strength)
+    return Facts(
+        tuple(streams),
+        tuple(findings[id(one)] for one in found),
+        labels,
+        run.events,
+        _microseconds(run.first_time),
+        _microseconds(run.last_time),
+        events.utc,
+    )
+
+
+def _standing(findings: Sequence[Finding], warning: bool) -> Standing:
+    if findings:
+        return "recovered" if findings[-1].recovery else "drifted"
+    return "warning" if warning else "stable"
+
+
+def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None) -> tuple[Finding, ...]:
+    """The drifts of one stream, in order; those that lead back to where a rate first was are recoveries."""
+    home: dict[str, float] = {}
+    findings = []
+    for number, one in enumerate(found, 1):
+        drift = one.drift
+        moves = tuple(_move(change, one, labels) for change in drift.changes)
+        between, clock = drift.started_between, _clock(one, trace)
+        findings.append(
+            Finding(
+                one.stream,
+                number,
+                moves,
+                _leads_back(moves, home),
+                Moment(drift.at, _microseconds(one.at.time)),
+                Moment(drift.since, _microseconds(one.since.time)),
+                None if drift.started is None else _moment(drift.started, clock),
+                None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
+                drift.window,
+                _rows(one),
+                one.before,
+                one.after,
+                strength(moves),
+            )
+        )
+        for move in moves:
+            if move.shares is not None:
+                home.setdefault(move.rate, move.shares[0].value)
+    return tuple(findings)
+
+
+def _move(change: RateChange, one: Found, labels: Sequence[Any]) -> Move:
+    before, after = change.before, change.after
+    if before is None or after is None:
+        before, after = (share(change.rate, counts, labels) for counts in (one.before, one.after))
+    return Move(change.rate, change.direction, before, after, change.statistic, change.bound)
+
+
+def _leads_back(moves: Sequence[Move], home: dict[str, float]) -> bool:
+    """Whether every rate that moved is at least twice as close as it was to where it stood before its first drift."""
+
+    def is_back(move: Move) -> bool:
+        if move.shares is None or move.rate not in home:
+            return False
+        before, after = (abs(share.value - home[move.rate]) for share in move.shares)
+        return 2 * after < before
+
+    return bool(moves) and all(map(is_back, moves))
+
+
+def strength(moves: Sequence[Move]) -> float:
+    """How strong a drift is: how many standard errors lie between before and after, for the rate with the most."""
+    found = [0.0]
+    for move in moves:
+        if move.shares is not None:
+            before, after = move.shares
+            pooled = (before.value * before.n + after.value * after.n + 1) / (before.n + after.n + 2)
+            error = math.sqrt(pooled * (1 - pooled) * (1 / before.n + 1 / after.n))
+            found.append(abs(before.value - after.value) / error)
+    return max(found)
+
+
+def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
+    """A rate from counts by true and predicted class; None for a quantity that is no rate.
+
+    Examples
+    --------
+    >>> from fourrates.report.facts import share
+    >>> share("tpr", ((90, 10), (5, 15)), (0, 1)).value
+    0.75
+    >>> share("precision:0", ((90, 10), (10, 15)), (0, 1)).value
+    0.9
+    >>> share("similarity", ((90, 10), (5, 15)), (0, 1))
+    """
+    matrix = np.array(counts)
+    right = np.diagonal(matrix)
+    cells: dict[str, tuple[int, int]] = {
+        "error": (int(matrix.sum() - right.sum()), int(matrix.sum())),
+        "accuracy": (int(right.sum()), int(matrix.sum())),
+    }
+    for place, label in enumerate(labels):
+        recall = (int(right[place]), int(matrix[place].sum()))
+        precision = (int(right[place]), int(matrix[:, place].sum()))
+        cells |= {f"recall:{label}": recall, f"precision:{label}": precision}
+        if len(labels) == 2:
+            cells |= dict(zip((("tnr", "npv"), ("tpr", "ppv"))[place], (recall, precision), strict=True))
+            cells |= {"recall": recall, "precision": precision}  # of the positive class, which is the last
+    return Share.of(*cells[rate]) if rate in cells else None
+
+
+def _rows(one: Found) -> str:
+    if one.at.source == one.since.source:
+        return f"{one.since.source}, rows {one.since.row:,} to {one.at.row:,}"
+    return f"{one.since.source}, row {one.since.row:,}, to {one.at.source}, row {one.at.row:,}"
+
+
+def _microseconds(time: np.datetime64 | None) -> int | None:
+    return None if time is None else int(time.astype("M8[us]").astype(np.int64))
+
+
+def _clock(one: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
+    """Events whose times are known, and these: some that were remembered, and the two that a drift names."""
+    known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
+    for place in (one.since, one.at):
+        if known and place.time is not None:
+            known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
+    return sorted(known), [known[event] for event in sorted(known)]
+
+
+def _moment(event: int, clock: tuple[list[int], list[int]]) -> Moment:
+    """An estimated event, with the time it had, which lies between those that are known."""
+    return Moment(event, int(np.interp(event, *clock)) if clock[0] else None, about=True)

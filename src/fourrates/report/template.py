@@ -1,0 +1,84 @@
+"""Pages that load nothing and run nothing but their own script: one pass of Jinja2, everything escaped.
+
+Whatever a template is given is text in the page. Data for a script is JSON in which no character means anything to
+HTML, and the Content-Security-Policy names the script and the style by their hashes: anything else is not run, even if
+it came in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+import fourrates
+
+
+def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), **values: Any) -> str:
+    r"""Render the template of this name in this package.
+
+    Parameters
+    ----------
+    package, name : str
+        Where the template is.
+    style : str
+        The style of the page, ours; the template writes it as ``{{ style }}``, alone in its element.
+    scripts : sequence of str
+        Its scripts, ours too.
+    **values
+        Everything else the template uses, as text, numbers and what is made of these.
+
+    Examples
+    --------
+    >>> from fourrates.report.template import environment
+    >>> environment().from_string("{{ name }}, {{ {'name': name} | tojson }}").render(name="</script><b>")
+    '&lt;/script&gt;&lt;b&gt;, {"name":"\\u003c/script\\u003e\\u003cb\\u003e"}'
+    """
+    template = environment().from_string((files(package) / name).read_text(encoding="utf-8"))
+    return template.render(
+        **values,
+        style=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        policy=policy(style, scripts),
+        version=fourrates.__version__,
+    )
+
+
+def environment() -> jinja2.Environment:
+    """Jinja2 as it is used here: all is escaped, and a name that is not given is an error."""
+    made = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.policies["json.dumps_kwargs"] = {
+        "separators": (",", ":"),
+        "allow_nan": False,
+    }  # ASCII, so U+2028 is escaped too
+    made.filters["whole"] = "{:,}".format
+    made.filters["rate"] = "{:.3f}".format
+    return made
+
+
+def policy(style: str, scripts: Sequence[str]) -> str:
+    """A Content-Security-Policy: lets a page use this style, these scripts, images it carries, and nothing else."""
+    sources = {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": _hash(style),
+        "script-src": " ".join(map(_hash, scripts)) or "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {source}" for name, source in sources.items())
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,267 @@
+"""The sentences of the report: how things stand, what was found, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.names import printable, shortened
+from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
+
+if TYPE_CHECKING:
+    from fourrates.detectors import Detector
+    from fourrates.io import Events
+
+TOLD = 2  # moves in the headline
+LISTED = 12  # classes and files told by name
+
+RATES = {
+    "tpr": "tpr, the share of positives that were found (recall)",
+    "tnr": "tnr, the share of negatives that were left alone",
+    "ppv": "ppv, the share of positive predictions that were right (precision)",
+    "npv": "npv, the share of negative predictions that were right",
+}
+
+
+def several(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def title(rate: str) -> str:
+    """A rate as the heading of its chart.
+
+    Examples
+    --------
+    >>> from fourrates.report.words import title
+    >>> title("recall:spam")
+    'recall of spam'
+    """
+    if rate in RATES:
+        return RATES[rate]
+    kind, _, label = rate.partition(":")
+    return shortened(f"{kind} of {label}" if label else rate)
+
+
+def short(rate: str) -> str:
+    """A rate in a sentence."""
+    kind, _, label = rate.partition(":")
+    return shortened(f"{kind} of {label}" if label else rate)
+
+
+# How things stand -------------------------------------------------------------------------------------------
+
+
+class Words:
+    """The sentences about some facts."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def headline(self) -> tuple[str, str]:
+        """How things stand now: a word or two, and what there is to say about it."""
+        streams = self.facts.streams
+        drifted = [stream for stream in streams if stream.standing == "drifted"]
+        recovered = [stream for stream in streams if stream.standing == "recovered"]
+        if len(streams) > 1 and drifted:
+            first = drifted[0].findings[-1]
+            where = shortened(str(drifted[0].name))
+            return (
+                f"{len(drifted):,} of {several(len(streams), 'stream')} drifted",
+                f"most of all {where}, where {self.moves(first)} {self.when(first.started or first.at)}",
+            )
+        if drifted:
+            last = drifted[0].findings[-1]
+            return "Drifted", f"{self.moves(last)} {self.when(last.started or last.at)}"
+        if len(streams) > 1 and recovered:
+            return "Recovered", f"all {several(len(recovered), 'stream')} that drifted are back where they were"
+        if recovered:
+            last = recovered[0].findings[-1]
+            return "Recovered", f"{self.levels(last)} since {self.time(last.started or last.at)}"
+        return "No drift", ""
+
+    def lead(self) -> str:
+        """What the headline is based on."""
+        facts = self.facts
+        recoveries = sum(finding.recovery for finding in facts.findings)
+        drifts = len(facts.findings) - recoveries
+        counted = [several(drifts, "drift")] if drifts else []
+        if recoveries:
+            counted.append(f"{recoveries:,} recover{'y' if recoveries == 1 else 'ies'}")
+        text = f"{' and '.join(counted)} in " if counted else ""
+        text += several(facts.events, "event")
+        if len(facts.streams) > 1:
+            text += f" of {several(len(facts.streams), 'stream')}"
+        if facts.first_time is not None and facts.last_time is not None:
+            text += f", {_time(facts.first_time, 'm')} to {_time(facts.last_time, 'm')}{' UTC' if facts.utc else ''}"
+        if not counted:
+            text += ": every rate stayed within its bounds"
+        warned = sum(stream.standing == "warning" for stream in facts.streams)
+        if warned:
+            text += ". A warning stands at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
+        return text + "."
+
+    def standing(self, stream: Stream) -> str:
+        """How a stream stands, in a line."""
+        if not stream.findings:
+            return "a warning stands" if stream.standing == "warning" else "stable"
+        last = stream.findings[-1]
+        moment = last.started or last.at
+        if last.recovery:
+            return f"{self.levels(last)} since {self.time(moment)}"
+        return f"{self.moves(last)} {self.when(moment)}"
+
+    # What moved ---------------------------------------------------------------------------------------------
+
+    def moves(self, finding: Finding) -> str:
+        """Which rates moved, from what to what."""
+        told = [self.move(move) for move in finding.moves[:TOLD]]
+        left = len(finding.moves) - len(told)
+        return " and ".join(told) + (f" and {several(left, 'rate')} more" if left else "") if told else "an alarm"
+
+    def move(self, move: Move) -> str:
+        """One rate, from what to what."""
+        verb = "fell" if move.direction == "down" else "rose"
+        if move.shares is None:
+            return f"{short(move.rate)} {verb} to {move.statistic:.3g}"
+        before, after = move.shares
+        return f"{short(move.rate)} {verb} from {before.value:.3f} to {after.value:.3f}"
+
+    def levels(self, finding: Finding) -> str:
+        """Where the rates that came back are now."""
+        told = [(short(move.rate), move.shares[1].value) for move in finding.moves if move.shares is not None]
+        left = len(told) - TOLD
+        said = " and ".join(f"{rate} is back at {value:.3f}" for rate, value in told[:TOLD])
+        return said + (f" and {several(left, 'rate')} more" if left > 0 else "")
+
+    # When ---------------------------------------------------------------------------------------------------
+
+    def when(self, moment: Moment) -> str:
+        """When, as part of a sentence."""
+        if moment.time is None:
+            return f"{'around' if moment.about else 'at'} event {moment.event:,}"
+        return f"{'around' if moment.about else 'at'} {self.time(moment)}"
+
+    def time(self, moment: Moment) -> str:
+        """The time of a moment, or its event where no time is known."""
+        if moment.time is None:
+            return f"event {moment.event:,}"
+        return _time(moment.time, "m" if moment.about else "s") + (" UTC" if self.facts.utc else "")
+
+
+def _time(microseconds: int, unit: str) -> str:
+    return str(np.datetime64(microseconds, "us").astype(f"M8[{unit}]")).replace("T", " ")
+
+
+# Settings ---------------------------------------------------------------------------------------------------
+
+FULL_NAMES = {
+    "LFR": "LFR, Linear Four Rates",
+    "NFR": "NFR, the four rates as they are",
+    "DDM": "DDM, the Drift Detection Method",
+    "EDDM": "EDDM, the distance between errors",
+    "DDMOCI": "DDM-OCI, the recall of the rare class",
+    "PerfSim": "PerfSim, similarity of confusion matrices",
+    "ThreeMeasures": "accuracy, recall and precision, batch by batch",
+}
+SIDES = {"both": "falls and rises", "down": "falls only", "up": "rises only"}
+LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
+
+
+def settings(detector: Detector, events: Events) -> list[tuple[str, str]]:
+    """What was used, as a person would say it."""
+    parameters = dict(detector.parameters)
+    labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
+    columns = events.columns
+    files = list(dict.fromkeys(map(str, events.sources)))
+    scores = None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"
+    told: list[tuple[str, Any]] = [
+        ("Detector", FULL_NAMES.get(type(detector).__name__, type(detector).__name__)),
+        *_detector(type(detector).__name__, parameters),
+        ("Classes", _classes(labels, positive)),
+        ("Files" if len(files) > 1 else "File", _list(files)),
+        ("True labels in", columns.truth),
+        ("Predictions in", columns.guess),
+        ("Scores in", scores),
+        ("Times in", columns.time),
+        ("Streams told apart by", columns.by),
+        ("Rows", _rows(events)),
+    ]
+    return [(name, printable(str(value))) for name, value in told if value is not None]
+
+
+def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The parameters of a detector; those that nothing is known about as they are written."""
+    told: list[tuple[str, Any]] = []
+    warn, detect = parameters.pop("warn", None), parameters.pop("detect", None)
+    arl = parameters.pop("arl", None)
+    if arl is not None:
+        told.append(("False alarms", f"at most one in {arl:,.0f} events while nothing changes, on average"))
+    if kind == "LFR" and detect is None and arl is None:
+        detect = 1e-5
+    if kind in ("LFR", "NFR"):
+        level = "at significance level {}, on each side of each rate"
+        told += [("Warns", _by_rate(warn, level)), ("Alarms", _by_rate(detect, level))]
+    elif kind in ("DDM", "DDMOCI", "ThreeMeasures"):
+        away = "standard errors below the mean" if kind == "ThreeMeasures" else "deviations from the best value so far"
+        told += [("Warns", f"{warn:g} {away}"), ("Alarms", f"{detect:g} {away}")]
+    elif kind == "EDDM":
+        told += [("Warns", f"below {warn:.0%} of the greatest distance"), ("Alarms", f"below {detect:.0%} of it")]
+    elif kind == "PerfSim":
+        told += [("Warns", f"below a similarity of {warn:g}"), ("Alarms", f"below {detect:g}")]
+    else:
+        told += [("Warns at", _plain(warn)), ("Alarms at", _plain(detect))]
+    known: dict[str, tuple[str, Callable[[Any], Any]]] = {
+        "decay": ("The past weighs", lambda value: _by_rate(value, "{} from one observation to the next (decay)")),
+        "sides": ("Looks for", lambda value: _by_rate(value, "{}", SIDES)),
+        "null": ("Bounds", lambda value: LAWS.get(value, value)),
+        "correction": ("Level", lambda value: "shared among the rates (Bonferroni)" if value else None),
+        "minimum": ("Waits for", lambda value: f"{value:,} observations after each drift"),
+        "batch": ("Looks", lambda value: f"every {value:,} events"),
+        "history": ("Compares with", lambda value: f"the last {value:,} looks"),
+    }
+    for name, value in parameters.items():
+        if name in known and value is not None:
+            told.append((known[name][0], known[name][1](value)))
+        else:
+            told.append((name.replace("_", " ").capitalize(), _plain(value)))
+    return told
+
+
+def _by_rate(value: Any, sentence: str, words: Mapping[str, str] | None = None) -> str | None:
+    """One value for all rates, or one for each."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{short(rate)}: {_by_rate(own, sentence, words)}" for rate, own in value.items())
+    text = _plain(value)
+    return None if text is None else sentence.format((words or {}).get(text, text))
+
+
+def _plain(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return _list([str(_plain(one)) for one in value])
+    return str(value)
+
+
+def _list(names: Sequence[str]) -> str:
+    """Several names, the last after an "and"."""
+    if len(names) > LISTED:
+        return f"{', '.join(names[:LISTED])} and {len(names) - LISTED:,} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def _classes(labels: Sequence[Any], positive: Any) -> str:
+    names = _list([shortened(str(label)) for label in labels])
+    return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
+
+
+def _rows(events: Events) -> str:
+    skipped = f", {events.skipped:,} of them skipped because something was missing" if events.skipped else ""
+    return f"{events.rows:,}{skipped}"

@@ -1,0 +1,118 @@
+"""The one form in which fourrates saves things: versioned, checksummed, and read with suspicion.
+
+A saved state is a header, a JSON text, some sections of bytes and a checksum. Nothing is compressed, so that a state never
+needs more memory than a small multiple of its own length. :func:`pack` writes it; :func:`unpack` reads it, or raises a
+ValueError that says what is wrong. What the sections hold is checked by whoever gave them.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any, NamedTuple
+
+MAGIC = b"4rates"
+VERSION = 4
+HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
+OLD_HEADER = struct.Struct("<6sBBI")  # version 3: magic, version, length of the class name, length of the parameters
+DEEPEST = 32  # brackets within brackets in the JSON text
+
+
+class Saved(NamedTuple):
+    """What a state holds.
+
+    Attributes
+    ----------
+    version : int
+        The version it was written in.
+    kind : str
+        What it is the state of, such as ``"LFR"`` or ``"Bank"``.
+    about : dict
+        What JSON can say.
+    sections : dict
+        Bytes by name.
+    """
+
+    version: int
+    kind: str
+    about: dict[str, Any]
+    sections: dict[str, memoryview]
+
+
+def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> bytes:
+    """Put a state together."""
+    text = json.dumps(
+        {"kind": kind, "about": about, "sections": [[name, len(part)] for name, part in sections.items()]},
+        separators=(",", ":"),
+    ).encode()
+    body = b"".join([HEADER.pack(MAGIC, VERSION, len(text)), text, *sections.values()])
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def unpack(saved: bytes | memoryview) -> Saved:
+    """Take a state apart, after its checksum; version 3, of single detectors, is read too."""
+    view = memoryview(saved).cast("B")
+    if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
+        raise ValueError("these bytes are not a state saved by fourrates")
+    version = view[len(MAGIC)]
+    if version not in (3, VERSION):
+        raise ValueError(f"state of version {version}; this release reads versions 3 and {VERSION}")
+    if struct.unpack("<I", view[-4:])[0] != zlib.crc32(view[:-4]):
+        raise ValueError("the saved state is damaged: its checksum does not fit")
+    return _old(view[:-4]) if version == 3 else _new(view[:-4])
+
+
+def _new(view: memoryview) -> Saved:
+    _, version, size = HEADER.unpack_from(view)
+    end = HEADER.size + size
+    if end > len(view):
+        raise ValueError(f"the saved state of {len(view)} bytes is cut")
+    text = _json(view[HEADER.size : end])
+    match text:
+        case {"kind": str(kind), "about": dict(about), "sections": list(listed)}:
+            pass
+        case _:
+            raise ValueError("the saved state does not say what it is")
+    sections: dict[str, memoryview] = {}
+    for entry in listed:
+        match entry:
+            case [str(name), int(length)] if 0 <= length <= len(view) - end and name not in sections:
+                sections[name] = view[end : end + length]
+                end += length
+            case _:
+                raise ValueError(f"the saved state has a section {entry!r} that does not fit")
+    if end != len(view):
+        raise ValueError(f"the saved state goes on for {len(view) - end} bytes where it should end")
+    return Saved(version, kind, about, sections)
+
+
+def _old(view: memoryview) -> Saved:
+    if len(view) < OLD_HEADER.size:
+        raise ValueError(f"the saved state of {len(view)} bytes is cut")
+    _, version, name_size, size = OLD_HEADER.unpack_from(view)
+    start = OLD_HEADER.size + name_size
+    if start + size > len(view):
+        raise ValueError(f"the saved state of {len(view)} bytes is cut")
+    about = _json(view[start : start + size])
+    if not isinstance(about, dict):
+        raise ValueError("the saved state does not say what it is")
+    try:
+        kind = bytes(view[OLD_HEADER.size : start]).decode()
+    except UnicodeDecodeError:
+        raise ValueError("the saved state does not say what it is") from None
+    return Saved(version, kind, about, {"state": view[start + size :]})
+
+
+def _json(text: memoryview) -> Any:
+    raw = bytes(text)
+    depth = deepest = 0
+    for byte in raw.translate(None, bytes(set(range(256)) - set(b"[]{}"))):
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST:
+        raise ValueError(f"the saved state has brackets {deepest} deep")
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the saved state says what it is in a way that cannot be read ({error})") from None

@@ -1,0 +1,75 @@
+"""Any detector, run until its run length or its delay is known."""
+
+import math
+
+import pytest
+
+import fourrates as fr
+from fourrates.budget.simulation import simulated_delay, simulated_run_length
+
+SOUND, BROKEN = [[45, 5], [5, 45]], [[45, 5], [30, 20]]
+EVERY = [fr.LFR, fr.NFR, fr.DDM, fr.DDMOCI, fr.EDDM, fr.PerfSim, fr.ThreeMeasures]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_detector_can_be_simulated(kind):
+    delay = simulated_delay(kind(), SOUND, BROKEN, streams=20, history=500, horizon=500)
+    assert delay.streams == 20
+    assert 0.0 <= delay.within(500) <= 1.0
+    found = simulated_run_length(kind(), SOUND, alarms=5, limit=20_000)
+    assert found.events <= 20_000
+
+
+def test_same_seed_same_result_and_the_detector_is_left_alone():
+    detector = fr.LFR(detect=1e-3)
+    first, again, other = (simulated_run_length(detector, SOUND, 50, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert detector.events == 0
+
+
+def test_the_standard_error_is_what_repeated_runs_show():
+    detector = fr.LFR(detect=2e-3)
+    runs = [simulated_run_length(detector, SOUND, 100, seed=seed) for seed in range(16)]
+    means = [run.mean for run in runs]
+    centre = sum(means) / 16
+    spread = math.sqrt(sum((mean - centre) ** 2 for mean in means) / 15)
+    told = sum(run.standard_error for run in runs) / 16
+    # A deviation from 16 values is itself off by 18 %; three of those.
+    assert 0.46 <= spread / told <= 1.54
+
+
+def test_a_detector_that_never_alarms_stops_at_the_limit():
+    found = simulated_run_length(fr.LFR(), [[1, 0], [0, 1]], limit=50_000)
+    assert (found.mean, found.standard_error, found.alarms, found.events) == (math.inf, math.inf, 0, 50_000)
+
+
+def test_progress_reaches_its_end():
+    told = []
+    simulated_run_length(fr.LFR(detect=1e-3), SOUND, 20, progress=lambda *one: told.append(one))
+    assert told[-1] == (20, 20)
+    told.clear()
+    simulated_delay(
+        fr.LFR(), SOUND, BROKEN, streams=150, history=10, horizon=10, progress=lambda *one: told.append(one)
+    )
+    assert told == [(100, 150), (150, 150)]
+
+
+def test_labels_of_any_kind_give_the_same_as_numbers():
+    plain = simulated_delay(fr.LFR(), SOUND, BROKEN, streams=20, history=500)
+    named = simulated_delay(fr.LFR(labels=["yes", "no"], positive="yes"), SOUND, BROKEN, streams=20, history=500)
+    assert (plain.found == named.found).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: simulated_run_length(fr.LFR(), SOUND, alarms=0),
+        lambda: simulated_run_length(fr.LFR(), SOUND, limit=0),
+        lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, streams=0),
+        lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, history=-1),
+        lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, horizon=0),
+    ],
+)
+def test_nothing_to_simulate_is_refused(call):
+    with pytest.raises(ValueError, match="at least"):
+        call()

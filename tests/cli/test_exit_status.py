@@ -1,0 +1,139 @@
+"""0 for done, 1 for drift, 2 for input that cannot be used, 3 for a defect of ours; and what is said in each case."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fourrates import files
+from fourrates.cli import app, detect
+from fourrates.run import Run
+
+from .conftest import refused
+
+
+def broken(*_, **__):
+    raise ValueError("something is odd in here")
+
+
+@pytest.fixture
+def defective(monkeypatch, tmp_path):
+    """A run with a defect of ours in it, and a folder for what is written about it."""
+    monkeypatch.setattr(Run, "take", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_defect_of_ours_is_not_taken_for_drift_or_bad_input(fourrates, drifting, defective):
+    ran = fourrates("detect", drifting, "--fail-on", "drift")
+    assert ran.status == 3
+    assert ran.out == ""
+    *_, what, how = ran.err.splitlines()
+    assert what == "fourrates: a defect of fourrates, not of your data: ValueError: something is odd in here"
+    (path,) = defective.glob("fourrates-defect-*.txt")
+    assert f"open an issue with the content of {path}" in how
+    assert path.stat().st_mode & 0o077 == 0
+    written = path.read_text()
+    assert "something is odd in here" in written.splitlines()[-1]
+    assert "in broken" in written
+    assert shlex.join(["fourrates", "detect", str(drifting), "--fail-on", "drift"]) in written
+
+
+def test_the_traceback_of_a_defect_is_shown_where_asked_for(drifting, defective, capsys):
+    assert app.run(["--traceback", "detect", str(drifting)]) == 3
+    assert "in broken" in capsys.readouterr().err
+    assert list(defective.iterdir()) == []
+
+
+def test_a_part_of_the_package_that_is_missing_is_a_defect_of_ours(fourrates, drifting, defective, monkeypatch):
+    missing = Path(detect.__file__).parent / "gone.css"
+    monkeypatch.setattr(Run, "take", lambda *_: missing.read_text())
+    assert fourrates("detect", drifting).status == 3
+
+
+def test_a_library_that_is_not_installed_is_named_with_what_installs_it(fourrates, drifting, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for name in [name for name in sys.modules if name.startswith("fourrates.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    ran = fourrates("detect", drifting, "--report", tmp_path / "page.html")
+    assert ran.status == 2
+    assert "this needs jinja2: pip install 'fourrates[cli]'" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "detect {data} --detector LFR(decay=2)",
+        "detect {data} --labels 0,0",
+        "detect {data} --positive 7",
+        "detect {data} --score y_pred --pred y_pred",
+        "compare {data} -d DDM(warn=3,detect=2)",
+        "watch {data} --detector LFR(warn=2)",
+        "bounds 50 60",
+        "bounds 50 45 --level 7",
+        "design 50",
+        "design 1e5 --decay 1.5",
+        "demo {data}",
+    ],
+)
+def test_what_was_asked_for_and_cannot_be_is_the_askers(fourrates, drifting, words):
+    ran = fourrates(*words.format(data=drifting).split())
+    assert refused(ran), (ran.status, ran.err)
+
+
+@pytest.mark.parametrize("option", ["--csv", "--report", "--plot", "--save"])
+def test_an_error_names_the_file_that_was_given(fourrates, drifting, tmp_path, monkeypatch, option):
+    given = "results/page.html"  # as it was typed, neither made absolute nor the scratch file beside it
+    monkeypatch.chdir(tmp_path)
+    ran = fourrates("detect", drifting, option, given)
+    assert ran.status == 2
+    assert ran.err.splitlines()[-1] == f"fourrates: {given}: no such file or directory"
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "somewhere/else")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        files.write(tmp_path / "x", b"new")
+    assert caught.value.filename == str(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("command", ["detect", "compare"])
+def test_an_interrupt_says_what_was_done(command, tmp_path):
+    """A pipe that stays open: the batches that came are taken, then comes Ctrl-C."""
+    words = [sys.executable, "-m", "fourrates", command, "-"]
+    words += ["--csv", tmp_path / "found.csv"] if command == "detect" else ["-d", "LFR"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"y_true,y_pred\n" + b"1,1\n0,0\n" * 1_000_000)
+        process.stdin.flush()
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out == b""
+    last = err.decode().splitlines()[-1]
+    assert re.match(r"fourrates: stopped after [1-9][\d,]* events", last), err
+    assert not (tmp_path / "found.csv").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_before_anything_came_says_so():
+    words = [sys.executable, "-m", "fourrates", "detect", "-"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"y_true,y_pred\n1,1\n")
+        process.stdin.flush()
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.decode().splitlines()[-1] == "fourrates: stopped before the first events were read"

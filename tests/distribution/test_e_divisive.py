@@ -1,0 +1,143 @@
+"""E-divisive against its definition, and what it finds."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fourrates.distribution import EDivisive, e_divisive
+from fourrates.kernel import energy
+
+
+def by_definition(points, alpha, min_size):
+    """The largest statistic over all (tau, kappa), each from the means over its blocks of distances: cubic and more."""
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2) ** alpha
+    best = (-np.inf, 0, 0)
+    for kappa in range(2 * min_size, len(points) + 1):
+        for tau in range(min_size, kappa - min_size + 1):
+            n, m = tau, kappa - tau
+            between = distances[:tau, tau:kappa].mean()
+            first = distances[:tau, :tau].sum() / (n * (n - 1))  # over pairs of different rows
+            second = distances[tau:kappa, tau:kappa].sum() / (m * (m - 1))
+            best = max(best, (n * m / (n + m) * (2 * between - first - second), tau, kappa))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    ("rows", "size", "alpha", "min_size"), [(20, 1, 1.0, 2), (24, 3, 0.7, 3), (30, 2, 2.0, 5), (26, 1, 1.5, 13)]
+)
+def test_the_best_split_is_that_of_the_definition(seed, rows, size, alpha, min_size):
+    points = np.random.default_rng(seed).normal(size=(rows, size))
+    points[rows // 2 :] += seed / 4
+    kept, work = np.empty((rows, rows)), np.empty((6, rows + 1))
+    energy.distances(points, alpha, kept)
+    statistic, tau, kappa = by_definition(points, alpha, min_size)
+    for matrix in (kept, np.empty((0, 0))):
+        found = energy.best_split(points, matrix, np.arange(rows), alpha, min_size, work)
+        assert found == (pytest.approx(statistic, rel=1e-12), tau, kappa)
+
+
+def test_the_second_part_may_end_before_the_segment_does():
+    # 60 rows, then 20 far away, then 60 like the first: against all that follows the middle would be diluted.
+    random = np.random.default_rng(1)
+    points = np.concatenate([random.normal(size=60), random.normal(5, size=20), random.normal(size=60)])[:, None]
+    _, tau, kappa = energy.best_split(points, np.empty((0, 0)), np.arange(140), 1.0, 10, np.empty((6, 141)))
+    assert (tau, kappa) == (60, 80)
+    assert EDivisive(min_size=10).fit(points).change_points_.tolist() == [60, 80]
+
+
+def test_an_order_of_rows_is_split_as_the_rows_in_that_order():
+    random = np.random.default_rng(3)
+    points, order = random.normal(size=(40, 2)), random.permutation(40)
+    work = np.empty((6, 41))
+    there = energy.best_split(np.ascontiguousarray(points[order]), np.empty((0, 0)), np.arange(40), 1.0, 5, work)
+    assert energy.best_split(points, np.empty((0, 0)), order, 1.0, 5, work) == there
+
+
+def test_changes_of_mean_and_spread_are_found_where_they_are():
+    random = np.random.default_rng(1)
+    parts = [
+        random.normal(size=(100, 2)),
+        random.normal(2, size=(100, 2)),
+        random.normal(2, 4, size=(100, 2)),
+    ]
+    found = EDivisive(seed=2).fit(np.concatenate(parts))
+    assert len(found.change_points_) == 2
+    assert np.abs(found.change_points_ - [100, 200]).max() <= 5
+    assert (found.p_values_ <= 0.05).all()
+    assert found.rejected_p_value_ > 0.05
+
+
+def test_labels_make_a_change_of_the_concept_visible():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(400, 2))
+    y = np.where(np.arange(400) < 200, X[:, 0] > 0, X[:, 0] < 0)
+    assert EDivisive().fit(X).change_points_.size == 0
+    assert np.abs(EDivisive().fit(X, y).change_points_ - 200).max() <= 5
+
+
+def test_memory_is_bounded_and_the_result_the_same(monkeypatch):
+    rows = np.random.default_rng(4).normal(size=(120, 3))
+    rows[60:] += 0.8
+    kept = EDivisive().fit(rows)
+    monkeypatch.setattr(e_divisive, "MEMORY", 1_000)
+    bounded = EDivisive().fit(rows)
+    assert bounded.change_points_.tolist() == kept.change_points_.tolist()
+    assert bounded.statistics_.tolist() == kept.statistics_.tolist()
+    assert bounded.p_values_.tolist() == kept.p_values_.tolist()
+
+
+def test_p_values_are_those_of_permutations_within_segments():
+    # With the largest possible statistic no permutation is as good: 1 / (R + 1).
+    rows = np.concatenate([np.random.default_rng(5).normal(size=50), np.random.default_rng(6).normal(50, size=50)])
+    assert EDivisive(permutations=99).fit(rows).p_values_.tolist() == [0.01]
+    assert EDivisive(permutations=19).fit(rows).p_values_.tolist() == [0.05]
+    assert EDivisive(permutations=18).fit(rows).change_points_.size == 0  # 1 / 19 is above the level
+
+
+def test_the_level_is_kept_where_nothing_changes():
+    # A true level of 0.1: 300 streams have 30 on average, with a deviation of 5.2; within 3 of them.
+    found = 0
+    for seed in range(300):
+        rows = np.random.default_rng(seed).normal(size=(40, 2))
+        found += EDivisive(min_size=10, permutations=49, level=0.1, seed=seed).fit(rows).change_points_.size > 0
+    assert 14 <= found <= 46
+
+
+def test_the_same_seed_gives_the_same_result():
+    rows = np.random.default_rng(7).normal(size=80)
+    one, other = EDivisive(seed=1).fit(rows), EDivisive(seed=1).fit(rows)
+    assert one.rejected_p_value_ == other.rejected_p_value_
+
+
+def test_segments_too_short_for_another_split_end_the_search():
+    rows = np.concatenate([np.zeros(30), np.ones(30)]) + 1e-3 * np.random.default_rng(8).normal(size=60)
+    found = EDivisive(min_size=30).fit(rows)
+    assert found.change_points_.tolist() == [30]
+    assert found.rejected_p_value_ is None
+
+
+def test_a_clone_has_the_same_settings():
+    assert clone(EDivisive(1.5, min_size=7)).get_params() == EDivisive(1.5, min_size=7).get_params()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"alpha": 0}, r"alpha 0 is not in \(0, 2\]"),
+        ({"alpha": 2.5}, "alpha 2.5"),
+        ({"min_size": 1}, "min_size 1"),
+        ({"permutations": 0}, "permutations 0"),
+        ({"level": 0}, "level 0"),
+        ({"window": 10}, "window 10"),
+        ({"step": 0}, "step 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        EDivisive(**settings).fit(np.arange(100.0))
+
+
+def test_fewer_rows_than_two_segments_are_refused():
+    with pytest.raises(ValueError, match="X has 59 rows; a split needs two segments of min_size 30, 60 rows"):
+        EDivisive().fit(np.arange(59.0))
