@@ -298,7 +298,7 @@ class Relearner:
         self.drifts: list[Drift] = []
         self.events = self.dropped = self.unmatched = 0
         self._template = model
-        self._labels = self.detector._labels
+        self._labels = self.detector.labels
         self._values = _array(self._labels.values)
         self._lives: list[Life] = []
         self._window = _Window(len(self._labels.values), self.max_examples)
@@ -464,7 +464,7 @@ class Relearner:
     def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
         """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
         start = self.events - self.detector.events  # where in the stream the detector began
-        taken, drift = self.detector._run(truths, guesses, 0)
+        taken, drift = self.detector.update_coded(truths, guesses)
         if drift is not None:
             drift = replace(drift, at=start + drift.at, since=start + drift.since)
             self.drifts.append(drift)
