@@ -466,11 +466,11 @@ class Relearner:
         start = self.events - self.detector.events  # where in the stream the detector began
         taken, drift = self.detector.update_coded(truths, guesses)
         if drift is not None:
-            drift = replace(drift, at=start + drift.at, since=start + drift.since)
+            drift = drift.shifted(start)
             self.drifts.append(drift)
             self._lives[-1] = replace(self._lives[-1], drift=drift)
-            self._due = drift.since + self.min_examples
-        first = start + self.detector._keep_from() if drift is None else drift.since
+            self._due = drift.window.start + self.min_examples
+        first = start + self.detector.keep_from() if drift is None else drift.window.start
         self._window.forget_before(first)
         new = max(first - self.events, 0)
         self._window.add(take(rows, slice(new, taken)), truths[new:taken])

@@ -129,7 +129,7 @@ def detect(
         save_figure(run, found, plot)
         opt.say(f"picture: {plot}")
     if json:
-        records = [output.as_record(one, events.utc, run.detector._labels.values) for one in found]
+        records = [output.as_record(one, events.utc, run.detector.labels.values) for one in found]
         print(output.as_json({**summary, "drifts": records}))
     else:
         _print(run, events, found)
@@ -200,6 +200,6 @@ def _print(run: Run, events: Events, found: list[Found]) -> None:
         out.print(f"[green]no drift[/green] in {seen}")
         return
     out.print(f"[bold red]{opt.several(len(found), 'drift')}[/bold red] in {seen}")
-    out.print(output.drift_table(found[:SHOWN], events.utc, run.detector._labels.values))
+    out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")

@@ -154,8 +154,6 @@ def changes(drift: Drift) -> list[dict[str, Any]]:
             "bound": finite(change.bound),
             "n": change.n,
             "decay": finite(change.decay),
-            **({"window": change.window} if change.window is not None else {}),
-            **({"together": True} if change.together else {}),
             **{
                 name: {key: finite(value) for key, value in share._asdict().items()}
                 for name, share in (("before", change.before), ("after", change.after))
@@ -197,8 +195,8 @@ COLUMNS = [
     "bound",
     "n",
     "decay",
-    "window",
-    "together",
+    "before",
+    "after",
 ]
 
 

@@ -130,7 +130,7 @@ class Watching:
 
     def take(self, batch: Batch) -> None:
         """Take a batch, event by event."""
-        detector, values = self.detector, self.detector._labels.values
+        detector, values = self.detector, self.detector.labels.values
         update, warning = detector.update, self._warning
         pairs = zip(batch.truths.tolist(), batch.guesses.tolist(), strict=True)
         for i, (truth, guess) in enumerate(pairs):
