@@ -72,9 +72,14 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
         table.add_row(
             *([literal(printable(str(one.stream)))] if many else []),
             _place(one.at, utc),
-            _place(one.since, utc),
-            Text("\n").join(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-            "\n".join(map(moved, changes)),
+            _since(one, utc),
+            Text("\n").join(
+                [
+                    *([Text("recovery", "green")] if one.is_recovery else []),
+                    *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+                ]
+            ),
+            "\n".join([*([""] if one.is_recovery else []), *map(moved, changes)]),
             literal(matrix(one.before, labels)),
             literal(matrix(one.after, labels)),
         )
@@ -82,8 +87,17 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
 
 
 def moved(change: RateChange) -> str:
-    """From what it was expected to be to what it is; not every detector expects something."""
+    """From what it was to what it is, or from what it was expected to be; not every detector expects something."""
+    if change.before is not None and change.after is not None:
+        return f"{change.before.value:.3f} → {change.after.value:.3f}"
     return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
+
+
+def _since(one: Found, utc: bool) -> str:
+    """Where the drift started, as far as the detector knows; else where the warning opened."""
+    if one.drift.started is None:
+        return _place(one.since, utc)
+    return f"about event {one.drift.started:,}"
 
 
 def _place(place: Place, utc: bool) -> str:

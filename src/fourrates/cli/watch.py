@@ -84,9 +84,8 @@ def watch(
       fourrates watch log.csv --exec 'mail -s drift me@example.org'
       fourrates watch log.csv --no-warnings --webhook https://example.org/hook
     """
-    classes = opt.labels_of(labels)
+    classes = opt.labels_of(labels) or [0, 1]
     positive_label = opt.label_of(positive, classes)
-    made = opt.make_detector(opt.spec(detector or opt.DEFAULT), classes, positive_label, arl)
     events = opt.events_of(
         [file],
         truth=truth,
@@ -99,6 +98,7 @@ def watch(
         positive=positive_label,
         missing=missing,
     )
+    made = opt.make_detector(opt.spec(detector or opt.DEFAULT), events.labels, arl)
     live = sys.stdout.isatty() and not json
     notifier = Notifier(exec_, webhook, opt.say)
     view = _View(made, file) if live else _Lines()
