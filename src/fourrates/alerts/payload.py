@@ -1,4 +1,4 @@
-"""A drift as an alert: one plain dict, the same for every channel."""
+"""A drift, or the recovery from one, as an alert: one plain dict, the same for every channel."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourrates.alerts.text import plain
-from fourrates.drift import Drift
+from fourrates.drift import Drift, RateChange, Recovery
+from fourrates.plain import changes, start
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
+NAMED = 8  # rates in the sentence
 
 
 def drift_alert(
@@ -23,7 +25,7 @@ def drift_alert(
     row: int | None = None,
     time: str | None = None,
 ) -> dict[str, Any]:
-    """The payload of a drift.
+    """The payload of a drift, or of a recovery from one; `event` says which.
 
     Parameters
     ----------
@@ -48,11 +50,13 @@ def drift_alert(
     >>> alert["id"] == stable_id("x", "drift", "fraud", 5080)
     True
     """
+    event = "recovery" if isinstance(drift, Recovery) else "drift"
     return {
-        "id": stable_id(origin, "drift", stream, drift.at),
-        "kind": "drift",
+        "id": stable_id(origin, event, stream, drift.at),
+        "kind": event,  # as in every line that watch and detect write
+        "event": event,
         "stream": stream,
-        "text": _sentence(drift, stream, time),
+        "text": _sentence(drift, event, stream, time),
         "at": drift.at,
         "since": drift.since,
         **({} if time is None else {"time": time}),
@@ -77,57 +81,22 @@ def stable_id(*facts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def start(drift: Drift) -> dict[str, Any]:
-    """When the drift started; nothing where the detector does not know."""
-    if drift.started_between is None:
-        return {}
-    first, last = drift.started_between
-    return {"started": drift.started, "started_first": first, "started_last": last}
-
-
-def changes(drift: Drift) -> list[dict[str, Any]]:
-    """The rates that moved."""
-    return [
-        {
-            "rate": change.rate,
-            "direction": change.direction,
-            "expected": finite(change.expected),
-            "statistic": finite(change.statistic),
-            "bound": finite(change.bound),
-            "n": change.n,
-            "decay": finite(change.decay),
-            **({"window": change.window} if change.window is not None else {}),
-            **({"together": True} if change.together else {}),
-            **{
-                name: {key: finite(value) for key, value in share._asdict().items()}
-                for name, share in (("before", change.before), ("after", change.after))
-                if share is not None
-            },
-        }
-        for change in drift.changes
-    ]
-
-
-def finite(value: float | None) -> float | None:
-    """A number as JSON can have it."""
-    return None if value is None or not math.isfinite(value) else round(value, 9)
-
-
 def encode(payload: Mapping[str, Any]) -> bytes:
     """The payload as the bytes that are sent and signed."""
     return json.dumps(payload, ensure_ascii=False, default=str, allow_nan=False).encode("utf-8", "replace")
 
 
-def _sentence(drift: Drift, stream: str, time: str | None) -> str:
-    moved = "; ".join(
-        f"{plain(change.rate)} {change.direction} "
-        + (f"to {change.statistic:.3f}" if change.expected is None else _from_to(change.expected, change.statistic))
-        for change in drift.changes[:8]
-    )
-    more = f"; and {len(drift.changes) - 8} more" if len(drift.changes) > 8 else ""
+def _sentence(drift: Drift, event: str, stream: str, time: str | None) -> str:
+    moved = "; ".join(f"{plain(change.rate)} {change.direction} {_from_to(change)}" for change in drift.changes[:NAMED])
+    more = f"; and {len(drift.changes) - NAMED} more" if len(drift.changes) > NAMED else ""
     when = "" if time is None else f" ({time})"
-    return f"{plain(stream)}: drift at event {drift.at:,}{when}, since event {drift.since:,}: {moved}{more}"
+    began = f"since event {drift.since:,}" if drift.started is None else f"started about event {drift.started:,}"
+    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}"
 
 
-def _from_to(expected: float, statistic: float) -> str:
-    return f"from {expected:.3f} to {statistic:.3f}"
+def _from_to(change: RateChange) -> str:
+    """What the rate was and is; for a detector that does not know, the statistic against what was expected of it."""
+    before, after = change.expected, change.statistic
+    if change.before is not None and change.after is not None:
+        before, after = change.before.value, change.after.value
+    return f"to {after:.3f}" if before is None or math.isnan(before) else f"from {before:.3f} to {after:.3f}"

@@ -10,111 +10,161 @@ import sys
 import time as clock
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
-import typer
 
 from fourrates import files as disk
 from fourrates.cli import options as opt
-from fourrates.cli import output
 from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.checkpoint import Checkpoint
-from fourrates.cli.picture import FRAME, Lines, Picture, View, outside, rates_of, several
+from fourrates.cli.commands import argument, command, option
+from fourrates.cli.delivery import channels, deliver_rest, open_spool
+from fourrates.cli.errors import checked
+from fourrates.cli.picture import FRAME, Lines, Picture, View, warned_rates
 from fourrates.detectors import Detector
-from fourrates.io import MAX_LINE, Batch, Events, Follower, InputError, Position, Tail
+from fourrates.io import MAX_LINE, Batch, Columns, Events, Follower, InputError, Missing, Position, Tail
+from fourrates.names import shortened
+from fourrates.plain import moment, shift_record
 from fourrates.run import Found, Run
 
 if TYPE_CHECKING:
-    from fourrates.alerts import Channel, Spool
+    from fourrates.alerts import Spool
 
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 SAVE = 1.0  # seconds between two savings of the state; after a drift it is saved at once
 GRACE = 10.0  # seconds at the end to deliver what is left
-UNDELIVERED = 4  # the exit status when alerts are left
-
-Source = Annotated[
-    str, typer.Argument(metavar="FILE", help="A file that grows, CSV or JSON lines; - is the standard input.")
-]
-Exec = Annotated[
-    str | None,
-    typer.Option("--exec", metavar="CMD", help="Run this on each drift, with the drift as JSON on its standard input."),
-]
-Webhook = Annotated[str | None, typer.Option(metavar="URL", help="Post each drift to this address, as JSON.")]
-Header = Annotated[
-    list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header for --webhook; may be repeated.")
-]
-SecretFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Sign what --webhook posts with the secret in this file.")
-]
-Notify = Annotated[
-    list[str] | None, typer.Option(metavar="URL", help="An Apprise address (slack://, mailto://); may be repeated.")
-]
-SpoolFile = Annotated[
-    Path | None, typer.Option("--spool", metavar="FILE", help="Where alerts are kept until they have arrived.")
-]
-Grace = Annotated[float, typer.Option(metavar="SECONDS", help="Time at the end to deliver alerts that are left.")]
-State = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Go on from this state if it is there, and keep it up to date.")
-]
-BadRowsFile = Annotated[
-    Path | None, typer.Option("--bad-rows", metavar="FILE", help="Set bad lines aside here instead of ending.")
-]
-MaxLine = Annotated[int, typer.Option(metavar="BYTES", help="The longest line that is read.")]
-Warnings = Annotated[bool, typer.Option("--warnings/--no-warnings", help="Tell warnings too, or drifts alone.")]
+ALERTS, LATER = "Who is told", "Going on later"
+FILE = click.Path(path_type=Path)
 
 
+def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{url!r} does not begin with http:// or https://", ctx)
+    return url
+
+
+@command
+@argument(
+    "file",
+    metavar="[FILE]",
+    type=click.Path(),
+    default="-",
+    help="A file that grows, CSV or JSON lines; - is the standard input, and the default.",
+)
+@opt.columns
+@opt.by
+@opt.classes
+@option(
+    "--max-line",
+    section=opt.DATA,
+    metavar="BYTES",
+    type=click.IntRange(1),
+    default=MAX_LINE,
+    help="The longest line that is read.",
+)
+@option("--bad-rows", section=opt.DATA, metavar="FILE", type=FILE, help="Set bad lines aside here instead of ending.")
+@opt.detector
+@opt.arl
+@opt.reference
+@opt.json
+@option(
+    "--warnings/--no-warnings",
+    section=opt.OUTPUT,
+    default=True,
+    help="Tell warnings and shifts of the classes too, or drifts alone.",
+)
+@option(
+    "--exec",
+    "exec_",
+    section=ALERTS,
+    metavar="CMD",
+    help="Run this on each drift, with the drift as JSON on its standard input.",
+)
+@option("--webhook", section=ALERTS, metavar="URL", callback=_address, help="Post each drift to this address, as JSON.")
+@option(
+    "--header", section=ALERTS, metavar="'NAME: VALUE'", multiple=True, help="A header for --webhook; may be repeated."
+)
+@option(
+    "--secret-file",
+    section=ALERTS,
+    metavar="FILE",
+    type=FILE,
+    help="Sign what --webhook posts with the secret in this file.",
+)
+@option(
+    "--notify",
+    section=ALERTS,
+    metavar="URL",
+    multiple=True,
+    help="An Apprise address (slack://, mailto://); may be repeated.",
+)
+@option("--spool", section=ALERTS, metavar="FILE", type=FILE, help="Where alerts are kept until they have arrived.")
+@option(
+    "--grace",
+    section=ALERTS,
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=GRACE,
+    help="Time at the end to deliver alerts that are left.",
+)
+@option(
+    "--state",
+    section=LATER,
+    metavar="FILE",
+    type=FILE,
+    help="Go on from this state if it is there, and keep it up to date.",
+)
 def watch(
-    file: Source = "-",
-    truth: opt.Truth = None,
-    pred: opt.Pred = None,
-    score: opt.Score = None,
-    threshold: opt.Threshold = None,
-    time: opt.Time = None,
-    by: opt.By = None,
-    labels: opt.LabelList = None,
-    positive: opt.Positive = None,
-    missing: opt.MissingRows = "skip",
-    max_line: MaxLine = MAX_LINE,
-    bad_rows: BadRowsFile = None,
-    detector: opt.DetectorSpec = None,
-    arl: opt.Arl = None,
-    json: opt.Json = False,
-    warnings: Warnings = True,
-    exec_: Exec = None,
-    webhook: Webhook = None,
-    header: Header = None,
-    secret_file: SecretFile = None,
-    notify: Notify = None,
-    spool: SpoolFile = None,
-    grace: Grace = GRACE,
-    state: State = None,
+    file: str,
+    truth: str | None,
+    pred: str | None,
+    score: str | None,
+    threshold: float | None,
+    time: str | None,
+    by: str | None,
+    labels: str | None,
+    positive: str | None,
+    missing: Missing,
+    max_line: int,
+    bad_rows: Path | None,
+    detector: str | None,
+    arl: str | None,
+    reference: str | None,
+    json: bool,
+    warnings: bool,
+    exec_: str | None,
+    webhook: str | None,
+    header: tuple[str, ...],
+    secret_file: Path | None,
+    notify: tuple[str, ...],
+    spool: Path | None,
+    grace: float,
+    state: Path | None,
 ) -> int:
     """Watch a stream and tell each warning and drift the moment its event arrives.
 
-    On a terminal the rates are shown within their bounds; elsewhere, or with --json, each line is a JSON object. Ctrl-C
-    ends it with a summary.
+    On a terminal the rates are shown; elsewhere, or with --json, each line is a JSON object. Ctrl-C ends it with a
+    summary. The exit status is 4 when alerts are left undelivered.
 
-    [bold]Examples[/bold]
-
+    Examples
+    --------
       tail -f predictions.jsonl | fourrates watch -
-
       fourrates watch log.csv --exec 'mail -s drift me@example.org'
-
       fourrates watch log.csv --no-warnings --webhook https://example.org/hook --state log.state
     """
     saved = _saved(state, file, by)
+    run = None if saved is None else _restored(saved, state)
     classes = opt.labels_of(labels)
+    if classes is None:  # the first line of a stream does not tell them all
+        classes = [0, 1] if run is None else run.detector.parameters["labels"]
     positive_label = opt.label_of(positive, classes)
-    if saved is None or any(given is not None for given in (detector, arl, labels, positive)):
-        made = opt.make_detector(opt.spec(detector or opt.DEFAULT), classes, positive_label, arl)
-        run = Run(made) if saved is None else _restored(saved, state, made)
-    else:
-        run = _restored(saved, state, None)
-        classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
+    if run is not None and positive is None and labels is None:
+        positive_label = run.detector.parameters["positive"]
     events = opt.events_of(
         [file],
         truth=truth,
@@ -127,9 +177,19 @@ def watch(
         positive=positive_label,
         missing=missing,
     )
+    assert isinstance(events, Events)  # labels in a place of their own are for detect
+    if run is None or any(given is not None for given in (detector, arl, labels, positive, reference)):
+        counts = None
+        if reference is not None:
+            counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
+        made = opt.make_detector(opt.spec(detector or opt.DEFAULT), events.labels, arl, reference=counts)
+        if run is None:
+            run = Run(made)
+        _check_same(made, run.detector, state)
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
-    channels = _channels(exec_, webhook, header, secret_file, notify)
+    with checked():
+        chosen = channels(exec_, webhook, header, secret_file, notify)
     with ExitStack() as stack:
         refused = None
         if bad_rows is not None:
@@ -139,7 +199,7 @@ def watch(
         if saved is not None:
             _go_on(tail, saved)
         view = Picture(run, shown, name) if sys.stdout.isatty() and not json else Lines()
-        posted = _open_spool(channels, spool, state, file)
+        posted = open_spool(chosen, spool, state, file)
         watching = Watching(run, shown, tail, view, posted, refused, warnings, state, saved, file)
         status = 0
         try:
@@ -147,7 +207,7 @@ def watch(
                 _feed(file, watching, None if saved is None else saved.position, asked)
         finally:
             if posted is not None:
-                status = _deliver_rest(posted, grace)
+                status = deliver_rest(posted, grace)
     if run.events == 0 and not asked() and file == "-":
         raise InputError("standard input: empty")
     watching.summary()
@@ -175,14 +235,16 @@ def _source(file: str) -> str:
     return file if file == "-" else os.path.abspath(file)
 
 
-def _restored(saved: Checkpoint, state: Path | None, asked: Detector | None) -> Run:
+def _restored(saved: Checkpoint, state: Path | None) -> Run:
     try:
-        run = Run.from_bytes(saved.run)
+        return Run.from_bytes(saved.run)
     except InputError as error:
         raise InputError(f"{state}: {error}") from None
-    if asked is not None and (type(asked) is not type(run.detector) or asked.parameters != run.detector.parameters):
-        raise InputError(f"{state} goes on with {run.detector!r}; leave out the options that ask for another detector")
-    return run
+
+
+def _check_same(asked: Detector, saved: Detector, state: Path | None) -> None:
+    if type(asked) is not type(saved) or asked.parameters != saved.parameters:
+        raise InputError(f"{state} goes on with {saved!r}; leave out the options that ask for another detector")
 
 
 def _shown(run: Run, saved: Checkpoint | None) -> Detector:
@@ -203,63 +265,6 @@ def _go_on(tail: Tail, saved: Checkpoint) -> None:
         now, then = getattr(asked, kind), getattr(tail.events.columns, kind)
         if now is not None and now != then:
             raise InputError(f"the state was saved with column {then!r} where {now!r} is asked for now")
-
-
-# Where alerts go --------------------------------------------------------------------------------------------
-
-
-def _channels(
-    command: str | None, url: str | None, header: list[str] | None, secret_file: Path | None, notify: list[str] | None
-) -> list[Channel]:
-    channels: list[Channel] = []
-    if command is None and url is None and not notify:
-        return channels
-    from fourrates import alerts  # only where there is somebody to tell
-
-    if command is not None:
-        channels.append(alerts.Command(command))
-    if url is not None:
-        pairs = [one.partition(":") for one in header or []]
-        if wrong := next((name for name, colon, _ in pairs if not colon), None):
-            raise InputError(f"--header {wrong!r} is not written like 'Name: value'")
-        secret = os.environ.get("FOURRATES_WEBHOOK_SECRET")
-        if secret_file is not None:
-            secret = secret_file.read_text().strip()
-        headers = {name.strip(): value.strip() for name, _, value in pairs}
-        channels.append(alerts.Webhook(url, secret=secret, headers=headers))
-    if notify:
-        channels.append(alerts.Apprise(notify))
-    return channels
-
-
-def _open_spool(channels: list[Channel], path: Path | None, state: Path | None, file: str) -> Spool | None:
-    if not channels:
-        return None
-    from fourrates.alerts import Spool
-    from fourrates.alerts.folder import default_path
-
-    if path is None:
-        path = Path(f"{state}.alerts") if state is not None else Path(default_path("watch", os.getcwd(), file))
-    spool = Spool(path, channels, tell=opt.say)
-    if others := spool.stranded():
-        names = ", ".join(dict.fromkeys(entry.channel for entry in others))
-        opt.say(f"{path}: {several(len(others), 'alert')} wait for channels that are not given now: {names}")
-    return spool
-
-
-def _deliver_rest(spool: Spool, grace: float) -> int:
-    """Deliver what is left, as long as the grace lasts, and name what cannot be; the exit status."""
-    dropped = spool.dropped
-    with suppress(KeyboardInterrupt):  # asked a second time: what is left is named all the same
-        spool.close(grace)
-    if dropped:
-        opt.say(f"{several(dropped, 'alert')} dropped because the spool was full")
-    if not spool.left:
-        return 0
-    named = "; ".join(f"{entry.id} by {entry.channel} ({entry.problem or 'not tried'})" for entry in spool.left[:10])
-    more = f"; and {len(spool.left) - 10:,} more" if len(spool.left) > 10 else ""
-    opt.say(f"{several(len(spool.left), 'alert')} undelivered, kept in {spool.path} for the next run: {named}{more}")
-    return UNDELIVERED
 
 
 # Watching ---------------------------------------------------------------------------------------------------
@@ -287,7 +292,7 @@ class Watching:
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
         self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
         self.drifts: list[str] = []  # the last ones, for the summary
-        self.drifted = self.warned = 0
+        self.drifted = self.recovered = self.warned = 0
         self._warning = False if saved is None else saved.warning
         self._before = run.events
         self._bad_before = 0 if saved is None else saved.bad
@@ -316,6 +321,9 @@ class Watching:
             self._drifted(one, batch)
         for record in warnings:
             self.view.warning(record)
+        for shift in self.run.shifts if self.warnings else ():
+            self.view.shift(shift_record(shift, self.events.utc))
+        self.run.shifts.clear()
 
     def _look_for_warnings(self, batch: Batch) -> list[dict[str, Any]]:
         """The warnings that open in a batch, where there is one stream; those of many streams would say little."""
@@ -338,18 +346,12 @@ class Watching:
 
     def _warning_record(self, detector: Detector, batch: Batch, i: int) -> dict[str, Any]:
         time = None if batch.times is None or np.isnat(batch.times[i]) else batch.times[i]
-        when = output.moment(time, self.events.utc)
-        rates = [
-            {"rate": name, "statistic": output.finite(one.value), "expected": output.finite(state.estimate)}
-            for name, state in rates_of(detector).items()
-            for one in outside(state)[:1]
-        ]
+        when = moment(time, self.events.utc)
         record = {"kind": "warning", "at": detector.events - 1, **({} if when is None else {"time": when})}
-        return {**record, "row": int(batch.rows[i]), "rates": rates}
+        return {**record, "row": int(batch.rows[i]), "rates": warned_rates(detector)}
 
     def _drifted(self, one: Found, batch: Batch) -> None:
         from fourrates.alerts.payload import drift_alert
-        from fourrates.alerts.text import plain
 
         record = drift_alert(
             one.drift,
@@ -357,13 +359,15 @@ class Watching:
             origin=self.origin,
             source=batch.source,
             row=one.at.row,
-            time=output.moment(one.at.time, self.events.utc),
+            time=moment(one.at.time, self.events.utc),
         )
         if self.spool is not None:
             self.spool.put(record)
         self.view.drift(record)
-        self.drifted += 1
-        self.drifts = [*self.drifts[-9:], str(one.drift) if one.stream is None else f"{plain(one.stream)}: {one.drift}"]
+        self.drifted += not one.is_recovery
+        self.recovered += one.is_recovery
+        stream = "" if one.stream is None else f"{shortened(one.stream)}: "
+        self.drifts = [*self.drifts[-9:], f"{stream}{one.drift}"]
         self._urgent = True
 
     # Keeping what was done ----------------------------------------------------------------------------------
@@ -397,11 +401,12 @@ class Watching:
         """Tell what was seen."""
         seconds = max(clock.monotonic() - self._started, 1e-9)
         skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped else ""
-        bad = "" if self.bad_rows is None else f", {several(self.bad_rows.count - self._bad_before, 'bad row')}"
+        bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
+        recovered = f", {opt.several(self.recovered, 'recovery')}" if self.recovered else ""
         whole = f" ({self.run.events:,} in all)" if self._before else ""
         opt.say(
             f"{self.run.events - self._before:,} events in {seconds:,.1f} s{whole}{skipped}{bad}: "
-            f"{several(self.drifted, 'drift')}, {several(self.warned, 'warning')}"
+            f"{opt.several(self.drifted, 'drift')}{recovered}, {opt.several(self.warned, 'warning')}"
         )
         for drift in self.drifts:
             opt.say(f"  {drift}")

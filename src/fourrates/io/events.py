@@ -13,7 +13,18 @@ import numpy as np
 from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
 from fourrates.io.table import InputError, Table
-from fourrates.io.values import UNKNOWN, Words, dictionary, distinct, either, is_missing, item, numbers, times_of
+from fourrates.io.values import (
+    UNKNOWN,
+    Words,
+    classes_in,
+    dictionary,
+    distinct,
+    either,
+    is_missing,
+    item,
+    numbers,
+    times_of,
+)
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
@@ -24,6 +35,8 @@ if TYPE_CHECKING:
 Missing = Literal["skip", "refuse"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 
+
+CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
 
 NAMES = {
     "truth": "y_true true truth ground_truth label labels target actual actuals outcome observed true_label y class",
@@ -82,7 +95,7 @@ def read(
     source: Any,
     *,
     columns: Columns | None = None,
-    labels: Iterable[Hashable] = (0, 1),
+    labels: Iterable[Hashable] | None = (0, 1),
     positive: Hashable = None,
     threshold: float | None = None,
     missing: Missing = "skip",
@@ -98,7 +111,8 @@ def read(
     columns : Columns, optional
         Which column is what; what is left out is guessed from common names.
     labels, positive
-        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1.
+        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1. Labels None are
+        taken from the first rows that are read.
     threshold : float, optional
         With a score column: the score from which on the positive label is predicted; 0.5 if not given.
     missing : {"skip", "refuse"}
@@ -124,7 +138,8 @@ def read(
     ...
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
-    return Events(source, columns or Columns(), Labels(labels, positive), threshold, missing, say, max_line)
+    known = None if labels is None else Labels(labels, positive)
+    return Events(source, columns or Columns(), known, threshold, missing, say, positive, max_line)
 
 
 class Events:
@@ -134,6 +149,8 @@ class Events:
     ----------
     columns : Columns
         What is read, guesses included; known from the first batch on.
+    labels : Labels
+        The classes; known from the first batch on, where they are taken from the data.
     keys : list
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
@@ -148,10 +165,11 @@ class Events:
         self,
         source: Any,
         columns: Columns,
-        labels: Labels,
+        labels: Labels | None,
         threshold: float | None = None,
         missing: Missing = "skip",
         say: Callable[[str], None] | None = None,
+        positive: Hashable = None,
         max_line: int = MAX_LINE,
     ) -> None:
         if max_line < 1:
@@ -160,13 +178,15 @@ class Events:
             raise ValueError(f"missing {missing!r} is not one of {MISSING}")
         if columns.score is not None and columns.guess is not None:
             raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.labels, self.missing, self.max_line = columns, labels, missing, max_line
+        self.columns, self.missing, self.max_line = columns, missing, max_line
+        self.labels = labels if labels is not None else Labels((0, 1))
+        self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
         self.rows = self.skipped = 0
         self.utc = False
         self.sources: list[str] = []
-        self._known: dict[str, int] = {}
-        self._words = Words(labels)
+        self._known: dict[Hashable, int] = {}
+        self._words = Words(self.labels)
         self._threshold = threshold
         self._say = say or (lambda sentence: None)
         self._source = source
@@ -182,7 +202,7 @@ class Events:
         self.columns, self._settled = columns, True
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._batches(self._tables())
+        return self._batches(self.tables())
 
     def ahead(self) -> Iterator[Batch]:
         """Iterate with the next batches in the making: tables are read in one thread and turned into codes in another.
@@ -193,9 +213,10 @@ class Events:
         >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
         [[0, 1]]
         """
-        return ahead(self._batches(ahead(self._tables())))
+        return ahead(self._batches(ahead(self.tables())))
 
-    def _tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[Table]:
+        """What is read, before it is turned into codes."""
         from fourrates.io.sources import tables  # which read the columns settled here
 
         return tables(self._source, self)
@@ -223,8 +244,7 @@ class Events:
         if guess is None and score is None:
             wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
             raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")
-        if score is not None and len(self.labels.values) != 2:
-            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+        self._check_score(score, where)
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
@@ -244,6 +264,39 @@ class Events:
         self.columns, self._settled = settled, True
         return settled
 
+    def _check_score(self, score: str | None, where: str) -> None:
+        if score is not None and len(self.labels.values) != 2:
+            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+
+    def learn_labels(self, tables: Iterable[Table]) -> None:
+        """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
+        met: dict[Hashable, None] = {}
+        source, rows = "", 0
+        for table in tables:
+            if not self._settled:
+                self.resolve(list(table.data), table.times, table.source)
+            for name in (self.columns.truth, self.columns.guess):
+                if name is not None:
+                    met |= classes_in(table.data[name])
+            source, rows = table.source, rows + table.size
+        self._labelled = True
+        is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
+        if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
+            self.labels = Labels((0, 1), self._positive)
+            self._words = Words(self.labels)
+            return
+        if not 2 <= len(met) <= CLASSES:
+            few = ", ".join(map(repr, met)) or "none"
+            found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
+            raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
+        found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))  # type: ignore[arg-type,return-value]
+        self.labels = Labels(found_labels, self._positive)
+        self._words = Words(self.labels)
+        self._check_score(self.columns.score, f"{source}: ")
+        told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
+        positive = f"; {self.labels.values[1]} is the positive one" if len(found_labels) == 2 else ""
+        self._say(f"classes from the data: {told}{positive}")
+
     @property
     def threshold(self) -> float:
         """The score from which on the positive label is predicted."""
@@ -254,6 +307,8 @@ class Events:
     def batch(self, table: Table) -> Iterator[Batch]:
         """The events of a table; none if every row is skipped."""
         columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
+        if not self._labelled:
+            self.learn_labels([table])
         size = table.size
         missing: Mask | None = None
         pairs: list[Any] = []

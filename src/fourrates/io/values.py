@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Mapping
 from datetime import UTC
@@ -132,6 +133,26 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
     size = min(len(column), look)
     values = (item(column, at) for at in range(size))
     return list(islice(dict.fromkeys(value for value in values if isinstance(value, Hashable)), most))
+
+
+def classes_in(column: Any) -> dict[Hashable, None]:
+    """The labels that stand in a column, as what they spell, in the order they are met; without what is missing."""
+    values = np.unique(column).tolist() if isinstance(column, np.ndarray) else dictionary(column)[0]
+    return {_spelled(value): None for value in values if not is_missing(value)}
+
+
+def _spelled(value: Any) -> Hashable:
+    """Text as the whole number or truth value it spells, a float without a fraction as a whole number."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, str):
+        text = plain.strip()
+        if text.lower() in ("true", "false"):
+            return int(text.lower() == "true")
+        number = _number(text)
+        plain = text if number is None or not math.isfinite(number) else number
+    if isinstance(plain, bool) or (isinstance(plain, float) and plain.is_integer()):
+        return int(plain)
+    return plain if isinstance(plain, Hashable) else str(plain)
 
 
 def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:

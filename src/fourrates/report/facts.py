@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.drift import Direction, RateChange
-from fourrates.onset import Share
+from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
     from fourrates.io import Events
@@ -171,7 +170,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 one.stream,
                 number,
                 moves,
-                _leads_back(moves, home),
+                one.is_recovery or _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
                 None if drift.started is None else _moment(drift.started, clock),
