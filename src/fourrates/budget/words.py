@@ -57,7 +57,9 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     ValueError: budget '2 per week' needs a column of times to know how many events that is
     """
     form = FORM.fullmatch(text.lower())
-    alarms, amount, unit = (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
+    alarms, amount, unit = (
+        (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
+    )
     if unit not in ("", "event", *UNITS) or (amount is None and unit == ""):
         raise ValueError(f"{name} {text!r} is not written like 100000, '1 per 100000 events' or '1 per 30 days'")
     length = _amount(amount or "1", name) / _amount(alarms or "1", name)

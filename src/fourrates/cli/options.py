@@ -49,7 +49,9 @@ columns = together(
 )
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
 classes = together(
-    option("--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."),
+    option(
+        "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
+    ),
     option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
     option(
         "--missing",

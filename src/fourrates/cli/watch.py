@@ -21,7 +21,7 @@ from fourrates.cli import output
 from fourrates.cli.commands import argument, command, option
 from fourrates.cli.notify import Notifier
 from fourrates.detectors import Detector
-from fourrates.drift import Drift, RateState, Statistic
+from fourrates.drift import Drift, RateState, Recovery
 from fourrates.io import Batch, Events, InputError, Missing, Tail
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ READ = 1 << 18  # bytes taken at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
+EVIDENT = 0.05  # of the evidence that an alarm takes, from which on a rate is named in a warning
 
 
 def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | None:
@@ -103,6 +104,7 @@ def watch(
     notifier = Notifier(exec_, webhook, opt.say)
     view = _View(made, file) if live else _Lines()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    assert isinstance(events, Events)
     watching = Watching(made, events, view, notifier, warnings)
     try:
         with view:
@@ -148,7 +150,7 @@ class Watching:
         time = output.moment(_time(batch, i), self.events.utc)
         self.drifts.append(drift)
         record = {
-            "kind": "drift",
+            "kind": "recovery" if isinstance(drift, Recovery) else "drift",
             "at": drift.at,
             "since": drift.since,
             **({} if time is None else {"time": time}),
@@ -166,9 +168,9 @@ class Watching:
             return
         time = output.moment(_time(batch, i), self.events.utc)
         rates = [
-            {"rate": name, "statistic": output.finite(one.value), "expected": output.finite(state.estimate)}
+            {"rate": name, "statistic": output.finite(position(state)), "expected": output.finite(expected(state))}
             for name, state in rates_of(self.detector).items()
-            for one in outside(state)[:1]
+            if warns(state)
         ]
         at = self.detector.events - 1
         record = {"kind": "warning", "at": at, **({} if time is None else {"time": time}), "row": int(batch.rows[i])}
@@ -192,9 +194,22 @@ def rates_of(detector: Detector) -> Mapping[str, RateState]:
     return rates
 
 
-def outside(state: RateState) -> list[Statistic]:
-    """The statistics of a rate that stand outside their warning bounds."""
-    return [one for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]
+def warns(state: RateState) -> bool:
+    """Whether a rate is part of a warning: a statistic outside its bounds, or a good part of the evidence of an alarm."""
+    if state.evidence is not None:
+        return state.evidence >= EVIDENT
+    return any(not one.warn.lower <= one.value <= one.warn.upper for one in state.statistics)
+
+
+def position(state: RateState) -> float:
+    """Where a rate stands: the statistic that is outside its bounds, or the first; the estimate where there is none."""
+    outside = [one for one in state.statistics if not one.warn.lower <= one.value <= one.warn.upper]
+    return next((one.value for one in [*outside, *state.statistics]), state.estimate)
+
+
+def expected(state: RateState) -> float:
+    """What a rate is compared with."""
+    return state.estimate if state.baseline is None else state.baseline.value
 
 
 def _time(batch: Batch, i: int) -> np.datetime64 | None:
@@ -308,17 +323,16 @@ class _View:
         from rich.text import Text
 
         self.drifts += 1
-        moved = "; ".join(
-            f"{c['rate']} {output.ARROWS[c['direction']]} {c['expected']:.3f} → {c['statistic']:.3f}"
-            for c in record["changes"]
-        )
-        self.told.append(Text(f"drift    {_when(record)}, since event {record['since']:,}: {moved}", "bold red"))
+        moved = "; ".join(f"{c['rate']} {output.ARROWS[c['direction']]} {_moved(c)}" for c in record["changes"])
+        since = record.get("started", record["since"])
+        colour = "bold green" if record["kind"] == "recovery" else "bold red"
+        self.told.append(Text(f"{record['kind']:<8} {_when(record)}, since event {since:,}: {moved}", colour))
 
     def warning(self, record: dict[str, Any]) -> None:
         from rich.text import Text
 
         self.warnings += 1
-        rates = ", ".join(f"{r['rate']} {r['statistic']:.3f}" for r in record["rates"])
+        rates = ", ".join(f"{r['rate']} {r['statistic'] or 0:.3f}" for r in record["rates"])
         self.heard.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
 
     def tick(self) -> None:
@@ -348,11 +362,11 @@ class _View:
         rates = rates_of(self.detector)
         room = max(4, self.console.height - 16)
         for name, state in islice(rates.items(), room):
-            colour = "yellow" if outside(state) else "green"
+            colour = "yellow" if warns(state) else "green"
             grid.add_row(
                 Text(name, "bold"),
                 bar(state, colour),
-                Text(f"{state.statistic:.3f}", colour),
+                Text(f"{position(state):.3f}" if position(state) == position(state) else "", colour),
                 "" if state.n == 0 else f"{state.estimate:.3f}",
                 f"{state.n:,}",
             )
@@ -368,23 +382,39 @@ class _View:
 
 
 def bar(state: RateState, colour: str) -> Text:
-    """A rate between 0 and 1: its statistic within the bounds of warning and detection."""
+    """A rate between 0 and 1: its statistic within the bounds of warning and detection, or within its interval."""
     from rich.text import Text
 
     def column(value: float) -> int:
         return round(min(max(value, 0.0), 1.0) * (WIDTH - 1))
 
-    low, high = column(state.detect.lower), column(state.detect.upper)
     cells = [" "] * WIDTH
-    cells[low : high + 1] = "·" * (high + 1 - low)
-    start, end = column(state.warn.lower), column(state.warn.upper)
-    cells[start : end + 1] = "─" * (end + 1 - start)
-    cells[start] = cells[end] = "│"
-    cells[low] = cells[high] = "┃"
+    if state.statistics:
+        low, high = column(state.detect.lower), column(state.detect.upper)
+        cells[low : high + 1] = "·" * (high + 1 - low)
+        start, end = column(state.warn.lower), column(state.warn.upper)
+        cells[start : end + 1] = "─" * (end + 1 - start)
+        cells[start] = cells[end] = "│"
+        cells[low] = cells[high] = "┃"
+    else:  # no bounds: where the rate was, and its interval
+        interval = state.interval if state.baseline is None else state.baseline
+        start, end = (0, -1) if interval is None else (column(interval.lower), column(interval.upper))
+        cells[start : end + 1] = "─" * (end + 1 - start)
     text = Text("".join(cells), "dim")
-    at = column(state.statistic)
+    value = position(state)
+    if value != value:
+        return text
+    at = column(value)
     text = text[:at] + Text("●", f"bold {colour}") + text[at + 1 :]
     return text
+
+
+def _moved(change: Mapping[str, Any]) -> str:
+    """From what to what a rate moved, as far as the detector tells."""
+    if "before" in change:
+        return f"{change['before']['value'] or 0:.3f} → {change['after']['value'] or 0:.3f}"
+    before = "" if change["expected"] is None else f"{change['expected']:.3f} → "
+    return before + ("" if change["statistic"] is None else f"{change['statistic']:.3f}")
 
 
 def _several(number: int, noun: str) -> str:
