@@ -1,8 +1,8 @@
 """A detector over batches of events, one stream or many: what was found, when and where, before and after.
 
 :class:`Run` feeds the batches of :mod:`fourrates.io` to a detector, or with many streams to a bank of them, and gives a
-:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut anywhere
-gives the same drifts as in one piece.
+:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut
+anywhere gives the same drifts as in one piece.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ UNITS = {
     "quarter": 91.31 * 86_400,
     "year": 365.25 * 86_400,
 }
-NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 FORM = re.compile(
     r"\s*(?:(?P<alarms>{number})(?:\s+false\s+alarms?)?\s+(?:per|in|every|an?)\s+(?:an?\s+)?)?"
     r"(?P<amount>{number})?\s*(?P<unit>[a-z]*)\s*".format(number=rf"\d[\d_,]*(?:\.\d+)?(?:e\d+)?|{'|'.join(NUMBERS)}")

@@ -9,9 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fourrates.drift import Drift, RateChange
+from fourrates.drift import RateChange
 from fourrates.names import defused, printable
 from fourrates.plain import COLUMNS, rows
 from fourrates.plain import as_record as as_record

@@ -195,7 +195,7 @@ def rates_of(detector: Detector) -> Mapping[str, RateState]:
 
 
 def warns(state: RateState) -> bool:
-    """Whether a rate is part of a warning: a statistic outside its bounds, or a good part of the evidence of an alarm."""
+    """Whether a rate is part of a warning: a statistic outside its bounds, or much of an alarm's evidence."""
     if state.evidence is not None:
         return state.evidence >= EVIDENT
     return any(not one.warn.lower <= one.value <= one.warn.upper for one in state.statistics)
