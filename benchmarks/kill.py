@@ -177,7 +177,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     found.events, found.rotations = _events(state), writer.rotations
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    drifts = fr.LFR().update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
+    drifts = fr.FourRates().update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
     _compare(found, receiver, [drift.at for drift in drifts])
     receiver.shutdown()
     receiver.server_close()

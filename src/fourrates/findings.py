@@ -15,11 +15,12 @@ from fourrates.budget.words import default_budget, event_rate, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
 from fourrates.io import Columns, Events, InputError, Joined, joined, read
+from fourrates.io.opening import pyarrow
 from fourrates.run import Found, FoundShift, Run
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas
+    import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
     from fourrates.labels import Labels
@@ -226,9 +227,7 @@ def tracer(many: bool) -> Callable[[Detector], Trace]:
 def _reusable(source: Any) -> Any:
     """A frame in a form that can be read twice; files and arrays are that already."""
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
-        import pyarrow as pa
-
-        return pa.table(source)
+        return pyarrow("pyarrow").table(source)
     return source
 
 

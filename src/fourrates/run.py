@@ -1,14 +1,15 @@
 """A detector over batches of events, one stream or many: what was found, when and where, before and after.
 
 :class:`Run` feeds the batches of :mod:`fourrates.io` to a detector, or with many streams to a bank of them, and gives a
-:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut anywhere
-gives the same drifts as in one piece.
+:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut
+anywhere gives the same drifts as in one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -286,8 +287,8 @@ class Run:
                 found.append(part.found(name, drift))
                 if trace is not None:
                     trace.drift(drift)
-            latest = getattr(detector, "shift", None)
-            if latest is not shift:
+            latest: Shift | None = getattr(detector, "shift", None)
+            if latest is not None and latest is not shift:
                 shift = latest
                 self.shifts.append(FoundShift(name, latest, part.place(latest.at)))
         if (since := detector.warning_since) is not None:
@@ -457,7 +458,7 @@ def _detectors(kind: type[Detector], sizes: Any, states: memoryview, streams: in
     ends = np.cumsum([0, *(check_whole(size, "the size of a state", 0) for size in sizes)]).tolist()
     if len(sizes) != streams or ends[-1] != len(states):
         raise ValueError(f"{len(sizes)} states of {len(states)} bytes for {streams} streams")
-    return [kind.from_bytes(bytes(states[start:end])) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [kind.from_bytes(bytes(states[start:end])) for start, end in pairwise(ends)]
 
 
 def _check_same(one: Detector, start: Detector) -> None:

@@ -37,12 +37,35 @@ def test_an_id_depends_on_watch_stream_and_event_alone():
     assert first not in [other["id"] for other in others]
 
 
-@pytest.mark.parametrize("detector", [fr.LFR(), fr.NFR(), fr.DDM(), fr.EDDM(), fr.DDMOCI(), fr.PerfSim()])
+@pytest.mark.parametrize(
+    "detector", [fr.FourRates(), fr.LFR(), fr.NFR(), fr.DDM(), fr.EDDM(), fr.DDMOCI(), fr.PerfSim()]
+)
 def test_every_detector_s_drift_can_be_told(detector):
     drifts = detector.update_many([1, 0] * 2000 + [1, 0] * 2000, [1, 0] * 1900 + [1, 1] * 100 + [0, 1] * 2000)
     assert drifts
     for drift in drifts:
         json.dumps(drift_alert(drift, stream="s", origin="x"), allow_nan=False)
+
+
+def test_a_drift_of_four_rates_says_from_what_to_what_and_when_it_started():
+    (drift,) = fr.FourRates().update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30)
+    made = drift_alert(drift, stream="fraud", origin="x")
+    change = made["changes"][0]
+    assert (made["event"], made["kind"]) == ("drift", "drift")
+    assert made["started_first"] <= made["started"] <= made["started_last"] <= made["at"]
+    assert change["before"]["value"] > 0.99 > change["after"]["value"]
+    before, after = drift.changes[0].before, drift.changes[0].after
+    assert (
+        f"started about event {drift.started:,}: tpr down from {before.value:.3f} to {after.value:.3f}" in made["text"]
+    )
+
+
+def test_a_recovery_is_told_as_one_under_an_id_of_its_own():
+    recovery = fr.Recovery(DRIFT.at, DRIFT.since, DRIFT.changes, DRIFT.confusion)
+    made, drift = (drift_alert(one, stream="fraud", origin="x") for one in (recovery, DRIFT))
+    assert (made["event"], made["kind"]) == ("recovery", "recovery")
+    assert made["text"].startswith("fraud: recovery at event 5,080, since event 5,062: ")
+    assert made["id"] != drift["id"]
 
 
 def test_hostile_names_do_nothing_in_sentences():

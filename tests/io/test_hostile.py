@@ -209,5 +209,25 @@ def test_an_unclosed_quote_swallows_no_other_line():
     bad = []
     tail = io.Tail(io.read("-"), "a pipe", refuse=lambda *facts: bad.append(facts))
     batches = list(tail.feed(b'y_true,y_pred,note\n1,0,"open\n0,0,x\n1,1,close"\n'))
-    assert [row for batch in batches for row in batch.rows.tolist()] == [3, 4]
+    assert [row for batch in batches for row in batch.rows.tolist()] == [2, 3]
     assert [facts[1] for facts in bad] == [2]
+
+
+@pytest.mark.parametrize(
+    ("head", "good", "bad"),
+    [
+        (b"y_true,y_pred\n", b"1,1\n", b"1,x\n"),
+        (b"", b'{"y_true": 1, "y_pred": 1}\n', b'{"y_true": 1, "y_pred": "x"}\n'),
+    ],
+)
+def test_rows_are_counted_without_header_and_blank_lines_and_over_a_restart(head, good, bad):
+    tail = io.Tail(io.read("-"), "a pipe", refuse=lambda *facts: None)
+    batches = [*tail.feed(head + good + b"\n" + good), *tail.feed(bad + good)]
+    later = io.Tail(io.read("-"), "a pipe")
+    later.restore(json.loads(json.dumps(tail.to_dict())))
+    batches += [*later.feed(b"\n" + good)]
+    assert [row for batch in batches for row in batch.rows.tolist()] == [1, 2, 4, 5]
+    with pytest.raises(io.InputError, match=f"line {8 + bool(head)}: 'x' in column"):
+        list(later.feed(bad))
+    later.begin()
+    assert [batch.rows.tolist() for batch in later.feed(head + good)] == [[1]]

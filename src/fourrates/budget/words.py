@@ -20,7 +20,7 @@ UNITS = {
     "quarter": 91.31 * 86_400,
     "year": 365.25 * 86_400,
 }
-NUMBERS = {word: number for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 FORM = re.compile(
     r"\s*(?:(?P<alarms>{number})(?:\s+false\s+alarms?)?\s+(?:per|in|every|an?)\s+(?:an?\s+)?)?"
     r"(?P<amount>{number})?\s*(?P<unit>[a-z]*)\s*".format(number=rf"\d[\d_,]*(?:\.\d+)?(?:e\d+)?|{'|'.join(NUMBERS)}")
@@ -57,7 +57,9 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     ValueError: budget '2 per week' needs a column of times to know how many events that is
     """
     form = FORM.fullmatch(text.lower())
-    alarms, amount, unit = (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
+    alarms, amount, unit = (
+        (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
+    )
     if unit not in ("", "event", *UNITS) or (amount is None and unit == ""):
         raise ValueError(f"{name} {text!r} is not written like 100000, '1 per 100000 events' or '1 per 30 days'")
     length = _amount(amount or "1", name) / _amount(alarms or "1", name)

@@ -9,11 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fourrates.drift import Drift, RateChange
+from fourrates.drift import RateChange
 from fourrates.names import defused, printable
-from fourrates.plain import COLUMNS, as_record, changes, finite, moment, rows, start
+from fourrates.plain import COLUMNS, rows
+from fourrates.plain import as_record as as_record
+from fourrates.plain import changes as changes
+from fourrates.plain import finite as finite
+from fourrates.plain import moment as moment
+from fourrates.plain import start as start
 from fourrates.run import Found, Matrix, Place
 
 if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while

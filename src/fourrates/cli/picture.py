@@ -266,11 +266,14 @@ def _key(detector: Detector) -> Text:
     """What the signs mean."""
     from rich.text import Text
 
+    text = Text.assemble(("● ", "green"), ("now   ", "dim"))
     if _weighs(detector):
-        words = "│ ", ("baseline, 90 %   ", "dim"), ("█ ", "green"), ("evidence: full is a drift   ", "dim")
+        text += Text.assemble(
+            "│ ", ("baseline, 90 %   ", "dim"), ("█ ", "green"), ("evidence, full at an alarm   ", "dim")
+        )
     else:
-        words = "┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim")
-    return Text.assemble(("● ", "green"), ("now   ", "dim"), *words, ("Ctrl-C ends", "dim"))
+        text += Text.assemble("┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim"))
+    return text + Text("Ctrl-C ends", "dim")
 
 
 def _column(value: float) -> int:

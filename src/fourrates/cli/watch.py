@@ -405,7 +405,7 @@ class Watching:
         recovered = f", {opt.several(self.recovered, 'recovery')}" if self.recovered else ""
         whole = f" ({self.run.events:,} in all)" if self._before else ""
         opt.say(
-            f"{self.run.events - self._before:,} events in {seconds:,.1f} s{whole}{skipped}{bad}: "
+            f"{opt.several(self.run.events - self._before, 'event')} in {seconds:,.1f} s{whole}{skipped}{bad}: "
             f"{opt.several(self.drifted, 'drift')}{recovered}, {opt.several(self.warned, 'warning')}"
         )
         for drift in self.drifts:

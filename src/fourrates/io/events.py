@@ -268,6 +268,13 @@ class Events:
         if score is not None and len(self.labels.values) != 2:
             raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
 
+    def _set_labels(self, labels: Iterable[Hashable]) -> None:
+        try:
+            self.labels = Labels(labels, self._positive)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        self._words = Words(self.labels)
+
     def learn_labels(self, tables: Iterable[Table]) -> None:
         """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
         met: dict[Hashable, None] = {}
@@ -282,16 +289,14 @@ class Events:
         self._labelled = True
         is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
         if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
-            self.labels = Labels((0, 1), self._positive)
-            self._words = Words(self.labels)
+            self._set_labels((0, 1))
             return
         if not 2 <= len(met) <= CLASSES:
             few = ", ".join(map(repr, met)) or "none"
             found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
             raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
-        found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))  # type: ignore[arg-type,return-value]
-        self.labels = Labels(found_labels, self._positive)
-        self._words = Words(self.labels)
+        found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
+        self._set_labels(found_labels)
         self._check_score(self.columns.score, f"{source}: ")
         told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
         positive = f"; {self.labels.values[1]} is the positive one" if len(found_labels) == 2 else ""

@@ -15,7 +15,7 @@ import numpy as np
 from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
-    from fourrates.io import Events
+    from fourrates.io import Events, Joined
     from fourrates.run import Found, Matrix, Run
     from fourrates.trace import Trace
 
@@ -123,7 +123,7 @@ class Facts:
     utc: bool
 
 
-def gather(run: Run, events: Events, found: Sequence[Found]) -> Facts:
+def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
     """Turn a run and what it found into facts."""
     labels = tuple(run.detector.parameters["labels"])
     if run.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
