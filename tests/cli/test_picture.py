@@ -92,6 +92,9 @@ def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():
     named = warned_rates(detector)
     assert [one["rate"] for one in named][-1] == "tpr"
     assert all(one["evidence"] > 0 for one in named)
+    picture = picture_of(detector)
+    picture.warning({"at": detector.events - 1, "rates": named})
+    assert f"({named[-1]['evidence']:.0%} of an alarm)" in drawn(picture)
 
 
 def test_names_from_the_data_are_neither_markup_nor_escape_sequences():

@@ -294,8 +294,8 @@ def _moved(change: Mapping[str, Any]) -> str:
 
 def _worry(rate: Mapping[str, Any]) -> str:
     """A rate that a warning is about."""
-    before = rate["expected"] if "evidence" in rate else None
-    return f"{shortened(rate['rate'])} {_from_to(before, rate['statistic'])}"
+    evidence = f" ({rate['evidence']:.0%} of an alarm)" if rate.get("evidence") is not None else ""
+    return f"{shortened(rate['rate'])} {_number(rate['statistic'])}{evidence}"
 
 
 def _from_to(before: float | None, after: float | None) -> str:
