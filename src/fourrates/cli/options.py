@@ -228,10 +228,10 @@ def spec(text: str) -> Spec:
     >>> from fourrates.labels import Labels
     >>> spec("lfr(decay=(0.9, 0.98))").make(Labels([0, 1])).parameters["decay"]
     [0.9, 0.98]
-    >>> spec("LFR(speed=3)")
+    >>> spec("DDM(speed=3)")
     Traceback (most recent call last):
     ...
-    fourrates.io.InputError: LFR has no parameter 'speed'; it has decay, warn, detect, arl, sides, null, correction, rates
+    fourrates.io.InputError: DDM has no parameter 'speed'; it has warn, detect, minimum
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
