@@ -2,6 +2,7 @@
 
 import tracemalloc
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def taken(run, data, cuts=()):
     """What is found in the rows between cuts, the run saved and brought back at each."""
     found = []
     edges = [0, *cuts, len(data["y_true"])]
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in pairwise(edges):
         events = io.read({name: column[start:end] for name, column in data.items()}, columns=io.Columns(by="model"))
         for batch in events:
             found += run.take(batch, events.keys)
@@ -116,9 +117,9 @@ def test_traces_of_many_streams_are_those_of_single_ones():
 
 def test_a_run_is_of_one_stream_or_of_many():
     run, _ = taken(Run(fr.LFR()), frame(1000))
+    (batch,) = io.read(([0, 1], [0, 1]))
     with pytest.raises(io.InputError, match="told apart by a column"):
-        for batch in io.read(([0, 1], [0, 1])):
-            run.take(batch)
+        run.take(batch)
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=NAMES)

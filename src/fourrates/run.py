@@ -234,8 +234,10 @@ class Run:
         numbers = self._number(batch, keys)
         # 16 bits are sorted by radix
         order = np.argsort(numbers.astype(np.uint16) if len(self._names) <= 1 << 16 else numbers, kind="stable")
-        streams, starts = np.unique(numbers[order], return_index=True)
-        ends = np.append(starts[1:], order.size)
+        by_stream = numbers[order]
+        edges = np.flatnonzero(by_stream[1:] != by_stream[:-1]) + 1
+        starts, ends = np.append(0, edges), np.append(edges, order.size)
+        streams = by_stream[starts]
         if self._bank is not None:
             return self._advance_bank(self._bank, batch, numbers, order, streams, starts, ends)
         found: list[Found] = []

@@ -13,7 +13,8 @@ from fourrates.cli import output
 from fourrates.cli.commands import argument, command, option
 from fourrates.cli.errors import checked
 from fourrates.detectors.base import rate_names
-from fourrates.io import Columns, InputError, read
+from fourrates.detectors.four_rates import confusion_counts
+from fourrates.io import InputError
 from fourrates.labels import Labels
 
 FALLS = (2, 5, 10, 20)  # points
@@ -83,16 +84,15 @@ def expect(
 
 
 def _matrix(text: str) -> Any:
-    events = read(())
-    size = math.isqrt(text.count(",") + 1)
-    events.labels = Labels(range(max(size, 2)))
-    return opt.reference_of(text, events, Columns(), None).astype(np.float64)
+    counts = opt.counts_of(text, "COUNTS")
+    with checked():
+        return confusion_counts(counts, Labels(range(len(counts)))).astype(np.float64)
 
 
 def _fallen(matrix: Any, i: int, by: float) -> Any:
     """The counts after a recall fell; None where it is not that high. Errors go where they went before."""
     total, right = matrix[i].sum(), matrix[i, i]
-    if not 0 < by:
+    if not by > 0:
         raise InputError(f"--fall {100 * by:g}: a fall is a positive number of points")
     if right / total < by:
         return None
