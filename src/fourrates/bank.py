@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
 
+
 @dataclass(frozen=True, slots=True)
 class KeyedDrift:
     """A drift of one stream of a bank.

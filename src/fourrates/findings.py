@@ -388,4 +388,6 @@ def _cells(one: Found, utc: bool) -> tuple[str, str, str, str]:
     when = plain.moment(one.at.time, utc, precise=False)
     found = f"event {one.drift.at:,}" + ("" if when is None else f", {when}")
     moved = "; ".join(map(str, one.drift.changes))
-    return one.stream or "", found, f"event {one.drift.window.start:,}", moved
+    since = plain.moment(one.started.time, utc, precise=False) if one.started is not None else None
+    started = f"event {one.drift.window.start:,}" + ("" if since is None else f", {since}")
+    return one.stream or "", found, started, moved

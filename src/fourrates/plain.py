@@ -25,6 +25,7 @@ COLUMNS = [
     "since_file",
     "since_row",
     "started",
+    "started_time",
     "started_first",
     "started_last",
     "rate",
@@ -64,6 +65,7 @@ def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
         "since_file": one.since.source,
         "since_row": one.since.row,
         **start(one.drift),
+        **({"started_time": moment(one.started.time, utc)} if one.started is not None and one.started.time else {}),
         "changes": changes(one.drift),
         "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
     }

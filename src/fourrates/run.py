@@ -8,7 +8,7 @@ anywhere gives the same drifts as in one piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,9 @@ class Found:
         The event that gave the alarm, and the first one of the warning that led to it.
     before, after : tuples of tuples
         Counts by true and predicted class: from the last reset up to the warning, and from the warning to the alarm.
+    started : Place or None
+        The likeliest first event of the new concept, where the detector knows it and it came in the same batch as the
+        alarm; not part of what makes two of them equal.
     """
 
     stream: str | None
@@ -69,6 +72,7 @@ class Found:
     since: Place
     before: Matrix
     after: Matrix
+    started: Place | None = field(default=None, compare=False)
 
     @property
     def is_recovery(self) -> bool:
@@ -134,7 +138,9 @@ class _Part:
         warning = self.warning_from(drift.since, drift.at + 1)
         before = np.maximum(np.array(drift.confusion) - warning.counts, 0)
         self.warning = None
-        return Found(name, drift, self.place(drift.at), warning.since, _matrix(before), _matrix(warning.counts))
+        counts = _matrix(before), _matrix(warning.counts)
+        started = None if drift.started is None or drift.started < self.first else self.place(drift.started)
+        return Found(name, drift, self.place(drift.at), warning.since, *counts, started)
 
     def _count(self, start: int, end: int) -> Counts:
         part: Any = slice(start - self.first, end - self.first)
@@ -228,8 +234,10 @@ class Run:
         numbers = self._number(batch, keys)
         # 16 bits are sorted by radix
         order = np.argsort(numbers.astype(np.uint16) if len(self._names) <= 1 << 16 else numbers, kind="stable")
-        streams, starts = np.unique(numbers[order], return_index=True)
-        ends = np.append(starts[1:], order.size)
+        by_stream = numbers[order]
+        edges = np.flatnonzero(by_stream[1:] != by_stream[:-1]) + 1
+        starts, ends = np.append(0, edges), np.append(edges, order.size)
+        streams = by_stream[starts]
         if self._bank is not None:
             return self._advance_bank(self._bank, batch, numbers, order, streams, starts, ends)
         found: list[Found] = []

@@ -163,7 +163,7 @@ class Trace:
 
     def mark(self, times: npt.NDArray[np.datetime64]) -> None:
         """The times of the events to be taken next; some are remembered."""
-        step = max(1, times.size // 16)
+        step = max(1, times.size // 64)
         places = [*range(0, times.size - 1, step), times.size - 1]
         for place in places:
             if not np.isnat(times[place]):

@@ -229,10 +229,10 @@ def spec(text: str) -> Spec:
     >>> from fourrates.labels import Labels
     >>> spec("lfr(decay=(0.9, 0.98))").make(Labels([0, 1])).parameters["decay"]
     [0.9, 0.98]
-    >>> spec("LFR(speed=3)")
+    >>> spec("DDM(speed=3)")
     Traceback (most recent call last):
     ...
-    fourrates.io.InputError: LFR has no parameter 'speed'; it has decay, warn, detect, arl, sides, null, correction, rates
+    fourrates.io.InputError: DDM has no parameter 'speed'; it has warn, detect, minimum
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -292,6 +292,18 @@ def make_detector(
         )
 
 
+COUNTS = re.compile(r"[\d\s,;\[\]]+")
+
+
+def counts_of(text: str, name: str) -> Any:
+    """A square of counts, written as numbers one after the other, row by row."""
+    counts = [int(word) for word in re.findall(r"\d+", text)] if COUNTS.fullmatch(text) else []
+    size = math.isqrt(len(counts))
+    if size < 2 or size * size != len(counts):
+        raise InputError(f"{name} {text!r}: {len(counts)} counts make no square, as 900,100,200,800 do")
+    return np.reshape(counts, (size, size))
+
+
 def reference_of(text: str, events: Events | Joined, columns: Columns, threshold: float | None) -> Any:
     """The counts that `--reference` names: a file of validation pairs, or the counts themselves.
 
@@ -303,10 +315,6 @@ def reference_of(text: str, events: Events | Joined, columns: Columns, threshold
     [[900, 100], [200, 800]]
     """
     with checked():
-        if not os.path.exists(text) and re.fullmatch(r"[\d\s,;\[\]]+", text):
-            counts = [int(word) for word in re.findall(r"\d+", text)]
-            size = math.isqrt(len(counts))
-            if size * size != len(counts):
-                raise InputError(f"--reference {text!r}: {len(counts)} counts make no square")
-            return reference_counts(np.reshape(counts, (size, size)), events, columns)
+        if not os.path.exists(text) and COUNTS.fullmatch(text):
+            return reference_counts(counts_of(text, "--reference"), events, columns)
         return reference_counts(text, events, columns, threshold)

@@ -100,7 +100,8 @@ def _since(one: Found, utc: bool) -> str:
     """Where the drift started, as far as the detector knows; else where the warning opened."""
     if one.drift.started is None:
         return _place(one.since, utc)
-    return f"about event {one.drift.started:,}"
+    when = None if one.started is None else moment(one.started.time, utc, precise=False)
+    return f"about event {one.drift.started:,}" if when is None else f"{when}\nabout event {one.drift.started:,}"
 
 
 def _place(place: Place, utc: bool) -> str:

@@ -234,7 +234,7 @@ class LFR(RecordDetector):
 
     @property
     def tables(self) -> tuple[tuple[tuple[Table, int, int], ...], ...]:
-        """For each rate the bounds of its statistics: a table, and the places of the warning and detection level in it."""
+        """For each rate the bounds of its statistics: a table, and the places of both levels in it."""
         return tuple(map(tuple, self._statistics))
 
     def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:

@@ -260,8 +260,8 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
 def _clock(one: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
     """Events whose times are known, and these: some that were remembered, and the two that a drift names."""
     known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
-    for place in (one.since, one.at):
-        if known and place.time is not None:
+    for place in (one.since, one.at, one.started):
+        if known and place is not None and place.time is not None:
             known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
     return sorted(known), [known[event] for event in sorted(known)]
 
