@@ -78,6 +78,46 @@ def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize(
+    "forgery", ["nan", "infinite", "rising", "rising with the level", "out of range", "shape", "far"]
+)
+def test_a_forged_file_with_a_right_checksum_is_rebuilt(folder, forgery, monkeypatch):
+    """On the old code the checksum was believed, and the numbers reached the kernel."""
+    first = null.table(*QUESTION)
+    (path,) = folder.iterdir()
+    key = path.read_bytes().split(b"\n")[0].decode()
+    near, far, few = (array.copy() for array in cache.read(key, lambda found: True))
+    if forgery in ("nan", "infinite", "out of range"):
+        near[0, 10] = {"nan": np.nan, "infinite": np.inf, "out of range": -0.5}[forgery]
+    elif forgery == "rising":
+        near[0, 60:70] = np.sort(near[0, 60:70] * 0.9)
+    elif forgery == "rising with the level":
+        near = near[::-1]
+    elif forgery == "shape":
+        near = near[:, :-100]
+    else:
+        far[0, 0, 100] = 1.0
+    cache.write(key, (near, far, few))
+    null._table.cache_clear()
+    calls = rebuilt(monkeypatch)
+    assert same(null.table(*QUESTION), first)
+    assert len(calls) == 1
+
+
+def test_the_scratch_file_has_a_name_nobody_can_foresee(folder, monkeypatch):
+    """On the old code another user could put a link where the scratch file would be."""
+    names = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda source, target: names.append(source) or replace(source, target))
+    null.table(*QUESTION)
+    (path,) = folder.iterdir()
+    path.unlink()
+    null._table.cache_clear()
+    null.table(*QUESTION)
+    assert len(set(names)) == 2
+    assert not any(str(os.getpid()) in os.path.basename(name) for name in names)
+
+
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

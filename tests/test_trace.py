@@ -6,7 +6,7 @@ import pytest
 import fourrates as fr
 from fourrates.run import Run
 from fourrates.streams import SCENARIOS
-from fourrates.trace import Trace
+from fourrates.trace import Trace, ordered
 
 
 def events(size, seed=1, classes=2):
@@ -23,10 +23,10 @@ def events(size, seed=1, classes=2):
 def test_the_trace_ends_where_the_detector_does(parameters):
     detector = fr.LFR(**parameters)
     trace = Trace(detector)
-    truth, guess = events(20_000, classes=len(detector._labels.values))
+    truth, guess = events(20_000, classes=len(detector.labels.values))
     done = 0
     while done < truth.size:
-        taken, drift = detector._run(truth, guess, done)
+        taken, drift = detector.update_coded(truth, guess, done)
         trace.take(truth[done : done + taken], guess[done : done + taken])
         done += taken
         if drift is not None:
@@ -39,39 +39,49 @@ def test_the_trace_ends_where_the_detector_does(parameters):
             assert trace.last(test)[0] == state.n
             assert trace.last(test)[2] == one.value
             assert curves[test].value[-1] == one.value
-            # Those of a window are found anew when it matters.
-            assert curves[test].warn_low[-1] == pytest.approx(one.warn.lower, abs=0.02 if one.window else 0)
-            assert curves[test].detect_high[-1] == pytest.approx(one.detect.upper, abs=0.02 if one.window else 0)
+            assert curves[test].warn_low[-1] == one.warn.lower
+            assert curves[test].detect_high[-1] == one.detect.upper
             test += 1
 
 
-def test_a_window_has_no_bounds_before_it_is_looked_at_and_lies_outside_them_where_it_alarms():
-    scenario = SCENARIOS["Balance1"]
-    detector = fr.LFR(arl=34_000)
-    trace = Trace(detector)
-    truth, guess = (side.astype(np.uint16) for side in scenario.stream(seed=2))
-    taken, drift = detector._run(truth, guess, 0)
-    trace.take(truth[:taken], guess[:taken])
-    (change,) = drift.changes
-    for curve in trace.curves():
-        first = curve.events[~np.isnan(curve.warn_low)][0]
-        own = (truth, guess)[curve.rate in ("npv", "ppv")][: first + 1] == (curve.rate in ("tpr", "ppv"))
-        opening = curve.window * (4 if curve.window >= 100 else 2)
-        assert opening < own.sum() <= opening + 20  # not every point is kept
-        if (curve.rate, curve.window) == (change.rate, change.window):
-            assert curve.value[-1] == change.statistic
-            bound = curve.detect_low[-1] if change.direction == "down" else curve.detect_high[-1]
-            assert bound == change.bound
+@pytest.mark.parametrize("kind", [fr.FourRates, fr.DDM])
+def test_without_bounds_the_decayed_rate_is_followed_through_every_drift(kind):
+    truth, guess = events(20_000)
+    guess[10_000:] = np.where(np.arange(10_000) % 2, truth[10_000:], 1 - truth[10_000:])
+    run = Run(kind(), lambda detector: Trace(detector, 400_000))
+    from fourrates import io
+
+    assert [one for batch in io.read((truth, guess)) for one in run.take(batch)]
+    for i, curve in enumerate(run.traces[None].curves()):
+        own = np.flatnonzero((truth, guess)[i // 2] == i % 2)
+        value, wanted = 0.5, {}
+        for event in own.tolist():
+            value = 0.9 * value + (1 - 0.9) * (truth[event] == guess[event])
+            wanted[event] = value
+        assert curve.events.size > 1000
+        assert curve.value.tolist() == [wanted[event] for event in curve.events.tolist()]
+        assert np.isnan(curve.warn_low).all()
 
 
-@pytest.mark.parametrize("parameters", [{"detect": 1e-9}, {"arl": 1e9}])
+def test_what_crossed_comes_first():
+    stream = SCENARIOS["Imbalance2"].stream(seed=7)
+    run = Run(fr.FourRates(), Trace)
+    from fourrates import io
+
+    found = [one.drift for batch in io.read(stream) for one in run.take(batch)]
+    curves, enough = ordered(run.traces[None].curves(), found)
+    assert enough == 4
+    assert {curve.rate for curve in curves[: len(found[0].changes)]} == {c.rate for c in found[0].changes}
+
+
+@pytest.mark.parametrize("parameters", [{"detect": 1e-9}, {"decay": (0.9, 0.98), "detect": 4e-9}])
 def test_no_excursion_is_lost(parameters):
     """Wherever a statistic left its warning bounds in a bin, a point outside is kept of it; so are its extremes."""
     detector = fr.LFR(**parameters)
     tests = sum(len(state.statistics) for state in detector.rates.values())
     trace = Trace(detector, points=400 * tests)
     truth, guess = events(100_000)
-    guess[:20] = 1 - truth[:20]  # a first bin with extremes before there are bounds, of windows
+    guess[:20] = 1 - truth[:20]  # a first bin with extremes
     bits = {name: [] for name in detector.rates}
     for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
         detector.update(t, g)
@@ -125,7 +135,7 @@ def test_labels_may_be_anything_hashable():
 def test_a_resumed_detector_is_followed_from_where_it_stands():
     detector = fr.LFR()
     truth, guess = events(3000)
-    detector._run(truth, guess, 0)
+    detector.update_coded(truth, guess)
     trace = Trace(detector)
     assert trace.events == trace.first == detector.events
     more = events(500, seed=2)

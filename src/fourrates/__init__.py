@@ -12,6 +12,7 @@ from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
 from fourrates.record import step
 
@@ -23,6 +24,7 @@ __all__ = [
     "NFR",
     "Bank",
     "Drift",
+    "Findings",
     "FourRates",
     "KeyedDrift",
     "LabelJoin",
@@ -35,6 +37,7 @@ __all__ = [
     "ThreeMeasures",
     "best_decay",
     "design",
+    "detect",
     "expected_delay",
     "expected_run_length",
     "step",

@@ -18,12 +18,12 @@ from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift, RateState, Status
+from fourrates.drift import Drift, RateState, Shift, Status
 from fourrates.kernel.codes import check_codes
 from fourrates.kernel.record import Arena
 from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
-from fourrates.record import DRIFT, HEAD, Head, head_of
+from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
 from fourrates.state import Saved, pack, unpack
 
 if TYPE_CHECKING:
@@ -57,6 +57,15 @@ class KeyedDrift:
         return f"{self.key}: {self.drift}"
 
 
+@dataclass(frozen=True, slots=True)
+class KeyedShift:
+    """A shift of the true classes in one stream of a bank: which stream, at which event of the bank, and what."""
+
+    key: Hashable
+    event: int
+    shift: Shift
+
+
 class Bank:
     """Many keyed streams, each watched as by a detector of its own.
 
@@ -79,6 +88,8 @@ class Bank:
     ----------
     events : int
         Events taken, in all streams.
+    shifts : list of KeyedShift
+        Shifts of the true classes that the last update met, where the detector reports them.
 
     Examples
     --------
@@ -125,6 +136,7 @@ class Bank:
         self._arena = Arena([one.rules for one in self._detectors])
         self._keys = Keys(max_streams)
         self.events = 0
+        self.shifts: list[KeyedShift] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
 
@@ -151,6 +163,11 @@ class Bank:
         """The classes, in the order of their codes."""
         return self._labels
 
+    @property
+    def detector(self) -> RecordDetector:
+        """A detector with the settings of streams without a group, that has seen nothing."""
+        return self._detectors[0].clone()
+
     def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         asked = classify_keys(keys)
         if not asked.size == truths.size == guesses.size:
@@ -165,11 +182,14 @@ class Bank:
             raise
         drifts: list[KeyedDrift] = []
         first, done = self.events, 0
+        self.shifts = []
         try:
             while done < slots.size:
                 done, state = self._arena.run(slots, truths, guesses, done, first)
                 if state == DRIFT:
                     drifts.append(self._drifted(int(slots[done - 1]), first + done - 1))
+                if state == SHIFT:
+                    self.shifts.append(self._shifted(int(slots[done - 1]), first + done - 1))
                 if state >= DRIFT:
                     self._arena.restart(int(slots[done - 1]), state)
         finally:
@@ -201,6 +221,22 @@ class Bank:
         head = self._head(slot)
         drift = self._detectors[head.group].report(self._arena.record(slot), head.events - 1, head.since)
         return KeyedDrift(self._keys.name(head.key, head.kind), event, drift)
+
+    def _shifted(self, slot: int, event: int) -> KeyedShift:
+        head = self._head(slot)
+        detector = self._detectors[head.group]
+        assert isinstance(detector, FourRates)
+        shift = detector.report_shift(self._arena.record(slot), head.events - 1)
+        return KeyedShift(self._keys.name(head.key, head.kind), event, shift)
+
+    def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
+        slots = self._keys.find(classify_keys(keys))
+        if (slots < 0).any():
+            missing = int((slots < 0).argmax())
+            raise KeyError(f"{_at(keys, missing)!r} at position {missing} of keys is not in the bank")
+        events, since = self._arena.progress(slots)
+        return events, since
 
     def _head(self, slot: int) -> Head:
         return head_of(self._arena.record(slot))

@@ -2,7 +2,8 @@
 
 A file is three lines of text, padded to a whole number of blocks, and the numbers: what the table is of, the shapes of
 its arrays, a checksum. It is written to one side and then moved in place, so no reader ever sees half a file; one that
-is cut short, damaged or of another table counts as not there. Only light modules are imported: with a table in the
+is cut short, damaged, of another table, or whose numbers cannot be those of such a table counts as not there: a
+checksum finds damage, but whoever forges a file forges that too. Only light modules are imported: with a table in the
 cache the first detector takes milliseconds.
 """
 
@@ -12,11 +13,13 @@ import math
 import os
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from fourrates import files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,21 +54,15 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
     if path.startswith("~"):
         return
     text = f"{key}\n{shapes}\n{_checksum(key, shapes, payload)}".encode()
-    scratch = f"{path}.{os.getpid()}.part"
     with suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
-        with open(scratch, "xb") as file:
-            try:
-                file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
-                file.close()
-                os.replace(scratch, path)
-            except BaseException:
-                os.unlink(scratch)
-                raise
+        files.sweep(folder())
+        with files.scratch(path) as file:
+            file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
 
 
-def read(key: str) -> Arrays | None:
-    """Bring back the arrays kept under `key`, or None if there is no sound file of them."""
+def read(key: str, is_sound: Callable[[Arrays], bool]) -> Arrays | None:
+    """Bring back the arrays kept under `key`, or None if there is no file of them, or one that is not sound."""
     try:
         with open(_path(key), "rb") as file:
             content = file.read()
@@ -81,7 +78,7 @@ def read(key: str) -> Arrays | None:
             shape = tuple(map(int, text.split(",")))
             begin, end = end, end + math.prod(shape)
             arrays.append(values[begin:end].reshape(shape))
-        return tuple(arrays)
+        return tuple(arrays) if end == values.size and is_sound(tuple(arrays)) else None
     except (OSError, ValueError):  # not there, cut short, or not ours
         return None
 

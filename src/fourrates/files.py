@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+PART = ".part"
+ABANDONED = 600.0  # seconds after which a scratch file is nobody's
+_swept: set[Path] = set()
 
 
 @contextmanager
@@ -36,26 +42,48 @@ def _write(target: Path, content: bytes) -> None:
         with open(target, "wb") as file:
             file.write(content)
         return
-    import tempfile  # takes a while, and many runs write nothing
-
-    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(scratch, _mode(target))
-        os.replace(scratch, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(scratch)
-        raise
+    if target not in _swept:  # once in a process: left by one that was killed
+        _swept.add(target)
+        sweep(target.parent, target.name)
+    with scratch(target) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     with suppress(OSError):  # so that the new name outlives a power cut, where a folder can be synced
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@contextmanager
+def scratch(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file of a name nobody can foresee, moved to `path` at the end; after an error it is gone."""
+    import tempfile  # takes a while, and many runs write nothing
+
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(name, _mode(target))
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def sweep(folder: str | os.PathLike[str], name: str = "") -> None:
+    """Remove scratch files, of the file of this name or of any, that are too old to be in the making still."""
+    before = time.time() - ABANDONED
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(f".{name}." if name else ".") and entry.name.endswith(PART):
+                with suppress(OSError):
+                    if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before:
+                        os.unlink(entry.path)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -160,7 +160,9 @@ def check_number(value: float, name: str) -> float:
 def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None) -> Table:
     described = ",".join(level.hex() for level in levels)
     key = f"fourrates {VERSION} {null} {decay.hex()} {described} {simulation}"
-    arrays = cache.read(key)
+    marks = MARKS if null == "exact" else 0
+    few = FEW if null == "exact" else 1
+    arrays = cache.read(key, lambda found: _is_sound(found, len(levels), _window(decay), marks, few))
     if arrays is None:
         if simulation is None:
             arrays = _build(decay, levels, exact=null == "exact")
@@ -168,6 +170,23 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
             arrays = _simulate(decay, levels, *simulation)
         cache.write(key, arrays)
     return Table(decay, levels, *arrays)
+
+
+def _is_sound(arrays: Arrays, levels: int, window: int, marks: int, few: int) -> bool:
+    """Whether these can be the arrays of a table: of the right shapes, in range, and falling where they must.
+
+    A bound falls with the level and with the number of zeros, the share of zeros that allows a value with the value.
+    """
+    shapes = [(levels, (window + 1) * (window + 2) // 2), (levels, marks + 1, STEPS + 1), (levels, marks + 1, few)]
+    if [array.shape for array in arrays] != shapes:
+        return False
+    near, far, rare = arrays
+    if not all(((lowest <= array) & (array <= 1)).all() for array, lowest in ((near, 0), (far, -1), (rare, 0))):
+        return False  # what is not a number is in no range
+    rises = near[:, 1:] > near[:, :-1]
+    rises[:, [n * (n + 1) // 2 - 1 for n in range(1, window + 1)]] = False  # from the end of a row to the next
+    falling = (near[1:] <= near[:-1]).all() and (far[1:] <= far[:-1]).all() and (far[..., 1:] <= far[..., :-1]).all()
+    return bool(falling and not rises.any() and (rare[..., 1:] <= rare[..., :-1]).all())
 
 
 def _build(decay: float, levels: tuple[float, ...], exact: bool) -> Arrays:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fourrates.io import InputError
 from fourrates.names import shortened
+from fourrates.plain import counted
 from fourrates.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
@@ -114,20 +115,29 @@ def _time_axis(panel: Any, trace: Trace) -> None:
     panel.set_xlabel("event" if not events else "")
 
 
+def drawn(run: Run, found: Sequence[Found], stream: str | None = None) -> Figure:
+    """Draw a stream of a run; the first that drifted, or the first of all, if none is named."""
+    traces = run.traces
+    if stream is not None and stream not in run.streams:
+        raise KeyError(f"no stream {stream!r}")
+    if stream is not None and stream not in traces:
+        raise InputError(f"stream {stream!r} was not followed: only the first ones are")
+    name = stream if stream is not None else next((one.stream for one in found if one.stream in traces), None)
+    name = name if name in traces else next(iter(traces))
+    own = [one for one in found if one.stream == name]
+    title = f"{shortened(name, NAME)}: " if name is not None else ""
+    title += f"{counted(own)} in {run.streams[name].events:,} events"
+    return figure(traces[name], own, title)
+
+
 def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) -> None:
     """Draw the first stream that drifted, or the first of all, into a PNG, SVG or PDF file."""
     import io
 
     from fourrates import files
 
-    traces = run.traces
-    name = next((one.stream for one in found if one.stream in traces), next(iter(traces)))
-    own = [one for one in found if one.stream == name]
-    number = len(own)
-    title = f"{shortened(name, NAME)}: " if name is not None else ""
-    title += f"{number} drift{'s' if number != 1 else ''} in {run.streams[name].events:,} events"
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
-    drawing = figure(traces[name], own, title)
+    drawing = drawn(run, found)
     content = io.BytesIO()
     if suffix not in ("png", "svg", "pdf"):
         raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")

@@ -298,7 +298,7 @@ class Relearner:
         self.drifts: list[Drift] = []
         self.events = self.dropped = self.unmatched = 0
         self._template = model
-        self._labels = self.detector._labels
+        self._labels = self.detector.labels
         self._values = _array(self._labels.values)
         self._lives: list[Life] = []
         self._window = _Window(len(self._labels.values), self.max_examples)
@@ -464,13 +464,13 @@ class Relearner:
     def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
         """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
         start = self.events - self.detector.events  # where in the stream the detector began
-        taken, drift = self.detector._run(truths, guesses, 0)
+        taken, drift = self.detector.update_coded(truths, guesses)
         if drift is not None:
-            drift = replace(drift, at=start + drift.at, since=start + drift.since)
+            drift = drift.shifted(start)
             self.drifts.append(drift)
             self._lives[-1] = replace(self._lives[-1], drift=drift)
-            self._due = drift.since + self.min_examples
-        first = start + self.detector.keep_from() if drift is None else drift.since
+            self._due = drift.window.start + self.min_examples
+        first = start + self.detector.keep_from() if drift is None else drift.window.start
         self._window.forget_before(first)
         new = max(first - self.events, 0)
         self._window.add(take(rows, slice(new, taken)), truths[new:taken])

@@ -1,24 +1,27 @@
 """A detector over batches of events, one stream or many: what was found, when and where, before and after.
 
-:class:`Run` feeds the batches of :mod:`fourrates.io` to a detector for each stream and gives a :class:`Found` for every
-drift. It can be saved between two batches and resumed in another process: a stream cut anywhere gives the same drifts
-as in one piece.
+:class:`Run` feeds the batches of :mod:`fourrates.io` to a detector, or with many streams to a bank of them, and gives a
+:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut
+anywhere gives the same drifts as in one piece.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import fourrates.detectors
+from fourrates.bank import Bank, Stream
 from fourrates.detectors import Detector
-from fourrates.drift import Drift
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.parameters import check_whole
+from fourrates.drift import Drift, Recovery, Shift
 from fourrates.io import Batch, InputError
+from fourrates.state import Saved, pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.uint16]
     Counts = npt.NDArray[np.int64]
+    Positions = npt.NDArray[np.int64]
 
 Matrix = tuple[tuple[int, ...], ...]
-FORMAT = 1  # of the saved state
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
 NAT = np.datetime64("NaT")
 
@@ -46,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A drift, and where it was found.
+    """A drift, or a recovery from one, and where it was found.
 
     Attributes
     ----------
@@ -58,6 +61,9 @@ class Found:
         The event that gave the alarm, and the first one of the warning that led to it.
     before, after : tuples of tuples
         Counts by true and predicted class: from the last reset up to the warning, and from the warning to the alarm.
+    started : Place or None
+        The likeliest first event of the new concept, where the detector knows it and it came in the same batch as the
+        alarm; not part of what makes two of them equal.
     """
 
     stream: str | None
@@ -66,26 +72,88 @@ class Found:
     since: Place
     before: Matrix
     after: Matrix
+    started: Place | None = field(default=None, compare=False)
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether it is the end of a drift instead of one."""
+        return isinstance(self.drift, Recovery)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundShift:
+    """A shift of the true classes, and where it was found: in which stream, and at which event."""
+
+    stream: str | None
+    shift: Shift
+    at: Place
 
 
 @dataclass(slots=True)
 class _Warning:
-    """A warning that was open when a batch ended."""
+    """A warning that was open when a batch ended, and the counts since it opened."""
 
     since: Place
     counts: Counts
 
 
-class _Stream:
-    __slots__ = ("detector", "name", "trace", "warning")
+@dataclass(slots=True)
+class _Part:
+    """The events of one stream in a batch.
 
-    def __init__(self, name: str | None, detector: Detector, trace: Trace | None) -> None:
-        self.name, self.detector, self.trace = name, detector, trace
-        self.warning: _Warning | None = None
+    `positions` says where in the batch they stand, None that the batch is theirs alone; `first` is the number of the
+    first of them in the stream, and `warning` the one that was open before it.
+    """
+
+    batch: Batch
+    positions: Positions | None
+    first: int
+    classes: int
+    warning: _Warning | None
+
+    def codes(self) -> tuple[Codes, Codes]:
+        if self.positions is None:
+            return self.batch.truths, self.batch.guesses
+        return self.batch.truths[self.positions], self.batch.guesses[self.positions]
+
+    def times(self) -> npt.NDArray[np.datetime64] | None:
+        times = self.batch.times
+        return times if times is None or self.positions is None else times[self.positions]
+
+    def place(self, event: int) -> Place:
+        at = event - self.first if self.positions is None else int(self.positions[event - self.first])
+        time = NAT if self.batch.times is None else self.batch.times[at]
+        return Place(event, self.batch.source, int(self.batch.rows[at]), None if np.isnat(time) else time)
+
+    def warning_from(self, since: int, end: int) -> _Warning:
+        """The warning that opened at event `since`, with the counts up to event `end`, which is not in them."""
+        known = self.warning
+        if since < self.first and known is not None and known.since.event == since:
+            return _Warning(known.since, known.counts + self._count(self.first, end))
+        start = max(since, self.first)
+        return _Warning(self.place(start), self._count(start, end))
+
+    def found(self, name: str | None, drift: Drift) -> Found:
+        """What to tell of a drift; the warning that led to it is over."""
+        warning = self.warning_from(drift.since, drift.at + 1)
+        before = np.maximum(np.array(drift.confusion) - warning.counts, 0)
+        self.warning = None
+        counts = _matrix(before), _matrix(warning.counts)
+        started = None if drift.started is None or drift.started < self.first else self.place(drift.started)
+        return Found(name, drift, self.place(drift.at), warning.since, *counts, started)
+
+    def _count(self, start: int, end: int) -> Counts:
+        part: Any = slice(start - self.first, end - self.first)
+        if self.positions is not None:
+            part = self.positions[part]
+        cells = self.batch.truths[part].astype(np.int64) * self.classes + self.batch.guesses[part]
+        return np.bincount(cells, minlength=self.classes**2).reshape(self.classes, self.classes)
 
 
 class Run:
     """Detectors at work on batches of events.
+
+    Many streams of FourRates or LFR are a :class:`~fourrates.Bank`; other detectors are objects, one a stream.
 
     Parameters
     ----------
@@ -100,6 +168,8 @@ class Run:
         The one given.
     events : int
         Events taken, in all streams.
+    shifts : list of FoundShift
+        Shifts of the true classes met so far, where the detector reports them.
     first_time, last_time : datetime64 or None
         The earliest and the latest time met.
 
@@ -120,50 +190,60 @@ class Run:
     def __init__(self, detector: Detector, trace: Callable[[Detector], Trace] | None = None) -> None:
         self.detector = detector
         self.events = 0
+        self.shifts: list[FoundShift] = []
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
-        self._streams: dict[str | None, _Stream] = {}
-        self._by_key: list[_Stream] = []
+        self._classes = len(detector.labels.values)
+        self._names: list[str | None] = []
+        self._numbers: dict[str | None, int] = {}
+        self._of_key = np.empty(0, np.int64)  # the number of the stream, by its key in the batches; -1 for none yet
+        self._detectors: list[Detector] = []  # by number, where there is no bank
+        self._bank: Bank | None = None
+        self._warnings: dict[int, _Warning] = {}
         self._trace = trace
+        self._traces: dict[int, Trace] = {}
 
     @property
-    def streams(self) -> dict[str | None, Detector]:
-        """The detector of each stream, by its name; None is the name of the only one."""
-        return {name: stream.detector for name, stream in self._streams.items()}
+    def streams(self) -> Mapping[str | None, Detector | Stream]:
+        """Each stream as a detector, by its name; None is the name of the only one."""
+        return _Streams(self._numbers, self._stream)
+
+    def _stream(self, number: int) -> Detector | Stream:
+        return self._detectors[number] if self._bank is None else self._bank[number]
 
     @property
     def traces(self) -> dict[str | None, Trace]:
         """What was followed for pictures."""
-        return {name: stream.trace for name, stream in self._streams.items() if stream.trace is not None}
+        return {self._names[number]: trace for number, trace in self._traces.items()}
+
+    # Events ---------------------------------------------------------------------------------------------------
 
     def take(self, batch: Batch, keys: Sequence[str] = ()) -> list[Found]:
         """Take a batch; `keys` are the names of the streams its keys count (`Events.keys`)."""
-        self.events += batch.truths.size
         if batch.times is not None:
             self._clock(batch.times)
-        if batch.keys is None:
-            return self._advance(self._stream(None), batch, batch.truths, batch.guesses, None)
-        for name in keys[len(self._by_key) :]:
-            self._by_key.append(self._stream(name))
-        narrow = batch.keys.astype(np.uint16) if len(keys) <= 1 << 16 else batch.keys  # 16 bits are sorted by radix
-        order = np.argsort(narrow, kind="stable")
-        truths, guesses = batch.truths[order], batch.guesses[order]
-        counts = np.bincount(batch.keys, minlength=len(keys))
-        ends = np.cumsum(counts)
+        many = batch.keys is not None
+        if self._names and many != (self._names[0] is not None):
+            raise InputError("the streams so far were " + ("one alone" if many else "told apart by a column"))
+        if many and self._bank is None and isinstance(self.detector, RecordDetector):
+            self._bank = Bank(self.detector)
+        self.events += batch.truths.size
+        if not many:
+            self._begin([None])
+            return self._advance(0, batch, None)
+        numbers = self._number(batch, keys)
+        # 16 bits are sorted by radix
+        order = np.argsort(numbers.astype(np.uint16) if len(self._names) <= 1 << 16 else numbers, kind="stable")
+        by_stream = numbers[order]
+        edges = np.flatnonzero(by_stream[1:] != by_stream[:-1]) + 1
+        starts, ends = np.append(0, edges), np.append(edges, order.size)
+        streams = by_stream[starts]
+        if self._bank is not None:
+            return self._advance_bank(self._bank, batch, numbers, order, streams, starts, ends)
         found: list[Found] = []
-        for key in np.flatnonzero(counts).tolist():
-            part = slice(ends[key] - counts[key], ends[key])
-            found += self._advance(self._by_key[key], batch, truths[part], guesses[part], order[part])
-        if len(found) > 1:
-            found.sort(key=lambda one: one.at.row)
-        return found
-
-    def _stream(self, name: str | None) -> _Stream:
-        if name not in self._streams:
-            detector = self.detector.clone()
-            trace = self._trace if len(self._streams) < TRACED else None
-            self._streams[name] = _Stream(name, detector, trace(detector) if trace else None)
-        return self._streams[name]
+        for number, start, end in zip(streams.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            found += self._advance(number, batch, order[start:end])
+        return sorted(found, key=lambda one: one.at.row)
 
     def _clock(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
@@ -172,102 +252,226 @@ class Run:
             self.first_time = low if self.first_time is None else min(self.first_time, low)
             self.last_time = high if self.last_time is None else max(self.last_time, high)
 
-    def _advance(
-        self, stream: _Stream, batch: Batch, truths: Codes, guesses: Codes, order: npt.NDArray[np.int64] | None
-    ) -> list[Found]:
-        """Give events to one stream; `order` says where in the batch they stand."""
-        detector = stream.detector
-        first = detector.events
-        done, size = 0, truths.size
+    def _number(self, batch: Batch, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The number of each event's stream; streams that are new begin."""
+        if self._of_key.size < len(keys):
+            self._of_key = np.append(self._of_key, np.full(len(keys) - self._of_key.size, -1))
+        assert batch.keys is not None
+        numbers = self._of_key[batch.keys]
+        if (numbers < 0).any():
+            new = np.unique(batch.keys[numbers < 0])
+            self._begin([keys[key] for key in new.tolist()])
+            self._of_key[new] = [self._numbers[keys[key]] for key in new.tolist()]
+            numbers = self._of_key[batch.keys]
+        return numbers
+
+    def _begin(self, names: Sequence[str | None]) -> None:
+        """Begin the streams of these names that are not there yet."""
+        for name in names:
+            if name in self._numbers:
+                continue
+            number = self._numbers[name] = len(self._names)
+            self._names.append(name)
+            if self._bank is None:
+                self._detectors.append(self.detector.clone())
+            if self._trace is not None and number < TRACED:
+                self._traces[number] = self._trace(self.detector.clone())
+
+    def _advance(self, number: int, batch: Batch, positions: Positions | None) -> list[Found]:
+        """Give the events of a batch to the detector of their stream."""
+        detector, name, trace = self._detectors[number], self._names[number], self._traces.get(number)
+        part = _Part(batch, positions, detector.events, self._classes, self._warnings.pop(number, None))
+        truths, guesses = part.codes()
+        if trace is not None and (times := part.times()) is not None:
+            trace.mark(times)
         found: list[Found] = []
-
-        def place(event: int) -> Place:
-            position = event - first if order is None else int(order[event - first])
-            time = NAT if batch.times is None else batch.times[position]
-            return Place(event, batch.source, int(batch.rows[position]), None if np.isnat(time) else time)
-
-        def since_there(since: int, end: int) -> _Warning:
-            """The warning that opened at `since`, with the counts up to `end` of this batch."""
-            if since < first and stream.warning is not None and stream.warning.since.event == since:
-                return _Warning(stream.warning.since, stream.warning.counts + self._count(truths[:end], guesses[:end]))
-            start = max(since - first, 0)
-            return _Warning(place(first + start), self._count(truths[start:end], guesses[start:end]))
-
-        if stream.trace is not None and batch.times is not None:
-            stream.trace.mark(batch.times if order is None else batch.times[order])
-        while done < size:
-            taken, drift = detector._run(truths, guesses, done)
-            if stream.trace is not None:
-                stream.trace.take(truths[done : done + taken], guesses[done : done + taken])
+        done, shift = 0, getattr(detector, "shift", None)
+        while done < truths.size:
+            taken, drift = detector.update_coded(truths, guesses, done)
+            if trace is not None:
+                trace.take(truths[done : done + taken], guesses[done : done + taken])
             done += taken
             if drift is not None:
-                warning = since_there(drift.since, done)
-                before = np.array(drift.confusion) - warning.counts
-                found.append(
-                    Found(stream.name, drift, place(drift.at), warning.since, _matrix(before), _matrix(warning.counts))
-                )
-                stream.warning = None
-                if stream.trace is not None:
-                    stream.trace.drift(drift)
-        if detector.warning_detected:
-            stream.warning = since_there(detector._progress()[1], size)
-        else:
-            stream.warning = None
+                found.append(part.found(name, drift))
+                if trace is not None:
+                    trace.drift(drift)
+            latest: Shift | None = getattr(detector, "shift", None)
+            if latest is not None and latest is not shift:
+                shift = latest
+                self.shifts.append(FoundShift(name, latest, part.place(latest.at)))
+        if (since := detector.warning_since) is not None:
+            self._warnings[number] = part.warning_from(since, detector.events)
         return found
 
-    def _count(self, truths: Codes, guesses: Codes) -> Counts:
-        classes = len(self.detector._labels.values)
-        cells = truths.astype(np.int64) * classes + guesses
-        return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+    def _advance_bank(
+        self, bank: Bank, batch: Batch, numbers: Any, order: Positions, streams: Any, starts: Any, ends: Any
+    ) -> list[Found]:
+        """Give a batch to the bank; then see to the streams that drifted, warn, or are followed."""
+        before = bank.events
+        drifts: dict[int, list[tuple[int, Drift]]] = {}
+        for one in bank.update_coded(numbers, batch.truths, batch.guesses):
+            drifts.setdefault(one.key, []).append((one.event, one.drift))  # type: ignore[arg-type]
+        for keyed in bank.shifts:
+            name, shift = self._names[keyed.key], keyed.shift  # type: ignore[call-overload]
+            at = _Part(batch, np.array([keyed.event - before]), shift.at, self._classes, None).place(shift.at)
+            self.shifts.append(FoundShift(name, shift, at))
+        events, since = bank.progress(streams)
+        busy = since >= 0
+        if drifts or self._warnings or self._traces:
+            noted = np.fromiter({*drifts, *self._warnings, *self._traces}, np.int64)
+            busy |= np.isin(streams, noted)
+        found: list[tuple[int, Found]] = []
+        for i in np.flatnonzero(busy).tolist():
+            number, positions = int(streams[i]), order[starts[i] : ends[i]]
+            first = int(events[i]) - positions.size
+            part = _Part(batch, positions, first, self._classes, self._warnings.pop(number, None))
+            own = drifts.get(number, [])
+            found += [(event, part.found(self._names[number], drift)) for event, drift in own]
+            if number in self._traces:
+                _follow(self._traces[number], part, [drift for _, drift in own])
+            if since[i] >= 0:
+                self._warnings[number] = part.warning_from(int(since[i]), int(events[i]))
+        found.sort(key=lambda one: one[0])
+        return [one for _, one in found]
 
-    # State --------------------------------------------------------------------------------------------------
+    # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Everything a later run needs to go on."""
-        streams = []
-        for name, stream in self._streams.items():
-            saved: dict[str, Any] = {"name": name, "state": base64.b64encode(stream.detector.to_bytes()).decode()}
-            if (warning := stream.warning) is not None:
-                since = warning.since
-                time = None if since.time is None else int(since.time.astype(np.int64))
-                saved["warning"] = [since.event, since.source, since.row, time, warning.counts.tolist()]
-            streams.append(saved)
-        state = {
-            "fourrates": FORMAT,
+        warnings = []
+        for number, warning in self._warnings.items():
+            since = warning.since
+            time = None if since.time is None else int(since.time.astype("M8[us]").astype(np.int64))
+            warnings.append([number, since.event, since.source, since.row, time, warning.counts.tolist()])
+        sections = {"start": self.detector.clone().to_bytes()}
+        sizes: list[int] = []
+        if self._bank is not None:
+            sections["bank"] = self._bank.to_bytes()
+        else:
+            states = [detector.to_bytes() for detector in self._detectors]
+            sizes, sections["states"] = [*map(len, states)], b"".join(states)
+        about = {
             "detector": type(self.detector).__name__,
-            "start": base64.b64encode(self.detector.clone().to_bytes()).decode(),
             "events": self.events,
-            "streams": streams,
+            "streams": self._names,
+            "warnings": warnings,
+            "sizes": sizes,
         }
-        return json.dumps(state, indent=1).encode() + b"\n"
+        return pack("Run", about, **sections)
 
     @classmethod
     def from_bytes(cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None) -> Run:
-        """Bring back what :meth:`to_bytes` saved."""
+        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are an InputError."""
         try:
-            state = json.loads(saved)
-            version, name = state["fourrates"], state["detector"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError("not a state saved by fourrates") from None
-        if version != FORMAT:
-            raise InputError(f"a state of version {version}; this release reads version {FORMAT}")
-        kind = getattr(fourrates.detectors, name, None)
-        if not isinstance(kind, type) or not issubclass(kind, Detector):
-            raise InputError(f"a state of the detector {name}, which this release does not know")
-        try:
-            run = cls(kind.from_bytes(base64.b64decode(state["start"])), trace)
-            run.events = state["events"]
-            for one in state["streams"]:
-                detector = kind.from_bytes(base64.b64decode(one["state"]))
-                stream = _Stream(one["name"], detector, trace(detector) if trace else None)
-                if "warning" in one:
-                    event, source, row, time, counts = one["warning"]
-                    when = None if time is None else np.int64(time).astype("M8[us]")
-                    stream.warning = _Warning(Place(event, source, row, when), np.array(counts))
-                run._streams[one["name"]] = stream
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"a damaged state ({error})") from None
+            found = unpack(saved)
+            if found.kind != "Run":
+                raise ValueError(f"this is the state of {found.kind}, not of a run")
+            return cls._revived(found, trace)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+            raise InputError(f"the saved run does not fit itself ({error!r})") from None
+
+    @classmethod
+    def _revived(cls, found: Saved, trace: Callable[[Detector], Trace] | None) -> Run:
+        about, sections = found.about, found.sections
+        kind = getattr(fourrates.detectors, about["detector"], None)
+        if not isinstance(kind, type) or not issubclass(kind, Detector) or kind is Detector:
+            raise ValueError(f"a state of the detector {about['detector']!r}, which this release does not know")
+        run = cls(kind.from_bytes(bytes(sections["start"])), trace)
+        if run.detector.events:
+            raise ValueError("the saved run begins with a detector that has seen events")
+        run._names = _checked_names(about["streams"])
+        run._numbers = {name: number for number, name in enumerate(run._names)}
+        run.events = check_whole(about["events"], "events", 0)
+        if "bank" in sections:
+            run._bank = Bank.from_bytes(bytes(sections["bank"]))
+            if None in run._numbers or {*run._bank} != {*range(len(run._names))}:
+                raise ValueError(f"a bank of {len(run._bank)} streams for {len(run._names)} names")
+            _check_same(run._bank.detector, run.detector)
+        else:
+            run._detectors = _detectors(kind, about["sizes"], sections["states"], len(run._names))
+            for one in run._detectors:
+                _check_same(one, run.detector)
+        run._adopt_warnings(about["warnings"])
+        if trace is not None:
+            for number in range(min(TRACED, len(run._names))):
+                stream = run._stream(number)
+                run._traces[number] = trace(stream.detector() if isinstance(stream, Stream) else stream)
         return run
+
+    def _adopt_warnings(self, warnings: list[list[Any]]) -> None:
+        """Take over open warnings; each must be one of a stream that warns, and every such stream must have one."""
+        if self._bank is not None:
+            events, since = (part.tolist() for part in self._bank.progress(np.arange(len(self._names))))
+        else:
+            events = [one.events for one in self._detectors]
+            since = [-1 if one.warning_since is None else one.warning_since for one in self._detectors]
+        if sum(events) != self.events:
+            raise ValueError(f"streams of {sum(events)} events in a run of {self.events}")
+        for number, event, source, row, time, counts in warnings:
+            number, event = check_whole(number, "a stream's number", 0), check_whole(event, "a warning's event", 0)
+            tally = np.array(counts, np.int64)
+            if tally.shape != (self._classes, self._classes) or (tally < 0).any() or number in self._warnings:
+                raise ValueError(f"the warning of stream {number} has counts that cannot be")
+            if not 0 <= since[number] <= event or int(tally.sum(dtype=object)) != events[number] - event:
+                raise ValueError(f"a warning since event {event} in stream {number}, which has {events[number]}")
+            if not isinstance(source, str):
+                raise TypeError(f"{source!r} is not the name of a file")
+            when = None if time is None else np.int64(check_whole(time, "a time", -(1 << 62))).astype("M8[us]")
+            self._warnings[number] = _Warning(Place(event, source, check_whole(row, "a row", 0), when), tally)
+        if len(self._warnings) != sum(one >= 0 for one in since):
+            raise ValueError(f"{len(self._warnings)} warnings are told, others are open")
+
+
+class _Streams(Mapping[str | None, Detector | Stream]):
+    """The streams of a run by name, made when they are asked for."""
+
+    def __init__(self, numbers: Mapping[str | None, int], stream: Callable[[int], Detector | Stream]) -> None:
+        self._numbers, self._stream = numbers, stream
+
+    def __getitem__(self, name: str | None) -> Detector | Stream:
+        return self._stream(self._numbers[name])
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+def _follow(trace: Trace, part: _Part, drifts: Sequence[Drift]) -> None:
+    """Give a part to a trace, drift by drift."""
+    if (times := part.times()) is not None:
+        trace.mark(times)
+    truths, guesses = part.codes()
+    done = 0
+    for drift in drifts:
+        end = drift.at + 1 - part.first
+        trace.take(truths[done:end], guesses[done:end])
+        trace.drift(drift)
+        done = end
+    trace.take(truths[done:], guesses[done:])
+
+
+def _checked_names(names: Any) -> list[str | None]:
+    if names == [None]:
+        return [None]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+        raise ValueError("the saved run has streams whose names are no names, or not different ones")
+    return [*names]
+
+
+def _detectors(kind: type[Detector], sizes: Any, states: memoryview, streams: int) -> list[Detector]:
+    ends = np.cumsum([0, *(check_whole(size, "the size of a state", 0) for size in sizes)]).tolist()
+    if len(sizes) != streams or ends[-1] != len(states):
+        raise ValueError(f"{len(sizes)} states of {len(states)} bytes for {streams} streams")
+    return [kind.from_bytes(bytes(states[start:end])) for start, end in pairwise(ends)]
+
+
+def _check_same(one: Detector, start: Detector) -> None:
+    if type(one) is not type(start) or one.parameters != start.parameters:
+        raise ValueError(f"a stream of {one!r} in a run of {start!r}")
 
 
 def _matrix(counts: Counts) -> Matrix:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourrates.detectors import LFR, Detector
+from fourrates.detectors.base import rate_names
 from fourrates.detectors.lfr import DECAY
 from fourrates.drift import Drift
 from fourrates.kernel.trace import Recorder
@@ -17,6 +17,7 @@ from fourrates.kernel.trace import Recorder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.kernel.tables import Table
     from fourrates.kernel.trace import Kept
 
 POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
@@ -34,10 +35,8 @@ class Curve:
     ----------
     rate : str
         Its rate.
-    decay : float or None
-        Its decay, if it has one.
-    window : int or None
-        How many of the last observations it is the mean of, if it is that.
+    decay : float
+        The weight of the past in it.
     events : array of int64
         The events its points belong to, rising.
     value, warn_low, warn_high, detect_low, detect_high : arrays of float
@@ -45,8 +44,7 @@ class Curve:
     """
 
     rate: str
-    decay: float | None
-    window: int | None
+    decay: float
     events: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     warn_low: npt.NDArray[np.float64]
@@ -57,19 +55,20 @@ class Curve:
     @property
     def kind(self) -> str:
         """What it is next to the other statistics of its rate."""
-        return f"decay {self.decay:g}" if self.window is None else f"last {self.window} observations"
+        return f"decay {self.decay:g}"
 
 
 def ordered(curves: Sequence[Curve], drifts: Sequence[Drift]) -> tuple[list[Curve], int]:
     """Curves in the order a reader wants them, and how many are enough at first.
 
-    Those that crossed their detection bounds come first, then the first of each rate, then the others.
+    Those that crossed their detection bounds come first, then the first of each rate, then the others. Where a detector
+    reports the rate alone, all curves of the rate have crossed.
     """
-    crossed = {(change.rate, change.decay, change.window) for drift in drifts for change in drift.changes}
+    crossed = {(change.rate, change.decay) for drift in drifts for change in drift.changes}
     first = {curve.rate: curve for curve in reversed(curves)}
 
     def rank(curve: Curve) -> int:
-        if (curve.rate, curve.decay, curve.window) in crossed:
+        if (curve.rate, curve.decay) in crossed or (curve.rate, None) in crossed:
             return 0
         return 1 if first[curve.rate] is curve else 2
 
@@ -78,10 +77,10 @@ def ordered(curves: Sequence[Curve], drifts: Sequence[Drift]) -> tuple[list[Curv
 
 
 class Trace:
-    """Follows the rates of one stream beside its detector.
+    """Follows the rates of one stream next to its detector.
 
-    LFR is followed within its bounds. For any other detector the rates are followed as LFR's default would see them,
-    without bounds.
+    LFR is followed within its bounds, and starts afresh after a drift as it does. For any other detector the rates are
+    followed as LFR's default would see them, without bounds, from the first event to the last.
 
     Parameters
     ----------
@@ -103,29 +102,36 @@ class Trace:
     """
 
     def __init__(self, detector: Detector, points: int = POINTS) -> None:
-        follower = detector if isinstance(detector, LFR) else LFR(DECAY, labels=detector._labels.values)
-        follower = copy(follower)  # it takes the same events, and goes on where the detector is
-        if not isinstance(detector, LFR):
-            follower._set_progress(detector.events, -1, False, False)
-        self._statistics = [
-            (name, statistic.decay, statistic.window)
-            for name, rate in follower.rates.items()
-            for statistic in rate.statistics
-        ]
+        names = rate_names(detector.labels.values)
+        self._bounded = isinstance(detector, LFR)
+        watched: list[list[tuple[float, Table | None, int, int]]] = [[(DECAY, None, 0, 0)] for _ in names]
+        if isinstance(detector, LFR):
+            watched = [[(table.decay, table, warn, detect) for table, warn, detect in own] for own in detector.tables]
+        self._statistics = [(name, one[0]) for name, own in zip(names, watched, strict=True) for one in own]
         tests = len(self._statistics)
         # A bin keeps six points at most, most often four different ones.
         bins = max(32, points // (4 * tests))
         self._most = max(40, points // (2 * DETAILED * tests))  # kept close to a drift, on either side
-        self._recorder = Recorder(follower, isinstance(detector, LFR), bins, min(self._most, CLOSE))
+        self._recorder = Recorder(watched, detector.events, bins, min(self._most, CLOSE))
+        if isinstance(detector, LFR):
+            self._go_on(detector)
         self._close: list[dict[int, Kept]] = [{} for _ in range(tests)]
         self._detailed = 0
         self._until: int | None = None
         self._times: list[tuple[int, int]] = []
         self.first = detector.events
 
+    def _go_on(self, detector: LFR) -> None:
+        """Begin where the detector is."""
+        counts = np.array(detector.confusion, np.int64)
+        right = np.diagonal(counts)
+        values = [one.value for state in detector.rates.values() for one in state.statistics]
+        n = np.concatenate([counts.sum(1), counts.sum(0)])
+        self._recorder.resume(n, np.concatenate([right, right]), np.array(values, np.float64))
+
     @property
     def events(self) -> int:
-        """Events taken."""
+        """Events of the stream so far."""
         return self._recorder.events
 
     def take(self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16]) -> None:
@@ -140,15 +146,16 @@ class Trace:
         self._recorder.take(truths[start:], guesses[start:])
 
     def drift(self, drift: Drift) -> None:
-        """The event just taken was a drift: keep its surroundings, and begin anew."""
+        """The event just taken was a drift: keep its surroundings."""
         if self._until is not None:
             self._keep()
         if self._detailed < DETAILED:
             self._detailed += 1
             self._keep()
             # As far on as the way to it was long, so that the picture is balanced around it.
-            self._until = drift.at + 1 + max(2 * (drift.at - drift.since), 500)
-        self._recorder.restart()
+            self._until = drift.at + 1 + max(2 * (drift.at - drift.window.start), 500)
+        if self._bounded:
+            self._recorder.restart()
 
     def _keep(self) -> None:
         for test, close in enumerate(self._close):
@@ -156,7 +163,7 @@ class Trace:
 
     def mark(self, times: npt.NDArray[np.datetime64]) -> None:
         """The times of the events to be taken next; some are remembered."""
-        step = max(1, times.size // 16)
+        step = max(1, times.size // 64)
         places = [*range(0, times.size - 1, step), times.size - 1]
         for place in places:
             if not np.isnat(times[place]):
@@ -177,8 +184,8 @@ class Trace:
         if self._until is not None:
             self._keep()
         curves = []
-        for test, (name, decay, window) in enumerate(self._statistics):
+        for test, (name, decay) in enumerate(self._statistics):
             points = {point[0]: point for point in self._recorder.points(test)} | self._close[test]
             rows = np.array([points[event] for event in sorted(points)], np.float64).reshape(-1, 6)
-            curves.append(Curve(name, decay, window, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
+            curves.append(Curve(name, decay, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
         return curves

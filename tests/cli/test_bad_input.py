@@ -37,9 +37,32 @@ def test_a_wrong_column(fourrates, drifting):
 def test_labels_the_options_do_not_know(fourrates, tmp_path):
     path = tmp_path / "mails.csv"
     path.write_text("label,prediction\nham,ham\nspam,ham\n")
-    ran = fourrates("detect", path)
+    ran = fourrates("detect", path, "--labels", "0,1")
     assert refused(ran)
     assert "line 2: 'ham' in column 'label' is not one of the labels 0, 1; if these are the labels: --labels" in ran.err
+
+
+def test_a_word_among_zeros_and_ones_is_no_third_class(fourrates, tmp_path):
+    path = tmp_path / "mails.csv"
+    path.write_text("label,prediction\n0,1\n1,1\nerror,0\n")
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert "line 4: 'error' in column 'label' is not one of the labels 0, 1" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ("ham,ham\n", "only one label, 'ham', in the first 1 rows; name the classes (--labels)"),
+        ("".join(f"w{i},w{i}\n" for i in range(150)), "150 different labels in the first 150 rows"),
+    ],
+)
+def test_classes_that_cannot_be_taken_from_the_data(fourrates, tmp_path, rows, why):
+    path = tmp_path / "mails.csv"
+    path.write_text("label,prediction\n" + rows)
+    ran = fourrates("detect", path)
+    assert refused(ran)
+    assert why in ran.err
 
 
 def test_a_truncated_gzip(fourrates, drifting, tmp_path):

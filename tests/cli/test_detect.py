@@ -180,6 +180,7 @@ def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
 def test_the_demo_finds_both_changes_and_writes_its_report(fourrates, tmp_path):
     ran = fourrates("demo", tmp_path / "demo")
     assert ran.status == 0
+    assert ran.out.startswith("2 drifts in 200,000 events")
     assert "tpr ↓" in ran.out
     assert "tpr ↑" in ran.out
     assert (tmp_path / "demo" / "report.html").stat().st_size < 2_000_000

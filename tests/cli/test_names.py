@@ -80,7 +80,7 @@ def test_numbers_stay_numbers_in_the_csv():
 @pytest.mark.parametrize("label", ["two words", "it's", "$(reboot)", "a;b", '"'])
 def test_a_command_that_is_suggested_is_quoted_for_the_shell(fourrates, tmp_path, label):
     path = file_with(tmp_path / "x.csv", "m", label)
-    ran = fourrates("detect", path)
+    ran = fourrates("detect", path, "--labels", "0,1")
     assert ran.status == 2
     hint = ran.err.strip().rpartition("if these are the labels: ")[2]
     option, labels = shlex.split(hint)
@@ -91,10 +91,18 @@ def test_a_command_that_is_suggested_is_quoted_for_the_shell(fourrates, tmp_path
 
 def test_what_cannot_be_suggested_is_not(fourrates, tmp_path):
     for label in ("a,b", "\x1b[2J"):
-        ran = fourrates("detect", file_with(tmp_path / "x.csv", "m", label))
+        ran = fourrates("detect", file_with(tmp_path / "x.csv", "m", label), "--labels", "0,1")
         assert ran.status == 2
         assert "if these are the labels" not in ran.err
         assert harmless(ran.err)
+
+
+def test_labels_taken_from_the_data_are_told_harmlessly(fourrates, tmp_path):
+    ran = fourrates("detect", file_with(tmp_path / "x.csv", "m", "\x1b[2J"))
+    assert ran.status == 0
+    assert r"classes from the data: \x1b[2J, a; a is the positive one" in ran.err
+    assert harmless(ran.err)
+    assert harmless(ran.out)
 
 
 def test_an_error_shows_the_name_of_a_file_or_column_as_it_is(fourrates, tmp_path):

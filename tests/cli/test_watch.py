@@ -155,7 +155,8 @@ def test_a_webhook_is_tried_again_and_does_not_hold_up_the_stream(fourrates, dri
         server.shutdown()
     told = [line["at"] for line in lines_of(ran.out) if line["kind"] == "drift"]
     assert ran.status == 0
-    assert [record["at"] for record in Hook.got] == [told[0], told[0], *told]
+    assert len(Hook.got) == len(told) + 2
+    assert {record["at"] for record in Hook.got[2:]} == set(told)
 
 
 def test_an_address_that_is_none_is_refused(fourrates):

@@ -30,7 +30,8 @@ def report(source, detector, **options):
 def test_every_drift_is_told_with_its_rates_before_and_after():
     stream = fraud(seed=1)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
-    text, found = report(frame, fr.LFR(detect=1e-6))
+    text, found = report(frame, fr.FourRates(730_500))
+    assert len(found) == 2
     for one in found:
         assert f"event {one.drift.at:,}" in text
         assert f"event {one.drift.started:,}" in text
@@ -38,7 +39,7 @@ def test_every_drift_is_told_with_its_rates_before_and_after():
         for change in one.drift.changes:
             before, after = (f'<b class="num">{share.value:.3f}</b>' for share in (change.before, change.after))
             assert f"from {before} to {after}" in text
-    assert "at significance level 1e-06" in text
+    assert "at most one in 730,500 events" in text
     assert "timestamp" in text
 
 
@@ -53,11 +54,11 @@ def test_the_headline_says_how_things_stand_at_the_end():
     first, second = stream.changes
     for end, wanted in (
         (first, "No drift"),
-        (second, "Drifted: tpr fell from 0.7.* to 0.2.* around 2026-03-0"),
+        (second, "Drifted: tnr rose from 0.975 to 0.98.* and tpr fell from 0.7.* to 0.[234].* around 2026-03-0"),
         (stream.y_true.size, "Recovered: tpr is back at 0.7.* since 2026-03-2"),
     ):
         frame = {"y_true": stream.y_true[:end], "y_pred": stream.y_pred[:end], "timestamp": stream.times[:end]}
-        text, _ = report(frame, fr.LFR(detect=1e-6))
+        text, _ = report(frame, fr.FourRates(730_500))
         assert re.match(wanted, headline(text)), headline(text)
 
 
@@ -106,12 +107,27 @@ def test_the_time_of_the_start_is_about_right():
     """Between a mark and the warning, whose times are known: within a tenth of a day of the true one."""
     stream = fraud(seed=1)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
-    run = Run(fr.LFR(detect=1e-6), Trace)
+    run = Run(fr.FourRates(730_500), Trace)
     events = io.read(frame)
     found = [one for batch in events for one in run.take(batch)]
     for finding in gather(run, events, found).findings:
         true = stream.times[finding.started.event].astype("M8[us]").astype(np.int64)
         assert abs(finding.started.time - true) < 0.1 * 86_400e6
+
+
+def test_recoveries_and_shifts_are_told_as_such():
+    random = np.random.default_rng(3)
+    size = 30_000
+    part = np.arange(size) * 3 // size
+    truth = (random.random(size) < np.where(part == 2, 0.6, 0.3)).astype(int)
+    guess = np.where(random.random(size) < np.where((part == 1) & (truth == 1), 0.5, 0.9), truth, 1 - truth)
+    text, found = report((truth, guess), fr.FourRates(1e6, reference=[[9000, 1000], [1000, 9000]]))
+    assert any(one.is_recovery for one in found)
+    assert text.count('<span class="tag">recovery</span>') == sum(one.is_recovery for one in found)
+    assert headline(text).startswith("Recovered: ")
+    assert "Shifts of the classes" in text
+    assert "the share of positives went from 0.29" in text
+    assert "a reference of 20,000 events, 90.0% of them right" in text
 
 
 def test_a_calm_stream_is_said_to_be_calm():

@@ -57,7 +57,7 @@ class StreamingDetector:
             self._begun = self.total_samples
         drift = self.detector.update(y_true, y_pred)
         if drift is not None:
-            self.retraining_recs = [self._earlier + drift.since, self._earlier + drift.at]
+            self.retraining_recs = [self._earlier + drift.window.start, self._earlier + drift.at]
         elif not self.detector.warning_detected:
             self.retraining_recs = [None, None]
         elif self.retraining_recs[0] is None or self.retraining_recs[1] is not None:

@@ -1,7 +1,7 @@
 """The command line: ``fourrates detect``, ``compare``, ``watch``, ``bounds`` and ``demo``.
 
 Results go to the standard output, messages to the standard error. Whatever is wrong with the input is said in one line,
-with exit status 2; a defect of ours has exit status 3.
+with exit status 2; a defect of ours has exit status 3, alerts that could not be delivered have 4.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import os
 import sys
 
-REFUSED, DEFECT, INTERRUPTED = 2, 3, 130  # exit status
+REFUSED, DEFECT, UNDELIVERED, INTERRUPTED = 2, 3, 4, 130  # exit status
 
 
 def main() -> None:

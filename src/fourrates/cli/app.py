@@ -1,7 +1,8 @@
 """The commands put together, and one shape for everything that goes wrong.
 
 Exit status: 0 for done; 1 for a drift, where ``--fail-on drift`` asks for it; 2 for input or words that cannot be used,
-said in one line; 3 for a defect of ours, with a file to send us; 130 after Ctrl-C.
+said in one line; 3 for a defect of ours, with a file to send us; 4 for alerts of ``watch`` that are left undelivered;
+130 after Ctrl-C.
 """
 
 from __future__ import annotations

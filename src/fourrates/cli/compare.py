@@ -97,10 +97,6 @@ def compare(
     chosen = [opt.spec(text) for text in detector or opt.known()]
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
-    entrants = []
-    for one in chosen:
-        made = one.make(classes, positive_label)
-        entrants.append(Entrant(one.text, made, None if one.foreign else Run(made)))
     events = opt.events_of(
         files,
         truth=truth,
@@ -114,6 +110,10 @@ def compare(
         missing=missing,
     )
     first, batches = opt.started(events, files)
+    entrants = []
+    for one in chosen:
+        made = one.make(events.labels, first.times)
+        entrants.append(Entrant(one.text, made, None if one.foreign else Run(made)))
     try:
         for batch in chain([first], batches):
             for entrant in entrants:

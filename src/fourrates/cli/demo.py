@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 import numpy as np
 
+from fourrates.budget.words import event_rate, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, option
 from fourrates.streams import fraud
 
-LEVEL = "LFR(detect=1e-6)"
+BUDGET = "1 per year"  # the stream is of 100 days: with the default, one a month, some of its alarms would be false
 OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_W", "river.PageHinkley")
 
 
@@ -52,10 +53,12 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     for name, tpr, share in zip(names, caught, accuracy, strict=True):
         opt.say(f"  {name:<16} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
 
-    _show("detect", str(data), "--detector", LEVEL, "--report", str(page))
-    ctx.invoke(detect, files=(str(data),), detector=LEVEL, report=page)
+    _show("detect", str(data), "--budget", BUDGET, "--report", str(page))
+    ctx.invoke(detect, files=(str(data),), arl=BUDGET, report=page)
 
-    chosen = [LEVEL, *(name for name in opt.known() if name != "LFR")]
+    length = run_length(BUDGET, event_rate(stream.times))
+    chosen = [f"FourRates(arl={length:.0f})", "LFR(detect=1e-6)"]
+    chosen += [name for name in opt.known() if name not in ("FourRates", "LFR")]
     chosen += [name for name in OTHERS if find_spec("river") is not None]
     if len(chosen) > 1:
         _show("compare", str(data), *(word for name in chosen for word in ("-d", name)))

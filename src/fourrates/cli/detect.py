@@ -15,11 +15,15 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
-from fourrates.detectors import Detector
-from fourrates.io import Events, InputError, Missing
+from fourrates.detectors import Detector, FourRates
+from fourrates.findings import Findings, tracer
+from fourrates.io import Columns, Events, InputError, Joined, Missing
+from fourrates.names import printable
+from fourrates.plain import counted
 from fourrates.run import Found, Run
 
 SHOWN = 40  # drifts in the table
+SHIFTS = 5  # shifts of the classes below it
 
 LATER = "Going on later"
 FILE = click.Path(path_type=Path)
@@ -29,9 +33,11 @@ FILE = click.Path(path_type=Path)
 @opt.files
 @opt.columns
 @opt.by
+@opt.late
 @opt.classes
 @opt.detector
 @opt.arl
+@opt.reference
 @opt.json
 @option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV.")
 @option(
@@ -55,11 +61,14 @@ def detect(
     threshold: float | None,
     time: str | None,
     by: str | None,
+    labels_from: str | None,
+    id: str | None,
     labels: str | None,
     positive: str | None,
     missing: Missing,
     detector: str | None,
     arl: str | None,
+    reference: str | None,
     json: bool,
     csv: Path | None,
     report: Path | None,
@@ -74,17 +83,20 @@ def detect(
     --------
       fourrates detect predictions.csv
       fourrates detect scored.parquet --score proba --threshold 0.7 --report page.html
-      fourrates detect all-models.csv --by model --json
+      fourrates detect all-models.csv --by model --budget '1 per quarter' --json
+      fourrates detect predictions.csv --labels-from outcomes.csv --id order
       fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
       fourrates detect today.csv --resume state --save state --fail-on drift
     """
     for path in (csv, report, plot, save):
         if path is not None:
             disk.check_writable(path)
+    if labels_from is not None and (save is not None or resume is not None):
+        raise InputError("--labels-from: what still waits for its label is not saved; leave out --save and --resume")
     chosen = opt.spec(detector or opt.DEFAULT)
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
-    trace = _tracer(report, plot, many=by is not None)
+    trace = None if report is None and plot is None else tracer(many=by is not None)
     run: Run | None = None
     if resume is not None:
         run = _resumed(resume, trace)
@@ -101,21 +113,26 @@ def detect(
         labels=classes,
         positive=positive_label,
         missing=missing,
+        labels_from=labels_from,
+        id=id,
     )
     first, batches = opt.started(events, files)
+    counts = None
+    if reference is not None:
+        counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
     if run is None:
-        made = opt.make_detector(chosen, classes, positive_label, arl, first.times)
-        run = Run(made, trace)
-    elif detector is not None or arl is not None or labels is not None:
-        _same(run.detector, opt.make_detector(chosen, classes, positive_label, arl, first.times), resume)
+        run = Run(opt.make_detector(chosen, events.labels, arl, first.times, counts), trace)
+    elif any(option is not None for option in (detector, arl, labels, reference)):
+        if arl is None and "arl" not in chosen.parameters and chosen.kind is FourRates:
+            arl = str(run.detector.parameters.get("arl"))  # the default depends on the data it was chosen for
+        _same(run.detector, opt.make_detector(chosen, events.labels, arl, first.times, counts), resume)
     found: list[Found] = []
     try:
         for batch in chain([first], batches):
             found += run.take(batch, events.keys)
     except KeyboardInterrupt:
-        seen, drifts = opt.several(run.events, "event"), opt.several(len(found), "drift")
+        seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    summary = _summary(run, events, found)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -129,22 +146,13 @@ def detect(
         save_figure(run, found, plot)
         opt.say(f"picture: {plot}")
     if json:
-        records = [output.as_record(one, events.utc, run.detector._labels.values) for one in found]
-        print(output.as_json({**summary, "drifts": records}))
+        print(output.as_json(Findings(run, events, found, []).to_dict()))
     else:
         _print(run, events, found)
     if save is not None:
         sys.stdout.flush()  # first what was found, then the state that goes on from there
         disk.write(save, run.to_bytes())
-    return 1 if found and fail_on == "drift" else 0
-
-
-def _tracer(report: Path | None, plot: Path | None, many: bool) -> Callable[[Detector], Any] | None:
-    if report is None and plot is None:
-        return None
-    from fourrates.trace import POINTS, Trace
-
-    return lambda detector: Trace(detector, POINTS // 24 if many else POINTS)
+    return 1 if fail_on == "drift" and any(not one.is_recovery for one in found) else 0
 
 
 def _resumed(path: Path, trace: Callable[[Detector], Any] | None) -> Run:
@@ -159,31 +167,7 @@ def _same(saved: Detector, asked: Detector, path: Path | None) -> None:
         raise InputError(f"{path} goes on with {saved!r}; leave out the options that ask for another detector")
 
 
-def _summary(run: Run, events: Events, found: list[Found]) -> dict[str, Any]:
-    columns = {
-        kind: name
-        for kind, name in zip(
-            ("truth", "pred", "score", "time", "by"),
-            (getattr(events.columns, kind) for kind in ("truth", "guess", "score", "time", "by")),
-            strict=True,
-        )
-        if name is not None
-    }
-    return {
-        "drifted": bool(found),
-        "events": run.events,
-        "rows": events.rows,
-        "skipped": events.skipped,
-        **({"streams": len(run.streams)} if events.columns.by is not None else {}),
-        **({} if run.first_time is None else {"first_time": output.moment(run.first_time, events.utc)}),
-        **({} if run.last_time is None else {"last_time": output.moment(run.last_time, events.utc)}),
-        "columns": columns,
-        "detector": type(run.detector).__name__,
-        "parameters": run.detector.parameters,
-    }
-
-
-def _print(run: Run, events: Events, found: list[Found]) -> None:
+def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     seen = opt.several(run.events, "event")
     if events.columns.by is not None:
         seen += f" in {opt.several(len(run.streams), 'stream')}"
@@ -192,14 +176,15 @@ def _print(run: Run, events: Events, found: list[Found]) -> None:
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
     if events.skipped:
         opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
-    if not found and not sys.stdout.isatty():
-        print(f"no drift in {seen}")
-        return
     out = output.console()
     if not found:
-        out.print(f"[green]no drift[/green] in {seen}")
-        return
-    out.print(f"[bold red]{opt.several(len(found), 'drift')}[/bold red] in {seen}")
-    out.print(output.drift_table(found[:SHOWN], events.utc, run.detector._labels.values))
+        out.print(f"[green]no drift[/green] in {seen}", soft_wrap=True)
+    else:
+        out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
+        out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
+    for one in run.shifts[:SHIFTS]:
+        out.print(output.literal(printable(("" if one.stream is None else f"{one.stream}: ") + str(one.shift))))
+    if len(run.shifts) > SHIFTS:
+        out.print(f"... and {len(run.shifts) - SHIFTS:,} more shifts of the classes: --json tells them all")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
+import os
 import re
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -17,7 +19,9 @@ import fourrates.detectors
 from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.io import MISSING, Batch, Columns, Events, InputError, Missing, read
+from fourrates.findings import make, reference_counts
+from fourrates.io import MISSING, Batch, Columns, Events, InputError, Joined, Missing, joined, read
+from fourrates.labels import Labels
 from fourrates.names import printable
 
 DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
@@ -45,7 +49,9 @@ columns = together(
 )
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
 classes = together(
-    option("--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; 0,1."),
+    option(
+        "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
+    ),
     option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
     option(
         "--missing",
@@ -55,19 +61,32 @@ classes = together(
         help="Rows without a label: count and skip them, or stop.",
     ),
 )
-DEFAULT = "LFR"
+DEFAULT = "FourRates"
 detector = option(
     "--detector",
     "-d",
     section=DETECTOR,
     metavar="DETECTOR",
-    help="Name, or name with parameters: 'LFR(decay=0.98, sides=\"down\")'; LFR.",
+    help="Name, or name with parameters: 'LFR(decay=0.98, sides=\"down\")'; FourRates.",
 )
 arl = option(
     "--arl",
+    "--budget",
+    "arl",
     section=DETECTOR,
     metavar="N",
-    help="False alarms you can live with, instead of a level: 100000 (events between two) or '1 per 30 days'.",
+    help="False alarms you can live with: 100000 (events between two) or '1 per month', which is the default where "
+    "times are known.",
+)
+reference = option(
+    "--reference",
+    section=DETECTOR,
+    metavar="FILE",
+    help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800.",
+)
+late = together(
+    option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
+    option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
 )
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
@@ -86,16 +105,17 @@ def several(number: int, noun: str) -> str:
     >>> several(1, "drift"), several(2000, "event")
     ('1 drift', '2,000 events')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 # The data ---------------------------------------------------------------------------------------------------
 
 
-def labels_of(text: str | None) -> list[Hashable]:
+def labels_of(text: str | None) -> list[Hashable] | None:
     """The labels that `--labels` names; numbers where all of them are numbers."""
     if text is None:
-        return [0, 1]
+        return None
     words = [word.strip() for word in text.split(",")]
     if "" in words or len(words) < 2:
         raise InputError(f"--labels {text!r}: at least two labels, separated by commas")
@@ -105,8 +125,10 @@ def labels_of(text: str | None) -> list[Hashable]:
         return list(words)
 
 
-def label_of(text: str | None, labels: list[Hashable]) -> Hashable:
+def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
     """The label that `--positive` names."""
+    if labels is None:
+        return int(text) if text is not None and text.strip().isdigit() else text
     return next((label for label in labels if str(label) == text), text)
 
 
@@ -119,12 +141,28 @@ def events_of(
     threshold: float | None,
     time: str | None,
     by: str | None,
-    labels: list[Hashable],
+    labels: list[Hashable] | None,
     positive: Hashable,
     missing: Missing,
-) -> Events:
+    labels_from: str | None = None,
+    id: str | None = None,
+) -> Events | Joined:
     """What the options of the data stand for."""
     with checked():
+        if labels_from is not None:
+            return joined(
+                files,
+                labels_from,
+                columns=Columns(None, pred, score, time, by, id),
+                label_columns=Columns(truth=truth, id=id),
+                labels=(0, 1) if labels is None else labels,
+                positive=positive,
+                threshold=threshold,
+                missing=missing,
+                say=say,
+            )
+        if id is not None:
+            raise InputError("--id goes with --labels-from, which says where the labels are")
         return read(
             files,
             columns=Columns(truth, pred, score, time, by),
@@ -136,7 +174,7 @@ def events_of(
         )
 
 
-def started(events: Events, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
+def started(events: Events | Joined, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
     """The first batch, and the others."""
     batches = events.ahead()
     try:
@@ -164,11 +202,12 @@ class Spec:
         """Whether it is another library's, fed with right or wrong instead of the pair."""
         return not issubclass(self.kind, Detector)
 
-    def make(self, labels: list[Hashable], positive: Hashable, **more: Any) -> Any:
+    def make(self, labels: Labels, times: Any = None) -> Any:
         """Make it, for these labels."""
-        data = {} if self.foreign else {"labels": labels, "positive": positive}
+        if not self.foreign:
+            return make_detector(self, labels, None, times)
         with checked():
-            return self.kind(**{**data, **self.parameters, **more})
+            return self.kind(**self.parameters)
 
 
 def known() -> dict[str, type[Detector]]:
@@ -187,12 +226,13 @@ def spec(text: str) -> Spec:
     Examples
     --------
     >>> from fourrates.cli.options import spec
-    >>> spec("lfr(decay=(0.9, 0.98))").make([0, 1], None).parameters["decay"]
+    >>> from fourrates.labels import Labels
+    >>> spec("lfr(decay=(0.9, 0.98))").make(Labels([0, 1])).parameters["decay"]
     [0.9, 0.98]
-    >>> spec("LFR(speed=3)")
+    >>> spec("DDM(speed=3)")
     Traceback (most recent call last):
     ...
-    fourrates.io.InputError: LFR has no parameter 'speed'; it has decay, warn, detect, arl, sides, null, correction
+    fourrates.io.InputError: DDM has no parameter 'speed'; it has warn, detect, minimum
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -240,77 +280,41 @@ def _river(name: str) -> type[Any]:
     return kind
 
 
-# False alarms -----------------------------------------------------------------------------------------------
+def make_detector(
+    chosen: Spec, labels: Labels, arl: str | None = None, times: Any = None, reference: Any = None
+) -> Detector:
+    """The detector that `--detector`, `--arl` and `--reference` ask for, or the default one; the budget is said."""
+    if chosen.foreign:
+        raise InputError(f"{chosen.text} is another library's; only compare can run it")
+    with checked():
+        return make(
+            chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, times=times, say=say, name="--arl"
+        )
 
-UNITS = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86_400,
-    "week": 7 * 86_400,
-    "month": 30.44 * 86_400,
-    "year": 365.25 * 86_400,
-}
+
+COUNTS = re.compile(r"[\d\s,;\[\]]+")
 
 
-def run_length(text: str, rate: float | None) -> float:
-    """The events between two false alarms that `--arl` asks for; `rate` is events per second, if times are known.
+def counts_of(text: str, name: str) -> Any:
+    """A square of counts, written as numbers one after the other, row by row."""
+    counts = [int(word) for word in re.findall(r"\d+", text)] if COUNTS.fullmatch(text) else []
+    size = math.isqrt(len(counts))
+    if size < 2 or size * size != len(counts):
+        raise InputError(f"{name} {text!r}: {len(counts)} counts make no square, as 900,100,200,800 do")
+    return np.reshape(counts, (size, size))
+
+
+def reference_of(text: str, events: Events | Joined, columns: Columns, threshold: float | None) -> Any:
+    """The counts that `--reference` names: a file of validation pairs, or the counts themselves.
 
     Examples
     --------
-    >>> from fourrates.cli.options import run_length
-    >>> run_length("100000", None)
-    100000.0
-    >>> run_length("1 per 30 days", rate=0.5)  # one event every two seconds
-    1296000.0
-    >>> run_length("2 per week", None)
-    Traceback (most recent call last):
-    ...
-    fourrates.io.InputError: --arl '2 per week' needs a column of times (--time) to know how many events that is
+    >>> from fourrates.cli.options import reference_of
+    >>> from fourrates.io import Columns, read
+    >>> reference_of("900,100,200,800", read({}), Columns(), None).tolist()
+    [[900, 100], [200, 800]]
     """
-    number = r"\d[\d_,]*(?:\.\d+)?(?:[eE]\d+)?"
-    form = re.fullmatch(rf"\s*(?:({number})\s+(?:per|in|every)\s+)?({number})?\s*([a-z]*)\s*", text)
-    alarms, amount, unit = (form[1], form[2], form[3].removesuffix("s")) if form else (None, None, "?")
-    if unit not in ("", "event", *UNITS) or (amount is None and unit == ""):
-        raise InputError(f"--arl {text!r} is not written like 100000, '1 per 100000 events' or '1 per 30 days'")
-    length = _amount(amount or "1") / _amount(alarms or "1")
-    if unit in ("", "event"):
-        return length
-    if rate is None:
-        raise InputError(f"--arl {text!r} needs a column of times (--time) to know how many events that is")
-    return length * UNITS[unit] * rate
-
-
-def _amount(text: str) -> float:
-    value = float(text.replace(",", "").replace("_", ""))
-    if not value > 0:
-        raise InputError(f"--arl: {text} is not positive")
-    return value
-
-
-def event_rate(times: Any) -> float | None:
-    """Events per second, from their times."""
-    known_times = times[~np.isnat(times)] if times is not None else np.empty(0, "M8[us]")
-    if known_times.size < 2:
-        return None
-    seconds = float((known_times.max() - known_times.min()) / np.timedelta64(1, "s"))
-    return (known_times.size - 1) / seconds if seconds > 0 else None
-
-
-def make_detector(
-    chosen: Spec, labels: list[Hashable], positive: Hashable, arl: str | None = None, times: Any = None
-) -> Detector:
-    """The detector that `--detector` and `--arl` ask for."""
-    if chosen.foreign:
-        raise InputError(f"{chosen.text} is another library's; only compare can run it")
-    if arl is None:
-        return chosen.make(labels, positive)  # type: ignore[no-any-return]
-    if "arl" not in inspect.signature(chosen.kind).parameters:
-        raise InputError(f"--arl: {chosen.kind.__name__} takes no average run length; give it a level")
-    if "arl" in chosen.parameters or "detect" in chosen.parameters:
-        raise InputError(f"--arl and {chosen.text}: give the run length or the level, not both")
-    rate = event_rate(times)
-    length = run_length(arl, rate)
-    if rate is not None and not re.search(r"event|^\s*[\d_,.eE]+\s*$", arl):
-        say(f"{86_400 * rate:,.0f} events a day, so {arl!r} is one false alarm per {length:,.0f} events")
-    return chosen.make(labels, positive, arl=length)  # type: ignore[no-any-return]
+    with checked():
+        if not os.path.exists(text) and COUNTS.fullmatch(text):
+            return reference_counts(counts_of(text, "--reference"), events, columns)
+        return reference_counts(text, events, columns, threshold)

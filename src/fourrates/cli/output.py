@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fourrates.drift import Drift, RateChange
+from fourrates.drift import RateChange
 from fourrates.names import defused, printable
+from fourrates.plain import COLUMNS, rows
+from fourrates.plain import as_record as as_record
+from fourrates.plain import changes as changes
+from fourrates.plain import finite as finite
+from fourrates.plain import moment as moment
+from fourrates.plain import start as start
 from fourrates.run import Found, Matrix, Place
 
 if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
@@ -48,15 +51,6 @@ def literal(text: object) -> Text:
     return Text("\n".join(map(printable, str(text).split("\n"))))
 
 
-def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str | None:
-    """A time as ISO 8601 has it, without what is zero at its end."""
-    if time is None:
-        return None
-    text = str(time.astype("M8[us]"))
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return (text if precise else text[:16].replace("T", " ")) + ("Z" if utc and precise else "")
-
-
 # For people -------------------------------------------------------------------------------------------------
 
 
@@ -81,9 +75,14 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
         table.add_row(
             *([literal(printable(str(one.stream)))] if many else []),
             _place(one.at, utc),
-            _place(one.since, utc),
-            Text("\n").join(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-            "\n".join(map(moved, changes)),
+            _since(one, utc),
+            Text("\n").join(
+                [
+                    *([Text("recovery", "green")] if one.is_recovery else []),
+                    *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+                ]
+            ),
+            "\n".join([*([""] if one.is_recovery else []), *map(moved, changes)]),
             literal(matrix(one.before, labels)),
             literal(matrix(one.after, labels)),
         )
@@ -91,8 +90,18 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
 
 
 def moved(change: RateChange) -> str:
-    """From what it was expected to be to what it is; not every detector expects something."""
+    """From what it was to what it is, or from what it was expected to be; not every detector expects something."""
+    if change.before is not None and change.after is not None:
+        return f"{change.before.value:.3f} → {change.after.value:.3f}"
     return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
+
+
+def _since(one: Found, utc: bool) -> str:
+    """Where the drift started, as far as the detector knows; else where the warning opened."""
+    if one.drift.started is None:
+        return _place(one.since, utc)
+    when = None if one.started is None else moment(one.started.time, utc, precise=False)
+    return f"about event {one.drift.started:,}" if when is None else f"{when}\nabout event {one.drift.started:,}"
 
 
 def _place(place: Place, utc: bool) -> str:
@@ -117,98 +126,16 @@ def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
 # For programs -----------------------------------------------------------------------------------------------
 
 
-def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
-    """A drift as JSON has it."""
-    return {
-        **({"stream": one.stream} if one.stream is not None else {}),
-        "at": one.drift.at,
-        "since": one.drift.since,
-        **({} if one.at.time is None else {"time": moment(one.at.time, utc)}),
-        **({} if one.since.time is None else {"since_time": moment(one.since.time, utc)}),
-        "file": one.at.source,
-        "row": one.at.row,
-        "since_file": one.since.source,
-        "since_row": one.since.row,
-        **start(one.drift),
-        "changes": changes(one.drift),
-        "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
-    }
-
-
-def start(drift: Drift) -> dict[str, Any]:
-    """When the drift started, as JSON has it; nothing where the detector does not know."""
-    if drift.started_between is None:
-        return {}
-    first, last = drift.started_between
-    return {"started": drift.started, "started_first": first, "started_last": last}
-
-
-def changes(drift: Drift) -> list[dict[str, Any]]:
-    """The rates that moved, as JSON has them."""
-    return [
-        {
-            "rate": change.rate,
-            "direction": change.direction,
-            "expected": finite(change.expected),
-            "statistic": finite(change.statistic),
-            "bound": finite(change.bound),
-            "n": change.n,
-            "decay": finite(change.decay),
-            **({"window": change.window} if change.window is not None else {}),
-            **({"together": True} if change.together else {}),
-            **{
-                name: {key: finite(value) for key, value in share._asdict().items()}
-                for name, share in (("before", change.before), ("after", change.after))
-                if share is not None
-            },
-        }
-        for change in drift.changes
-    ]
-
-
-def finite(value: float | None) -> float | None:
-    """A number as JSON can have it."""
-    return None if value is None or not math.isfinite(value) else round(value, 9)
-
-
 def as_json(value: Mapping[str, Any]) -> str:
     """One object, readable; in it nothing that a terminal would obey."""
     text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
     return re.sub(r"[^\n -~]", lambda one: one[0] if one[0] == printable(one[0]) else json.dumps(one[0])[1:-1], text)
 
 
-COLUMNS = [
-    "stream",
-    "at",
-    "since",
-    "time",
-    "since_time",
-    "file",
-    "row",
-    "since_file",
-    "since_row",
-    "started",
-    "started_first",
-    "started_last",
-    "rate",
-    "direction",
-    "expected",
-    "statistic",
-    "bound",
-    "n",
-    "decay",
-    "window",
-    "together",
-]
-
-
 def as_csv(found: Sequence[Found], utc: bool) -> bytes:
     """One row for each rate that moved."""
     lines = [_line(COLUMNS)]
-    for one in found:
-        record = as_record(one, utc, ())
-        for change in record.pop("changes"):
-            lines.append(_line([{**record, **change}.get(name, "") for name in COLUMNS]))
+    lines += [_line(["" if row[name] is None else row[name] for name in COLUMNS]) for row in rows(found, utc)]
     return "".join(lines).encode("utf-8", "surrogateescape")  # the name of a file may be no text
 
 

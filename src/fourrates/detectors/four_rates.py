@@ -284,20 +284,22 @@ class FourRates(RecordDetector):
         )
         return change, told * share / dispersion
 
-    def _shifted(self) -> None:
-        one = self._fields()
-        mix = one["mix"]
+    def report_shift(self, record: bytes, at: int) -> Shift:
+        """What a record whose classes just shifted has to tell."""
+        mix = np.frombuffer(record, self.evidence_rules.dtype())[0]["mix"]
         best = int(mix["evidence"].argmax())
         age = float(mix["age"][best] / mix["evidence"][best])
         base = float(mix["base"])
         odds = base / max(1 - base, 1e-9) * math.exp(self.evidence_rules.mix_step(best))
-        at = self.events - 1
-        self.shift = Shift(
+        return Shift(
             at=at,
             started=max(at + 1 - round(age), at + 1 - int(mix["n"])),
             before=Share.of(base * float(mix["n"]), float(mix["n"])),
             after=Share.of(odds / (1 + odds) * age, age),
         )
+
+    def _shifted(self) -> None:
+        self.shift = self.report_shift(self.record_bytes, self.events - 1)
         self._reported = None
         self._restart_mix()
 

@@ -3,25 +3,32 @@
 :func:`read` takes a path (CSV, TSV, JSON lines, Parquet, Arrow IPC; plain or compressed), a glob, a folder, ``"-"`` for
 the standard input, several of these, a data frame, arrays, or an iterator of pairs, and gives :class:`Events`: batches
 of coded pairs, with a time and a key each where such columns are named. One batch is in memory at a time, whatever the
-size. :class:`Tail` does the same for lines that are still arriving, :func:`joined` for labels in a place of their own.
+size. :class:`Tail` does the same for lines that are still arriving, which :class:`Follower` takes from a file that
+grows and is rotated; :func:`joined` for labels in a place of their own.
 
 Columns that are not named are guessed from common names, and what was guessed is said through `say`.
 """
 
 from fourrates.io.events import MISSING, Batch, Columns, Events, Missing, read
+from fourrates.io.follow import Follower, Piece, Position
 from fourrates.io.joined import Joined, joined
+from fourrates.io.lines import MAX_LINE
 from fourrates.io.sources import paths
 from fourrates.io.table import InputError
 from fourrates.io.tail import Tail
 
 __all__ = [
+    "MAX_LINE",
     "MISSING",
     "Batch",
     "Columns",
     "Events",
+    "Follower",
     "InputError",
     "Joined",
     "Missing",
+    "Piece",
+    "Position",
     "Tail",
     "joined",
     "paths",

@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from fourrates.io.ahead import ahead
+from fourrates.io.lines import MAX_LINE
 from fourrates.io.table import InputError, Table
-from fourrates.io.values import UNKNOWN, Words, dictionary, distinct, either, is_missing, item, numbers, times_of
+from fourrates.io.values import (
+    UNKNOWN,
+    Words,
+    classes_in,
+    dictionary,
+    distinct,
+    either,
+    is_missing,
+    item,
+    numbers,
+    times_of,
+)
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
@@ -23,6 +35,8 @@ if TYPE_CHECKING:
 Missing = Literal["skip", "refuse"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 
+
+CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
 
 NAMES = {
     "truth": "y_true true truth ground_truth label labels target actual actuals outcome observed true_label y class",
@@ -81,10 +95,11 @@ def read(
     source: Any,
     *,
     columns: Columns | None = None,
-    labels: Iterable[Hashable] = (0, 1),
+    labels: Iterable[Hashable] | None = (0, 1),
     positive: Hashable = None,
     threshold: float | None = None,
     missing: Missing = "skip",
+    max_line: int = MAX_LINE,
     say: Callable[[str], None] | None = None,
 ) -> Events:
     """Batches of events from nearly anything.
@@ -96,11 +111,14 @@ def read(
     columns : Columns, optional
         Which column is what; what is left out is guessed from common names.
     labels, positive
-        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1.
+        As for the detectors. Text is read as what it spells: "1", "1.0" and "true" are all the label 1. Labels None are
+        taken from the first rows that are read.
     threshold : float, optional
         With a score column: the score from which on the positive label is predicted; 0.5 if not given.
     missing : {"skip", "refuse"}
         What to do with a row whose label, prediction or key is missing: count and skip it, or raise.
+    max_line : int
+        Bytes that a line of JSON, or the header of a CSV file, may have; 16 MiB by default.
     say : callable, optional
         Told, in a sentence, what was guessed.
 
@@ -120,7 +138,8 @@ def read(
     ...
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
-    return Events(source, columns or Columns(), Labels(labels, positive), threshold, missing, say)
+    known = None if labels is None else Labels(labels, positive)
+    return Events(source, columns or Columns(), known, threshold, missing, say, positive, max_line)
 
 
 class Events:
@@ -130,6 +149,8 @@ class Events:
     ----------
     columns : Columns
         What is read, guesses included; known from the first batch on.
+    labels : Labels
+        The classes; known from the first batch on, where they are taken from the data.
     keys : list
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
@@ -144,29 +165,44 @@ class Events:
         self,
         source: Any,
         columns: Columns,
-        labels: Labels,
+        labels: Labels | None,
         threshold: float | None = None,
         missing: Missing = "skip",
         say: Callable[[str], None] | None = None,
+        positive: Hashable = None,
+        max_line: int = MAX_LINE,
     ) -> None:
+        if max_line < 1:
+            raise ValueError(f"max_line {max_line!r} is not positive")
         if missing not in MISSING:
             raise ValueError(f"missing {missing!r} is not one of {MISSING}")
         if columns.score is not None and columns.guess is not None:
             raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.labels, self.missing = columns, labels, missing
+        self.columns, self.missing, self.max_line = columns, missing, max_line
+        self.labels = labels if labels is not None else Labels((0, 1))
+        self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
         self.rows = self.skipped = 0
         self.utc = False
         self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
-        self._words = Words(labels)
+        self._words = Words(self.labels)
         self._threshold = threshold
         self._say = say or (lambda sentence: None)
         self._source = source
         self._settled = False
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is known which column is what."""
+        return self._settled
+
+    def settle(self, columns: Columns) -> None:
+        """Go on with the columns of an earlier reading, without a look at the names that are there."""
+        self.columns, self._settled = columns, True
+
     def __iter__(self) -> Iterator[Batch]:
-        return self._batches(self._tables())
+        return self._batches(self.tables())
 
     def ahead(self) -> Iterator[Batch]:
         """Iterate with the next batches in the making: tables are read in one thread and turned into codes in another.
@@ -177,9 +213,10 @@ class Events:
         >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
         [[0, 1]]
         """
-        return ahead(self._batches(ahead(self._tables())))
+        return ahead(self._batches(ahead(self.tables())))
 
-    def _tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[Table]:
+        """What is read, before it is turned into codes."""
         from fourrates.io.sources import tables  # which read the columns settled here
 
         return tables(self._source, self)
@@ -207,8 +244,7 @@ class Events:
         if guess is None and score is None:
             wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
             raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")
-        if score is not None and len(self.labels.values) != 2:
-            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+        self._check_score(score, where)
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
@@ -228,6 +264,44 @@ class Events:
         self.columns, self._settled = settled, True
         return settled
 
+    def _check_score(self, score: str | None, where: str) -> None:
+        if score is not None and len(self.labels.values) != 2:
+            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+
+    def _set_labels(self, labels: Iterable[Hashable]) -> None:
+        try:
+            self.labels = Labels(labels, self._positive)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        self._words = Words(self.labels)
+
+    def learn_labels(self, tables: Iterable[Table]) -> None:
+        """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
+        met: dict[Hashable, None] = {}
+        source, rows = "", 0
+        for table in tables:
+            if not self._settled:
+                self.resolve(list(table.data), table.times, table.source)
+            for name in (self.columns.truth, self.columns.guess):
+                if name is not None:
+                    met |= classes_in(table.data[name])
+            source, rows = table.source, rows + table.size
+        self._labelled = True
+        is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
+        if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
+            self._set_labels((0, 1))
+            return
+        if not 2 <= len(met) <= CLASSES:
+            few = ", ".join(map(repr, met)) or "none"
+            found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
+            raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
+        found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
+        self._set_labels(found_labels)
+        self._check_score(self.columns.score, f"{source}: ")
+        told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
+        positive = f"; {self.labels.values[1]} is the positive one" if len(found_labels) == 2 else ""
+        self._say(f"classes from the data: {told}{positive}")
+
     @property
     def threshold(self) -> float:
         """The score from which on the positive label is predicted."""
@@ -238,10 +312,9 @@ class Events:
     def batch(self, table: Table) -> Iterator[Batch]:
         """The events of a table; none if every row is skipped."""
         columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
+        if not self._labelled:
+            self.learn_labels([table])
         size = table.size
-        self.rows += size
-        if table.source not in self.sources[-1:]:
-            self.sources.append(table.source)
         missing: Mask | None = None
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
@@ -259,14 +332,13 @@ class Events:
             scores, gone = numbers(table, columns.score)
             missing = either(missing, gone)
             pairs.append((scores >= self.threshold).astype(np.uint16))
+        times = None
+        if columns.time is not None:
+            times, utc = times_of(table, columns.time)
         keys = None
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
             missing = either(missing, gone)
-        times = None
-        if columns.time is not None:
-            times, utc = times_of(table, columns.time)
-            self.utc |= utc
         rows = table.rows
         if missing is not None and missing.any():
             if self.missing == "refuse":
@@ -278,6 +350,11 @@ class Events:
             rows = rows[kept]
             times = None if times is None else times[kept]
             keys = None if keys is None else keys[kept]
+        # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
+        self.rows += size
+        self.utc |= times is not None and utc
+        if table.source not in self.sources[-1:]:
+            self.sources.append(table.source)
         if rows.size:
             yield Batch(pairs[0], pairs[1], table.source, rows, times, keys)
 
@@ -304,10 +381,11 @@ class Events:
         for i, value in enumerate(values):
             if is_missing(value):
                 continue
-            if value not in self._known:
-                self._known[value] = len(self.keys)
-                self.keys.append(str(value))
-            numbers[i] = self._known[value]
+            name = str(value)  # whose hash is seeded: numbers could be chosen so that theirs collide
+            if name not in self._known:
+                self._known[name] = len(self.keys)
+                self.keys.append(name)
+            numbers[i] = self._known[name]
         return numbers[positions], gone
 
 

@@ -7,12 +7,16 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
 from fourrates.io.table import InputError, Table
 from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
@@ -29,7 +33,8 @@ def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterat
     """Tables of a Parquet or Arrow file, read from its end."""
     pa = pyarrow("pyarrow")
     if kind == "ipc file":
-        reader = pa.ipc.open_file(pa.memory_map(file.name) if isinstance(file.name, str) else file)
+        # Read, not mapped: a map that another process cuts short or changes under our hands would end this one.
+        reader = pa.ipc.open_file(pa.OSFile(file.name) if isinstance(file.name, str) else file)
         names = _resolve_arrow(reader.schema, source, events)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
         yield from _record_tables(batches, names, source)
@@ -52,13 +57,55 @@ def _resolve_arrow(schema: Any, source: str, events: Events) -> list[str]:
 
 
 def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Iterator[Table]:
+    """Tables of the columns used, each validated in full before a value is read: a wrong offset reads anywhere."""
+    pa = pyarrow("pyarrow")
     first = 1
-    for batch in batches:
-        for start in range(0, batch.num_rows, ROWS):
-            part = batch.slice(start, ROWS)
-            data = {name: _arrow_column(part.column(name)) for name in names}
-            yield Table(data, source, np.arange(first, first + part.num_rows))
-            first += part.num_rows
+    try:
+        for batch in batches:
+            columns = {name: _plain_column(batch.column(name), name, source) for name in names}
+            for start in range(0, batch.num_rows, ROWS):
+                data = {name: _arrow_column(column.slice(start, ROWS)) for name, column in columns.items()}
+                size = min(ROWS, batch.num_rows - start)
+                yield Table(data, source, np.arange(first, first + size))
+                first += size
+    except pa.ArrowException as error:
+        raise InputError(f"{source}, in or after row {first}: {first_line(error)}") from None
+
+
+def _plain_column(array: Any, name: str, source: str) -> Any:
+    """A column that is sound, and of a kind that labels, scores, times and keys can have."""
+    pa = pyarrow("pyarrow")
+    array.validate(full=True)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        _check_kind(kind.value_type, name, source)
+        # Indices are read as they lie only where they are of these kinds and every one is there.
+        return array if array.dictionary.null_count == 0 else array.dictionary_decode()
+    _check_kind(kind, name, source)
+    types = pa.types
+    if types.is_large_string(kind) or str(kind) == "string_view":
+        return array.cast(pa.string())
+    if types.is_decimal(kind) or types.is_float16(kind):
+        return array.cast(pa.float64())
+    return array
+
+
+def _check_kind(kind: Any, name: str, source: str) -> None:
+    types = pyarrow("pyarrow").types
+    accepted = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_string,
+        types.is_large_string,
+        types.is_temporal,
+        types.is_null,
+    )
+    if not any(accepts(kind) for accepts in accepted) and str(kind) != "string_view":
+        raise InputError(f"{source}: column {name!r} is of type {kind}; numbers, text, times and truth values are read")
 
 
 def _arrow_column(array: Any) -> Any:
@@ -152,15 +199,20 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
         lines = head.decode("utf-8-sig", "ignore").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{source}: not text in UTF-8") from None
-    lines = [line for line in lines if line.strip()]
+    lines = [line for line in islice(lines, 100) if line.strip()][:2]
+    if not lines:
+        raise InputError(f"{source}: no header in the first lines")
     delimiter = max(",\t;|", key=lines[0].count)
-    rows = list(csv.reader(lines[:2], delimiter=delimiter))
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"{source}: {first_line(error)}") from None
     names = rows[0]
     if len(names) == 2 and all(events._words.code(name) != UNKNOWN for name in names):
         events._say("no header: the first column is taken for the label, the second for the prediction")
         return Header(["y_true", "y_pred"], names, there=False), delimiter
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{source}: column {twice!r} is there twice")
     return Header(names, rows[1] if len(rows) > 1 else []), delimiter
 
@@ -172,25 +224,29 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     with opened(source)[0] as stream:
         text = io.TextIOWrapper(io.BufferedReader(Readable(stream)), encoding="utf-8", errors="replace", newline="")
         reader, left = csv.reader(text, delimiter=delimiter), row + header
-        for fields in reader:
-            left -= bool(fields)
-            if left == 0:
-                return reader.line_num
+        with suppress(csv.Error):
+            for fields in reader:
+                left -= bool(fields)
+                if left == 0:
+                    return reader.line_num
     return row + header
 
 
-def json_tables(stream: Any, source: str) -> Iterator[Table]:
+def json_tables(stream: Any, source: str, max_line: int = MAX_LINE) -> Iterator[Table]:
     """Tables of a file of JSON lines."""
-    rest, first, row = b"", 1, 1
+    buffer, first, row = LineBuffer(max_line), 1, 1
     while block := stream.read(BLOCK):
-        whole, end, rest = (rest + block).rpartition(b"\n")
-        if end:
-            lines = whole.split(b"\n")
+        if whole := buffer.feed(block):
+            lines = whole[:-1].split(b"\n")
+            check_length(lines, max_line, source, first)
             for table in json_table(lines, source, first, row):
                 yield table
                 row += table.size
             first += len(lines)
-    if rest.strip():
+        if buffer.size > max_line:
+            break  # it need not be read to its end to be too long
+    check_length([buffer.rest()], max_line, source, first)
+    if (rest := buffer.rest()).strip():
         yield from json_table([rest], source, first, row)
 
 
@@ -205,7 +261,7 @@ def json_table(lines: list[bytes], source: str, first: int, row: int) -> Iterato
     try:
         records = json.loads(b"[" + b",".join(lines) + b"]")
         sound = len(records) == len(lines) and all(type(record) is dict for record in records)
-    except ValueError:
+    except (ValueError, RecursionError):
         sound = False
     if not sound:
         records = [_json_record(line, source, int(number)) for line, number in zip(lines, numbers, strict=True)]

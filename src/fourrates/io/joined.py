@@ -125,7 +125,7 @@ class _Side(Events):
         self.join = join
         if self.columns.id is None:
             self.columns = replace(self.columns, id=id_name)
-        tables = self._tables()
+        tables = self.tables()
         first = next(tables, None)
         if first is not None and not self._settled:
             self.resolve(list(first.data), first.times, first.source)
@@ -314,6 +314,11 @@ class Joined:
     def label_columns(self) -> Columns:
         """Which column of the labels is what."""
         return self._labels_from.columns
+
+    @property
+    def threshold(self) -> float:
+        """The score from which on the positive label is predicted."""
+        return self._predictions.threshold
 
     @property
     def rows(self) -> int:

@@ -121,14 +121,7 @@ def _file_tables(path: str, events: Events) -> Iterator[Table]:
     stream, on_disk = opened(path)
     pa = pyarrow("pyarrow")
     try:
-        head = b""
-        while b"\n" not in head and len(head) < 1 << 24:  # a header may be long, but not that long
-            more = stream.read(HEAD)
-            if not more:
-                break
-            head += more
-            if not is_text(head):
-                break
+        head = _head(stream, events.max_line, source)
         stream = Chain(head, stream)
         suffix = _bare_suffix(path)
         kind = _kind(head, suffix, source)
@@ -138,15 +131,27 @@ def _file_tables(path: str, events: Events) -> Iterator[Table]:
         elif kind == "ipc stream":
             yield from arrow_tables(pa.ipc.open_stream(pa.PythonFile(stream, "r")), source, events)
         elif kind == "jsonl":
-            yield from json_tables(stream, source)
+            yield from json_tables(stream, source, events.max_line)
         else:
             yield from csv_tables(stream, head, source, events)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{source}: {first_line(error)}") from None
-    except (OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError) as error:
         raise InputError(f"{source}: {first_line(error)}") from None
     finally:
         stream.close()
+
+
+def _head(stream: Any, max_line: int, source: str) -> bytes:
+    """The bytes up to the end of the first line at least; fewer where they are no text."""
+    pieces: list[bytes] = []
+    size = 0
+    while more := stream.read(HEAD):
+        pieces.append(more)
+        size += len(more)
+        if b"\n" in more or not (is_text(more) if len(pieces) == 1 else b"\0" not in more):
+            break
+        if size > max_line:
+            raise InputError(f"{source}: the first line is longer than {max_line:,} bytes (--max-line)")
+    return b"".join(pieces)
 
 
 def _kind(head: bytes, suffix: str, source: str) -> str:

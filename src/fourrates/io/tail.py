@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from fourrates.io.events import Batch, Events
+from fourrates.io.events import Batch, Columns, Events
 from fourrates.io.formats import Header, json_table, line_of, read_header
-from fourrates.io.opening import is_text
+from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
+from fourrates.io.opening import first_line, is_text
 from fourrates.io.table import InputError, Table
 from fourrates.io.values import looks_like_time
+
+MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of some files
+Refuse = Callable[[str, int, bytes, str], None]
 
 
 class Tail:
@@ -24,6 +28,10 @@ class Tail:
         What to read, as made by :func:`read`; its source is not touched.
     source : str
         The name of the stream in messages.
+    max_line : int
+        Bytes that a line may have.
+    refuse : callable, optional
+        Given source, number, text and problem of each line that is no event; without it the first one raises.
 
     Examples
     --------
@@ -35,61 +43,161 @@ class Tail:
     [[0]]
     """
 
-    def __init__(self, events: Events, source: str) -> None:
-        self.events, self.source = events, source
+    def __init__(self, events: Events, source: str, *, max_line: int = MAX_LINE, refuse: Refuse | None = None) -> None:
+        self.events, self.source, self.max_line, self.refuse = events, source, max_line, refuse
         self.line = self.row = 1  # the next ones
-        self._rest = b""
+        self._buffer = LineBuffer(max_line)
         self._json: bool | None = None
         self._header: Header | None = None
         self._delimiter = ","
         self._first: bytes | None = None  # the line of the header
+        self._begins = True
 
     def feed(self, data: bytes) -> Iterator[Batch]:
         """The events in the lines that these bytes complete."""
-        whole, end, self._rest = (self._rest + data).rpartition(b"\n")
-        if end:
-            yield from self._lines(whole.split(b"\n"))
+        if whole := self._buffer.feed(data):
+            yield from self._lines(whole[:-1].split(b"\n"))
 
     def finish(self) -> Iterator[Batch]:
         """The event of a last line that has no end."""
-        rest, self._rest = self._rest, b""
+        rest = self._buffer.rest()
+        self._buffer.clear()
         if rest.strip():
             yield from self._lines([rest])
 
+    def begin(self) -> None:
+        """Say that the next line is the first of another file, which may have a header again."""
+        self.line = self.row = 1
+        self._begins = True
+
+    # What a later process must know -------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was learned of the format, as JSON has it."""
+        columns = self.events.columns
+        return {
+            "json": self._json,
+            "names": None if self._header is None else self._header.names,
+            "delimiter": self._delimiter,
+            "header": None if self._first is None else self._first.decode("utf-8", "surrogateescape"),
+            "line": self.line,
+            "row": self.row,
+            "columns": {name: getattr(columns, name) for name in Columns.__slots__} if self.events.settled else None,
+        }
+
+    def restore(self, saved: Any) -> None:
+        """Go on with what :meth:`to_dict` gave; an `InputError` if it is anything else."""
+        try:
+            json, names, columns = saved["json"], saved["names"], saved["columns"]
+            delimiter, header, line, row = saved["delimiter"], saved["header"], saved["line"], saved["row"]
+            sound = json is None or type(json) is bool
+            sound = sound and type(line) is int and type(row) is int and 1 <= row <= line
+            sound = sound and delimiter in (",", "\t", ";", "|") and (header is None or isinstance(header, str))
+            sound = sound and (names is None or all(isinstance(name, str) for name in names))
+            known = None if columns is None else Columns(**columns)
+            sound = sound and (known is None or all(isinstance(name, str) for name in known.used()))
+            sound = sound and (json is not False or (bool(names) and known is not None))
+            sound = sound and (json or known is None or not names or set(known.used()) <= set(names))
+            if not sound:
+                raise ValueError
+            first = None if header is None else header.encode("utf-8", "surrogateescape")
+        except (KeyError, TypeError, ValueError):
+            raise InputError("a damaged note of a file's format") from None
+        self._json, self._delimiter, self._first = json, delimiter, first
+        self.line, self.row = line, row
+        self._header = Header(list(names), []) if names is not None else None
+        if known is not None:
+            self.events.settle(known)
+        self._begins = json is None
+
+    # Lines to tables ----------------------------------------------------------------------------------------
+
     def _lines(self, lines: list[bytes]) -> Iterator[Batch]:
+        while self._begins and lines:
+            line = lines[0]
+            if line.strip() and self._is_first(lines):
+                self._begins = False
+                if line.removeprefix(MARK) != self._first:
+                    continue
+            elif line.strip():
+                continue  # it was refused: the next one may be the first
+            del lines[0]
+            self.line += 1
         first = self.line
         self.line += len(lines)
-        while self._json is None and lines:
-            if lines[0].strip():
-                if not is_text(lines[0] + b"\n"):
-                    raise InputError(f"{self.source}: neither CSV nor JSON lines; it holds binary data")
-                self._json = lines[0].lstrip().startswith(b"{")
-                if not self._json:
-                    self._header, self._delimiter = read_header(b"\n".join(lines[:2]), self.source, self.events)
-                    if self._header.there:
-                        self._first = lines[0]
-                        del lines[0]
-                        first += 1
-            else:
-                del lines[0]
-                first += 1
         if self._first is not None and self._first in lines:  # another file came behind the first
             lines = [b"" if line == self._first else line for line in lines]
-        if not lines:
+        if lines:
+            yield from self._batches(lines, first)
+
+    def _is_first(self, lines: list[bytes]) -> bool:
+        """Learn the format from what a file begins with; false if the first line was refused, and taken away."""
+        try:
+            self._learn(lines)
+            return True
+        except InputError as error:
+            if self.refuse is None or self._header is not None or is_text(lines[0]):
+                raise  # a file without the columns asked for is not a file with a bad line
+            self.refuse(self.source, self.line, lines.pop(0), str(error))
+            self.line += 1
+            return False
+
+    def _learn(self, lines: list[bytes]) -> None:
+        line = lines[0].removeprefix(MARK)
+        check_length([line], self.max_line, self.source, self.line)
+        if line == self._first:
             return
-        make = partial(json_table, lines, self.source) if self._json else partial(self._csv_table, lines)
-        for table in make(first, self.row):
-            self.row += table.size
-            yield from self.events.batch(table)
+        if not is_text(line + b"\n"):
+            raise InputError(f"{self.source}: neither CSV nor JSON lines; it holds binary data")
+        known = self._header
+        self._json = line.lstrip().startswith(b"{")
+        if self._json:
+            return
+        if known is not None and self.events.settled:
+            names = next(iter(_fields([line], self._delimiter)), [])
+            if not set(self.events.columns.used()) <= set(names) or len(set(names)) < len(names):
+                return  # a file that goes on without a header of its own
+        self._header, self._delimiter = read_header(b"\n".join(lines[:2]), self.source, self.events)
+        self._first = line if self._header.there else None
+        if not self.events.settled:
+            values = dict(zip(self._header.names, self._header.first, strict=False))
+            times = [name for name, value in values.items() if looks_like_time(value)]
+            self.events.resolve(self._header.names, times, self.source)
+
+    def _batches(self, lines: list[bytes], first: int) -> Iterator[Batch]:
+        """The events of lines; those that are none are refused, found by halving."""
+        try:
+            tables = [*self._tables(lines, first)]
+            batches = [batch for table in tables for batch in self.events.batch(table)]
+        except InputError as error:
+            if self.refuse is None:
+                raise
+            if len(lines) == 1:
+                self.refuse(self.source, first, lines[0], str(error))
+                self.row += 1  # a row all the same, so that those after it are found where they stand
+                return
+            half = len(lines) // 2
+            yield from self._batches(lines[:half], first)
+            yield from self._batches(lines[half:], first + half)
+            return
+        self.row += sum(table.size for table in tables)
+        yield from batches
+
+    def _tables(self, lines: list[bytes], first: int) -> Iterator[Table]:
+        check_length(lines, self.max_line, self.source, first)
+        if self._json:
+            return json_table(lines, self.source, first, self.row)
+        return self._csv_table(lines, first, self.row)
 
     def _csv_table(self, lines: list[bytes], first: int, row: int) -> Iterator[Table]:
         assert self._header is not None
         names = self._header.names
         try:
-            text = b"\n".join(lines).decode().replace("\r", "")
+            rows = _fields(lines, self._delimiter)
         except UnicodeDecodeError:
             raise InputError(f"{self.source}: not text in UTF-8, in or after line {first}") from None
-        rows = list(csv.reader(text.split("\n"), delimiter=self._delimiter))
+        except csv.Error as error:
+            raise InputError(f"{self.source}, in or after line {first}: {first_line(error)}") from None
         numbers = np.arange(first, first + len(rows))
         if not set(map(len, rows)) <= {0, len(names)}:
             bad = next(i for i, row in enumerate(rows) if len(row) not in (0, len(names)))
@@ -102,3 +210,11 @@ class Tail:
         data = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         times = [name for name, value in zip(names, rows[0], strict=True) if looks_like_time(value)]
         yield Table(data, self.source, np.arange(row, row + len(rows)), times, line_of(numbers, row))
+
+
+def _fields(lines: list[bytes], delimiter: str) -> list[list[str]]:
+    """The fields of each line. A quote that is not closed ends with its line: what follows it is another event."""
+    text = b"\n".join(lines).decode().replace("\r", "").split("\n")
+    if b'"' in b"".join(lines):
+        return [next(iter(csv.reader([line], delimiter=delimiter, strict=True)), []) for line in text]
+    return list(csv.reader(text, delimiter=delimiter))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Mapping
 from datetime import UTC
@@ -93,7 +94,8 @@ class Words:
                     code = cache[value]
                 else:
                     code = -1 if self.is_missing(value) else self.code(value)
-                    if len(cache) < 1 << 16 and value == value:
+                    # Only labels are kept: the numbers of others could be chosen so that their hashes collide.
+                    if code != UNKNOWN and len(cache) < 1 << 16 and value == value:
                         cache[value] = code
                 found.append(code)
         codes = np.array(found, np.int32)
@@ -133,6 +135,26 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
     return list(islice(dict.fromkeys(value for value in values if isinstance(value, Hashable)), most))
 
 
+def classes_in(column: Any) -> dict[Hashable, None]:
+    """The labels that stand in a column, as what they spell, in the order they are met; without what is missing."""
+    values = np.unique(column).tolist() if isinstance(column, np.ndarray) else dictionary(column)[0]
+    return {_spelled(value): None for value in values if not is_missing(value)}
+
+
+def _spelled(value: Any) -> Hashable:
+    """Text as the whole number or truth value it spells, a float without a fraction as a whole number."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, str):
+        text = plain.strip()
+        if text.lower() in ("true", "false"):
+            return int(text.lower() == "true")
+        number = _number(text)
+        plain = text if number is None or not math.isfinite(number) else number
+    if isinstance(plain, bool) or (isinstance(plain, float) and plain.is_integer()):
+        return int(plain)
+    return plain if isinstance(plain, Hashable) else str(plain)
+
+
 def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
     """The bytes of a column of one-letter strings, none missing: the common case of 0 and 1 as text."""
     if str(getattr(column, "type", "")) != "string" or column.null_count:
@@ -170,14 +192,20 @@ def dictionary(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
         encoded = column.dictionary_encode() if not hasattr(column, "dictionary") else column
         values = encoded.dictionary.to_pylist()
         positions = encoded.indices
+        if positions.null_count:  # one past the end may be more than a small integer holds
+            positions = positions.cast("int64")
         return _nan_apart(values, arrow_numbers(positions, len(values)), _arrow_nulls(positions))
     if isinstance(column, list):
-        known: dict[Any, int] = {}
+        known: dict[str, int] = {}  # by text, whose hash is seeded
+        met: list[Any] = []
         gone = np.array([is_missing(value) for value in column], np.bool_)
-        positions = np.array(
-            [known.setdefault(value, len(known)) if isinstance(value, Hashable) else -1 for value in column], np.int64
-        )
-        return [*known], positions, gone if gone.any() else None
+        positions = np.empty(len(column), np.int64)
+        for at, value in enumerate(column):
+            text = value if isinstance(value, str) else str(value)
+            positions[at] = position = known.setdefault(text, len(met))
+            if position == len(met):
+                met.append(value)
+        return met, positions, gone if gone.any() else None
     if column.dtype.kind in "iu" and column.size and int(column.max()) - int(column.min()) < column.size:
         return _close_integers(column)
     unique, positions = np.unique(column, return_inverse=True)

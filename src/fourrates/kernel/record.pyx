@@ -354,6 +354,20 @@ cdef class Arena:
         for slot in range(self.size):
             (<Head*>self.at(slot)).events &= ~<uint64_t>ALARMED
 
+    def progress(self, const int32_t[::1] slots):
+        """Of these streams, the events, and the event that opened the present warning or -1."""
+        cdef Py_ssize_t i
+        cdef Head* head
+        self.idle()
+        events, since = np.empty(slots.shape[0], np.int64), np.empty(slots.shape[0], np.int64)
+        cdef int64_t[::1] events_view = events, since_view = since
+        for i in range(slots.shape[0]):
+            if not 0 <= slots[i] < self.size:
+                raise IndexError(f"slot {slots[i]} of {self.size}")
+            head = <Head*>self.at(slots[i])
+            events_view[i], since_view[i] = events_of(head), since_of(head)
+        return events, since
+
     def heads(self):
         """Keys, kinds, groups, events, last events, and which streams had a drift: an array of each, by name."""
         cdef int64_t slot

@@ -21,7 +21,7 @@ from fourrates.report.template import render
 from fourrates.report.words import Words, settings, short
 
 if TYPE_CHECKING:
-    from fourrates.io import Events
+    from fourrates.io import Events, Joined
     from fourrates.run import Found, Matrix, Run
 
 __all__ = ["page"]
@@ -29,17 +29,18 @@ __all__ = ["page"]
 OPEN = 4  # drifts shown at once, the others on demand: the charts should not be far
 LISTED = 100  # drifts told in full
 STREAMS = 20  # streams listed at once
+SHIFTS = 20  # shifts of the classes told
 SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
 
 
-def page(run: Run, events: Events, found: Sequence[Found]) -> str:
+def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
     """Write the page.
 
     Parameters
     ----------
     run : Run
         What ran, with traces.
-    events : Events
+    events : Events or Joined
         What was read.
     found : sequence of Found
         What was found.
@@ -66,6 +67,8 @@ def page(run: Run, events: Events, found: Sequence[Found]) -> str:
         findings=[_finding(one, facts, words, [stream.name for stream in drawn]) for one in latest],
         open=OPEN,
         found=len(facts.findings),
+        shifts=[words.shift(one) for one in run.shifts[:SHIFTS]],
+        more_shifts=max(0, len(run.shifts) - SHIFTS),
         many=many,
         streams=[
             {

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.drift import Direction, RateChange
-from fourrates.onset import Share
+from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
-    from fourrates.io import Events
+    from fourrates.io import Events, Joined
     from fourrates.run import Found, Matrix, Run
     from fourrates.trace import Trace
 
@@ -124,7 +123,7 @@ class Facts:
     utc: bool
 
 
-def gather(run: Run, events: Events, found: Sequence[Found]) -> Facts:
+def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
     """Turn a run and what it found into facts."""
     labels = tuple(run.detector.parameters["labels"])
     if run.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
@@ -171,7 +170,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 one.stream,
                 number,
                 moves,
-                _leads_back(moves, home),
+                one.is_recovery or _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
                 None if drift.started is None else _moment(drift.started, clock),
@@ -261,8 +260,8 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
 def _clock(one: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
     """Events whose times are known, and these: some that were remembered, and the two that a drift names."""
     known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
-    for place in (one.since, one.at):
-        if known and place.time is not None:
+    for place in (one.since, one.at, one.started):
+        if known and place is not None and place.time is not None:
             known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
     return sorted(known), [known[event] for event in sorted(known)]
 

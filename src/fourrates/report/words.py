@@ -12,7 +12,8 @@ from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
-    from fourrates.io import Events
+    from fourrates.io import Events, Joined
+    from fourrates.run import FoundShift
 
 TOLD = 2  # moves in the headline
 LISTED = 12  # classes and files told by name
@@ -113,6 +114,18 @@ class Words:
             return f"{self.levels(last)} since {self.time(moment)}"
         return f"{self.moves(last)} {self.when(moment)}"
 
+    def shift(self, one: FoundShift) -> str:
+        """A shift of the classes, in a line."""
+        found = Moment(
+            one.at.event, None if one.at.time is None else int(one.at.time.astype("M8[us]").astype(np.int64))
+        )
+        where = "" if one.stream is None else f"{shortened(one.stream)}: "
+        before, after = one.shift.before, one.shift.after
+        return (
+            f"{where}the share of positives went from {before.value:.3f} to {after.value:.3f} around event "
+            f"{one.shift.started:,}, found {self.when(found)}"
+        )
+
     # What moved ---------------------------------------------------------------------------------------------
 
     def moves(self, finding: Finding) -> str:
@@ -158,6 +171,7 @@ def _time(microseconds: int, unit: str) -> str:
 # Settings ---------------------------------------------------------------------------------------------------
 
 FULL_NAMES = {
+    "FourRates": "FourRates, evidence for a change of any recall",
     "LFR": "LFR, Linear Four Rates",
     "NFR": "NFR, the four rates as they are",
     "DDM": "DDM, the Drift Detection Method",
@@ -167,10 +181,12 @@ FULL_NAMES = {
     "ThreeMeasures": "accuracy, recall and precision, batch by batch",
 }
 SIDES = {"both": "falls and rises", "down": "falls only", "up": "rises only"}
+AFTER = {"restart": "a new concept begins", "hold": "the reference stays, until what moved is back"}
+MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
 LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
 
 
-def settings(detector: Detector, events: Events) -> list[tuple[str, str]]:
+def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
     """What was used, as a person would say it."""
     parameters = dict(detector.parameters)
     labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
@@ -204,6 +220,9 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
     if kind in ("LFR", "NFR"):
         level = "at significance level {}, on each side of each rate"
         told += [("Warns", _by_rate(warn, level)), ("Alarms", _by_rate(detect, level))]
+    elif kind == "FourRates":
+        if warn is not None:
+            told.append(("Warnings", f"at most one false one in {warn:,.0f} events, on average"))
     elif kind in ("DDM", "DDMOCI", "ThreeMeasures"):
         away = "standard errors below the mean" if kind == "ThreeMeasures" else "deviations from the best value so far"
         told += [("Warns", f"{warn:g} {away}"), ("Alarms", f"{detect:g} {away}")]
@@ -219,6 +238,11 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
         "null": ("Bounds", lambda value: LAWS.get(value, value)),
         "correction": ("Level", lambda value: "shared among the rates (Bonferroni)" if value else None),
         "minimum": ("Waits for", lambda value: f"{value:,} observations after each drift"),
+        "rates": ("Rates watched", lambda value: _list([short(rate) for rate in value])),
+        "reference": ("Compared with", _reference),
+        "after": ("After a drift", lambda value: AFTER.get(value, value)),
+        "mix": ("Shifts of the classes", lambda value: MIX.get(value, value)),
+        "dispersion": ("Errors scatter", lambda value: f"{value:g} times as much as independent ones"),
         "batch": ("Looks", lambda value: f"every {value:,} events"),
         "history": ("Compares with", lambda value: f"the last {value:,} looks"),
     }
@@ -228,6 +252,11 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
         else:
             told.append((name.replace("_", " ").capitalize(), _plain(value)))
     return told
+
+
+def _reference(counts: Sequence[Sequence[int]]) -> str:
+    total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
+    return f"a reference of {total:,} events, {right / max(total, 1):.1%} of them right"
 
 
 def _by_rate(value: Any, sentence: str, words: Mapping[str, str] | None = None) -> str | None:
@@ -262,6 +291,6 @@ def _classes(labels: Sequence[Any], positive: Any) -> str:
     return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
 
 
-def _rows(events: Events) -> str:
+def _rows(events: Events | Joined) -> str:
     skipped = f", {events.skipped:,} of them skipped because something was missing" if events.skipped else ""
     return f"{events.rows:,}{skipped}"

@@ -1,0 +1,59 @@
+"""Alerts to chat, mail and the like, by way of Apprise (``pip install 'fourrates[alerts]'``)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from fourrates.alerts.channel import Alert, Failure
+from fourrates.alerts.deadline import Deadline, Impatient
+from fourrates.alerts.text import defused, plain
+
+
+class Apprise:
+    """Sends each alert's text to the services that Apprise knows, named by its URLs.
+
+    Parameters
+    ----------
+    urls : str or iterable of str
+        Such as ``slack://...``, ``mailto://...``: https://github.com/caronc/apprise/wiki lists them.
+    deadline : float
+        Seconds for all of them.
+    """
+
+    def __init__(self, urls: str | Iterable[str], *, deadline: float = 30.0) -> None:
+        self.urls = [urls] if isinstance(urls, str) else list(urls)
+        self.deadline = deadline
+        self._sender = self._make()
+        # The addresses hold tokens and passwords, which have no place in messages.
+        kinds = ", ".join(dict.fromkeys(url.partition(":")[0] for url in self.urls))
+        self.name = f"notify {kinds} {hashlib.sha256(' '.join(self.urls).encode()).hexdigest()[:8]}"
+        self._caller = Impatient()
+
+    def deliver(self, alert: Alert) -> None:
+        """Send it; Apprise answers false, or None, where a service did not take it."""
+        stream = plain(alert.payload.get("stream", ""))
+        title = f"{plain(alert.payload.get('kind', 'alert'))}: {stream}" if stream else "fourrates"
+        text = f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}"
+        taken = self._caller.call(
+            lambda: self._sender.notify(title=title, body=text, body_format="text", notify_type="warning"),
+            Deadline(self.deadline),
+            "Apprise",
+        )
+        if not taken:
+            raise Failure("a service did not take it")
+
+    def close(self) -> None:
+        """Nothing can be broken off; the thread ends with the process."""
+
+    def _make(self) -> Any:
+        try:
+            import apprise
+        except ImportError:
+            raise ValueError("this channel needs Apprise: pip install 'fourrates[alerts]'") from None
+        sender = apprise.Apprise()
+        for url in self.urls:
+            if not sender.add(url):
+                raise ValueError(f"Apprise does not know the address {url.partition(':')[0]}:...")
+        return sender

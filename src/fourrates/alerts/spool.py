@@ -1,0 +1,241 @@
+"""Alerts delivered in the background, from a file on disk, until they have arrived."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from fourrates.alerts.channel import Alert, Channel, Failure
+from fourrates.alerts.payload import encode, stable_id
+from fourrates.alerts.store import DEAD, WAITING, Entry, Full, SpoolError, Store
+
+LOOK = 5.0  # seconds between looks at a file that another process may have put an alert into
+MARGIN = 10.0  # seconds that an alert is held beyond its channel's deadline
+HURRY = 0.5  # seconds between attempts while the spool is being closed
+PATIENCE = 2  # failures in a row before a channel is left alone
+LONGEST_REST = 60.0  # seconds for which it is
+
+
+class Spool:
+    """Takes alerts, keeps them on disk, and delivers each at least once through every channel.
+
+    :meth:`put` returns when the alert is on the disk. A thread for each channel delivers the oldest first; what fails
+    is tried again after pauses that double, each shortened at random by up to a half, and after a restart. An alert
+    that could not be delivered for `max_age` becomes a dead letter, which stays in the file and is reported.
+
+    Parameters
+    ----------
+    path : path
+        The file, made if it is not there. Several processes may share it: no two deliver the same alert at once.
+    channels : iterable of Channel
+        Where alerts go.
+    max_age : float
+        Seconds for which delivery is attempted; three days by default.
+    first_pause, longest_pause : float
+        Seconds before the second attempt, and at most between two.
+    limit, limit_bytes, full
+        How many alerts and bytes may wait, and what happens beyond that: ``"drop-oldest"`` counts what it drops in
+        :attr:`dropped`, ``"refuse"`` raises :class:`SpoolError`.
+    tell : callable, optional
+        Given a sentence when a channel begins to fail, works again, or gave up on an alert.
+
+    Attributes
+    ----------
+    left : list of Entry
+        What was undelivered when the spool was closed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fourrates.alerts import Command, Spool
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     spool = Spool(f"{folder}/spool", [Command("cat > /dev/null")])
+    ...     id = spool.put({"kind": "test", "text": "hello"})
+    ...     undelivered = spool.close(deadline=10)
+    >>> undelivered
+    []
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        channels: Iterable[Channel],
+        *,
+        max_age: float = 3 * 86_400.0,
+        first_pause: float = 1.0,
+        longest_pause: float = 600.0,
+        limit: int = 10_000,
+        limit_bytes: int = 1 << 26,
+        full: Full = "drop-oldest",
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.left: list[Entry] = []
+        self.channels = {channel.name: channel for channel in channels}
+        self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
+        self._store = Store(path, limit=limit, limit_bytes=limit_bytes, full=full)
+        self._tell = tell or (lambda sentence: None)
+        self._changed = threading.Condition()
+        self._put = 0  # how often something was put: a worker that saw an older number has something to look at
+        self._closing = self._stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, args=(channel,), daemon=True, name=f"alerts: {name}"[:60])
+            for name, channel in self.channels.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def put(self, payload: Mapping[str, Any]) -> str:
+        """Take an alert; on return it is on the disk. Returns its id.
+
+        The id is ``payload["id"]`` if there is one, else made from what the payload says. An alert whose id is known
+        already, delivered in the last week or not yet, is not taken twice.
+        """
+        if self._closing:
+            raise SpoolError(f"{self._store.path}: the spool is closed")
+        id = str(payload.get("id") or stable_id(payload))
+        if not id.isascii() or not id.isprintable() or len(id) > 200:
+            raise ValueError(f"an id of an alert is up to 200 printable ASCII characters, not {id[:40]!r}")
+        self._store.add(id, encode({**payload, "id": id}), list(self.channels))
+        with self._changed:
+            self._put += 1
+            self._changed.notify_all()
+        return id
+
+    def pending(self) -> list[Entry]:
+        """What waits to be delivered through the channels of this spool, oldest first."""
+        return self._store.entries(WAITING, list(self.channels))
+
+    def stranded(self) -> list[Entry]:
+        """What waits in the file for channels that this spool does not have."""
+        return [entry for entry in self._store.entries(WAITING) if entry.channel not in self.channels]
+
+    def dead_letters(self) -> list[Entry]:
+        """What was given up."""
+        return self._store.entries(DEAD)
+
+    @property
+    def dropped(self) -> int:
+        """How many alerts were dropped, ever, because the file was full."""
+        return self._store.dropped
+
+    def close(self, deadline: float = 10.0) -> list[Entry]:
+        """Deliver what can be delivered within so many seconds, end the threads, and return what is left.
+
+        That stays in the file, for the next spool that opens it.
+        """
+        end = time.monotonic() + deadline
+        with self._changed:
+            first, self._closing = not self._closing, True
+            self._changed.notify_all()
+        if not first:
+            return self.left
+        try:
+            for thread in self._threads:
+                thread.join(max(0.0, end - time.monotonic()))
+        finally:  # also when interrupted
+            with self._changed:
+                self._stopped = True
+                self._changed.notify_all()
+            for channel in self.channels.values():
+                channel.close()
+            for thread in self._threads:
+                thread.join(1.0)
+            self.left = self.pending()
+            self._store.close()
+        return self.left
+
+    # In a thread for each channel ---------------------------------------------------------------------------
+
+    def _work(self, channel: Channel) -> None:
+        failures, hastened = 0, False
+        self._guarded(lambda: self._store.hasten(channel.name))  # a restart may have mended what was wrong
+        while not self._stopped:
+            seen = self._put
+            if self._closing and not hastened:
+                hastened = True
+                self._guarded(lambda: self._store.hasten(channel.name))
+            entry = self._guarded(lambda: self._next(channel))
+            if entry is None:
+                due = self._guarded(lambda: self._store.next_due(channel.name))
+                if self._closing and due is None:
+                    return
+                self._rest(min(LOOK, max(due, 0.05)) if due is not None else LOOK, seen)
+                continue
+            problem = self._attempt(channel, entry)
+            if problem is None:
+                if failures > PATIENCE:
+                    self._tell(f"{channel.name} works again")
+                    self._guarded(lambda: self._store.hasten(channel.name))
+                failures = 0
+                continue
+            failures += 1
+            if failures == PATIENCE + 1:
+                self._tell(f"{channel.name} failed ({problem}); trying again")
+            if failures > PATIENCE:  # it is the channel, not one alert: leave it alone for a while
+                self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)
+
+    def _next(self, channel: Channel) -> Entry | None:
+        for entry in self._store.bury(channel.name, self.max_age):
+            self._tell(
+                f"{channel.name}: alert {entry.id} given up after {entry.tries} attempts ({entry.problem}); "
+                f"it stays in {self._store.path} as a dead letter"
+            )
+        return self._store.claim(channel.name, channel.deadline + MARGIN)
+
+    def _attempt(self, channel: Channel, entry: Entry) -> str | None:
+        """Deliver once; the problem, or None. Whatever a channel raises, the thread goes on."""
+        try:
+            payload = json.loads(entry.body)
+            channel.deliver(Alert(entry.id, entry.body, payload))
+        except BaseException as error:
+            problem = " ".join(str(error).split()) or type(error).__name__
+            pause = self._pause(entry.tries + 1)
+            if isinstance(error, Failure):
+                pause = max(pause, min(error.retry_after, self.longest_pause))
+            if self._closing:
+                pause = min(pause, HURRY)
+            self._guarded(lambda: self._store.failed(entry, problem, pause))
+            return problem
+        self._guarded(lambda: self._store.delivered(entry))
+        return None
+
+    def _pause(self, tries: int) -> float:
+        longest = min(self.longest_pause, self.first_pause * 2.0 ** min(tries - 1, 60))
+        return longest * random.uniform(0.5, 1.0)
+
+    def _rest(self, seconds: float, seen: int | None) -> None:
+        """Wait; less if the spool is closed meanwhile or, where `seen` is given, something new was put."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            was_closing = self._closing
+            while not self._stopped and (left := end - time.monotonic()) > 0:
+                if self._closing and not was_closing:
+                    return
+                if self._closing:
+                    left = min(left, end - time.monotonic(), HURRY)
+                    end = min(end, time.monotonic() + left)
+                if seen is not None and self._put != seen:
+                    return
+                self._changed.wait(left)
+
+    def _guarded(self, step: Callable[[], Any]) -> Any:
+        """A step on the file. One that fails (a full disk) is reported, and taken again at the next turn."""
+        try:
+            return step()
+        except SpoolError as error:
+            if not self._stopped:
+                self._tell(str(error))
+                time.sleep(1.0)
+            return None

@@ -1,0 +1,114 @@
+"""A budget of false alarms as people say it: 100000 events, "1 per month", "one a quarter"."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+UNITS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 7 * 86_400,
+    "month": 30.44 * 86_400,
+    "quarter": 91.31 * 86_400,
+    "year": 365.25 * 86_400,
+}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+FORM = re.compile(
+    r"\s*(?:(?P<alarms>{number})(?:\s+false\s+alarms?)?\s+(?:per|in|every|an?)\s+(?:an?\s+)?)?"
+    r"(?P<amount>{number})?\s*(?P<unit>[a-z]*)\s*".format(number=rf"\d[\d_,]*(?:\.\d+)?(?:e\d+)?|{'|'.join(NUMBERS)}")
+)
+DEFAULT_EVENTS = 100_000  # between two false alarms, where no time is known
+DEFAULT_WORDS = "1 per month"
+LEAST = 100  # events: a budget below makes no sense
+
+
+def run_length(text: str, rate: float | None, name: str = "budget") -> float:
+    """The events between two false alarms that a budget in words stands for.
+
+    Parameters
+    ----------
+    text : str
+        Such as "100000", "1 per 30 days", "one a quarter" or "2 per week".
+    rate : float or None
+        Events per second, if times are known.
+    name : str
+        What the budget is called in messages.
+
+    Examples
+    --------
+    >>> from fourrates.budget.words import run_length
+    >>> run_length("100000", None)
+    100000.0
+    >>> run_length("1 per 30 days", rate=0.5)  # one event every two seconds
+    1296000.0
+    >>> run_length("two a week", rate=0.5)
+    151200.0
+    >>> run_length("2 per week", None)
+    Traceback (most recent call last):
+    ...
+    ValueError: budget '2 per week' needs a column of times to know how many events that is
+    """
+    form = FORM.fullmatch(text.lower())
+    alarms, amount, unit = (
+        (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
+    )
+    if unit not in ("", "event", *UNITS) or (amount is None and unit == ""):
+        raise ValueError(f"{name} {text!r} is not written like 100000, '1 per 100000 events' or '1 per 30 days'")
+    length = _amount(amount or "1", name) / _amount(alarms or "1", name)
+    if unit in ("", "event"):
+        return length
+    if rate is None:
+        raise ValueError(f"{name} {text!r} needs a column of times to know how many events that is")
+    return length * UNITS[unit] * rate
+
+
+def _amount(text: str, name: str) -> float:
+    value = NUMBERS.get(text) or float(text.replace(",", "").replace("_", ""))
+    if not value > 0:
+        raise ValueError(f"{name}: {text} is not positive")
+    return float(value)
+
+
+def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
+    """Events per second, from their times; None where these do not tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.budget.words import event_rate
+    >>> event_rate(np.array(["2026-01-01T00:00:00", "2026-01-01T00:00:02", "2026-01-01T00:00:04"], "M8[us]"))
+    0.5
+    """
+    known = times[~np.isnat(times)] if times is not None else np.empty(0, "M8[us]")
+    if known.size < 2:
+        return None
+    seconds = float((known.max() - known.min()) / np.timedelta64(1, "s"))
+    return (known.size - 1) / seconds if seconds > 0 else None
+
+
+def default_budget(rate: float | None) -> tuple[float, str]:
+    """Events between two false alarms where none are asked for, and a sentence that says so.
+
+    Examples
+    --------
+    >>> from fourrates.budget.words import default_budget
+    >>> default_budget(None)[1]
+    'budget: one false alarm in 100,000 events'
+    >>> print(default_budget(0.02)[1])
+    budget: one false alarm a month, which is 52,600 events at 1,728 a day
+    """
+    if rate is None:
+        return float(DEFAULT_EVENTS), f"budget: one false alarm in {DEFAULT_EVENTS:,} events"
+    month = run_length(DEFAULT_WORDS, rate)
+    length = min(max(month, LEAST), 1e12)
+    if length != month:
+        return length, f"budget: one false alarm in {length:,.0f} events, at {86_400 * rate:,.0f} a day"
+    return length, f"budget: one false alarm a month, which is {length:,.0f} events at {86_400 * rate:,.0f} a day"

@@ -1,0 +1,56 @@
+"""`--bad-rows FILE`: lines that are no events, set aside and counted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+SHOWN = 10_000  # bytes of a line that are kept
+
+
+class BadRows:
+    """Appends each refused line to a file, as JSON with its place and what is wrong with it.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it is not there.
+    count, size : int
+        Lines refused so far, and the size of the file then: what stands behind that was written by a process that
+        ended before it could save how far it had come, and is not written twice.
+    """
+
+    def __init__(self, path: Path, count: int = 0, size: int | None = None) -> None:
+        self.count = count
+        self._file = open(path, "a+b")  # noqa: SIM115 (closed by close)
+        end = self._file.seek(0, os.SEEK_END)
+        self._again: Counter[bytes] = Counter()
+        if size is not None and size < end:
+            self._file.seek(size)
+            self._again.update(self._file.read().splitlines())
+        if end:
+            self._file.seek(end - 1)
+            if self._file.read(1) != b"\n":  # cut short: the next line is not to go on behind it
+                self._file.write(b"\n")
+
+    def refuse(self, source: str, line: int, text: bytes, problem: str) -> None:
+        """Set a line aside."""
+        self.count += 1
+        record = {"source": source, "line": line, "problem": problem, "text": text[:SHOWN].decode("utf-8", "replace")}
+        row = json.dumps(record).encode()
+        if self._again[row] > 0:
+            self._again[row] -= 1
+        else:
+            self._file.write(row + b"\n")
+
+    def flush(self) -> int:
+        """See everything on the disk, and return the size of the file."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.seek(0, os.SEEK_END)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,306 @@
+"""What `watch` shows: lines of JSON for programs, the rates within their bounds for people."""
+
+from __future__ import annotations
+
+import json as js
+import math
+import sys
+import time as clock
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fourrates.cli.options import several
+from fourrates.cli.output import ARROWS
+from fourrates.detectors import Detector
+from fourrates.drift import RateState, Share, Statistic
+from fourrates.names import shortened
+from fourrates.null import Bounds
+from fourrates.plain import finite
+from fourrates.run import Run
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.text import Text
+
+FRAME = 0.1  # seconds between pictures
+WIDTH = 56  # of a rate's bar
+SHORT = 12  # of the bar of its evidence
+
+
+class View(Protocol):
+    """What is told of warnings and drifts, as they are found."""
+
+    def __enter__(self) -> View:
+        """Begin."""
+
+    def __exit__(self, *details: Any) -> None:
+        """End, with everything shown."""
+
+    def drift(self, record: dict[str, Any]) -> None:
+        """Show a drift, or a recovery from one."""
+
+    def warning(self, record: dict[str, Any]) -> None:
+        """Show a warning."""
+
+    def shift(self, record: dict[str, Any]) -> None:
+        """Show a shift of the true classes."""
+
+    def tick(self) -> None:
+        """Bring the picture up to date."""
+
+
+def rates_of(detector: Detector) -> Mapping[str, RateState]:
+    """Where the rates of a detector stand, if it tells."""
+    rates: Mapping[str, RateState] = getattr(detector, "rates", {})
+    return rates
+
+
+def outside(state: RateState) -> list[Statistic]:
+    """The statistics of a rate that stand outside their warning bounds."""
+    return [one for one in state.statistics if one.value < one.warn.lower or one.value > one.warn.upper]
+
+
+def warned_rates(detector: Detector) -> list[dict[str, Any]]:
+    """The rates that a warning is about: those outside their bounds, or those that most of the evidence is about."""
+    rates = rates_of(detector)
+    found = [
+        {"rate": name, "statistic": finite(one.value), "expected": finite(state.estimate)}
+        for name, state in rates.items()
+        for one in outside(state)[:1]
+    ]
+    if detector.warning_detected:
+        most = max((state.evidence or 0.0 for state in rates.values()), default=0.0)
+        for name, state in rates.items():
+            if state.evidence is not None and state.evidence >= most / 2:
+                now, usual = map(finite, standing(state))
+                found.append({"rate": name, "statistic": now, "expected": usual, "evidence": finite(state.evidence)})
+    return found
+
+
+class Lines:
+    """One JSON object a line, written at once."""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+
+    def drift(self, record: dict[str, Any]) -> None:
+        """Tell a drift."""
+        sys.stdout.write(js.dumps(record) + "\n")
+        sys.stdout.flush()
+
+    warning = shift = drift
+
+    def tick(self) -> None:
+        """There is no picture."""
+
+
+class Picture:
+    """The rates within their bounds, live, and what happened last."""
+
+    def __init__(self, run: Run, detector: Detector | None, name: str) -> None:
+        self.run, self.detector, self.name = run, detector, name
+        from rich.console import Console  # of use on a terminal only
+        from rich.live import Live
+
+        self.console = Console(highlight=False)
+        self.told: deque[Text] = deque(maxlen=5)  # drifts
+        self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
+        self.drifts = self.warnings = 0
+        self.next = 0.0
+        self.seen = (clock.monotonic(), run.events)
+        self.speed = 0.0
+        self.live = Live(console=self.console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Picture:
+        self.live.__enter__()
+        self.tick()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self.live.update(self.picture(), refresh=True)
+        self.live.__exit__(*details)
+
+    def drift(self, record: dict[str, Any]) -> None:
+        """Tell a drift."""
+        from rich.text import Text
+
+        recovery = record["kind"] == "recovery"
+        self.drifts += not recovery
+        stream = "" if self.detector is not None else f"{shortened(record['stream'])}: "
+        began = f"since event {record['since']:,}"
+        if record.get("started") is not None:
+            began = f"started about event {record['started']:,}"
+        moved = "; ".join(map(_moved, record["changes"]))
+        what = f"{record['kind']:<8} {stream}{_when(record)}, {began}: {moved}"
+        self.told.append(Text(what, "bold green" if recovery else "bold red"))
+
+    def warning(self, record: dict[str, Any]) -> None:
+        """Tell a warning."""
+        from rich.text import Text
+
+        self.warnings += 1
+        rates = ", ".join(map(_worry, record["rates"]))
+        self.heard.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
+
+    def shift(self, record: dict[str, Any]) -> None:
+        """Tell a shift of the true classes."""
+        from rich.text import Text
+
+        stream = "" if self.detector is not None else f"{shortened(str(record['stream']))}: "
+        shares = _from_to(record["before"]["value"], record["after"]["value"])
+        self.heard.append(Text(f"shift    {stream}{_when(record)}: share of positives {shares}", "cyan"))
+
+    def tick(self) -> None:
+        """Bring the picture up to date, if it is time to."""
+        now = clock.monotonic()
+        if now >= self.next:
+            self.next = now + FRAME
+            at, events = self.seen
+            if now - at >= 1:
+                self.speed = (self.run.events - events) / (now - at)
+                self.seen = (now, self.run.events)
+            self.live.update(self.picture(), refresh=True)
+
+    def picture(self) -> Group:
+        """All of it."""
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.text import Text
+
+        head = f"{self.run.events:,} events" + (f", {self.speed:,.0f} a second" if self.speed else "")
+        head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
+        inside: RenderableType = Text(several(len(self.run.streams), "stream").ljust(WIDTH))
+        parts: list[RenderableType] = []
+        if self.detector is not None:
+            inside = self.rates(self.detector)
+            parts.append(_key(self.detector))
+        # As text: a name in brackets would be taken for markup.
+        title = Text(shortened(self.name), "bold")
+        panel = Panel(inside, title=title, subtitle=Text(head), padding=(1, 2), expand=False)
+        return Group(panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
+
+    def rates(self, detector: Detector) -> RenderableType:
+        """The rates of the one stream."""
+        from rich.table import Table
+        from rich.text import Text
+
+        rates, worrying = rates_of(detector), {one["rate"] for one in warned_rates(detector)}
+        weighs = _weighs(detector)
+        grid = Table.grid(padding=(0, 2))
+        for justify in ("left", "left", "right", "right", "right", "left"):
+            grid.add_column(justify=justify, no_wrap=True)
+        words = ("now", "baseline", "n", "evidence") if weighs else ("now", "since reset", "n")
+        scale = "0" + " " * (WIDTH // 2 - 2) + "0.5" + " " * (WIDTH // 2 - 3) + "1"
+        grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
+        room = max(4, self.console.height - 16)
+        for name, state in islice(rates.items(), room):
+            colour = "yellow" if name in worrying else "green"
+            now, usual = standing(state)
+            grid.add_row(
+                Text(shortened(name), "bold"),
+                bar(state, colour),
+                Text(_number(now), colour),
+                Text(_number(usual)),
+                f"{state.n:,}",
+                *([weight(state.evidence, colour)] if weighs else []),
+            )
+        if len(rates) > room:
+            grid.add_row(Text(f"... and {len(rates) - room} more", "dim"))
+        return grid
+
+
+def standing(state: RateState) -> tuple[float | None, float | None]:
+    """What a rate is now, and what it is held against, where these are known."""
+    if state.statistics:
+        return state.statistic, state.estimate
+    return state.estimate, None if state.baseline is None else state.baseline.value
+
+
+def bar(state: RateState, colour: str) -> Text:
+    """A rate between 0 and 1: its statistic within its bounds, or its estimate against the interval of its baseline."""
+    from rich.text import Text
+
+    cells = [" "] * WIDTH
+
+    def span(bounds: Bounds | Share, line: str, end: str) -> None:
+        first, last = _column(bounds.lower), _column(bounds.upper)
+        cells[first : last + 1] = line * (last + 1 - first)
+        cells[first] = cells[last] = end
+
+    if state.statistics:
+        span(state.detect, "·", "┃")
+        span(state.warn, "─", "│")
+        for edge in (state.detect.lower, state.detect.upper):  # which a warning's may cover
+            cells[_column(edge)] = "┃"
+    elif state.baseline is not None and state.baseline.n:
+        span(state.baseline, "─", "│")
+    text = Text("".join(cells), "dim")
+    now, _ = standing(state)
+    if now is None or math.isnan(now):
+        return text
+    at = _column(now)
+    return text[:at] + Text("●", f"bold {colour}") + text[at + 1 :]
+
+
+def weight(evidence: float | None, colour: str) -> Text:
+    """Evidence as a bar that is full at the alarm; nothing for a rate that is not judged by itself."""
+    from rich.text import Text
+
+    if evidence is None:
+        return Text("")
+    share = min(max(evidence, 0.0), 1.0)
+    full = math.floor(share * SHORT)
+    return Text.assemble(("█" * full, colour), ("░" * (SHORT - full), "dim"), f" {share:4.0%}")
+
+
+def _weighs(detector: Detector) -> bool:
+    return any(state.evidence is not None for state in rates_of(detector).values())
+
+
+def _key(detector: Detector) -> Text:
+    """What the signs mean."""
+    from rich.text import Text
+
+    text = Text.assemble(("● ", "green"), ("now   ", "dim"))
+    if _weighs(detector):
+        text += Text.assemble(
+            "│ ", ("baseline, 90 %   ", "dim"), ("█ ", "green"), ("evidence, full at an alarm   ", "dim")
+        )
+    else:
+        text += Text.assemble("┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim"))
+    return text + Text("Ctrl-C ends", "dim")
+
+
+def _column(value: float) -> int:
+    return round(min(max(value, 0.0), 1.0) * (WIDTH - 1))
+
+
+def _when(record: dict[str, Any]) -> str:
+    return f"{record['time']} (event {record['at']:,})" if "time" in record else f"event {record['at']:,}"
+
+
+def _moved(change: Mapping[str, Any]) -> str:
+    """A rate that moved: from what it was to what it is, or the statistic against what was expected of it."""
+    before, after = change["expected"], change["statistic"]
+    if "before" in change and "after" in change:
+        before, after = change["before"]["value"], change["after"]["value"]
+    return f"{shortened(change['rate'])} {ARROWS[change['direction']]} {_from_to(before, after)}"
+
+
+def _worry(rate: Mapping[str, Any]) -> str:
+    """A rate that a warning is about."""
+    evidence = f" ({rate['evidence']:.0%} of an alarm)" if rate.get("evidence") is not None else ""
+    return f"{shortened(rate['rate'])} {_number(rate['statistic'])}{evidence}"
+
+
+def _from_to(before: float | None, after: float | None) -> str:
+    return _number(after) if before is None else f"{_number(before)} → {_number(after)}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or math.isnan(value) else f"{value:.3f}"

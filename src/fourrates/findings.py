@@ -1,0 +1,393 @@
+"""Frames and files to findings: :func:`detect` reads, chooses a budget, runs the detector and says what it found."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates import plain
+from fourrates.budget.words import default_budget, event_rate, run_length
+from fourrates.detectors import Detector, FourRates
+from fourrates.detectors.four_rates import confusion_counts
+from fourrates.io import Columns, Events, InputError, Joined, joined, read
+from fourrates.io.opening import pyarrow
+from fourrates.run import Found, FoundShift, Run
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas  # type: ignore[import-untyped]
+    from matplotlib.figure import Figure
+
+    from fourrates.labels import Labels
+    from fourrates.trace import Trace
+
+    Say = Callable[[str], None]
+
+SHOWN = 20  # findings told in a summary, and in a notebook
+FEWER = 24  # times fewer points for the picture of each stream, where there are many
+
+
+def detect(
+    source: Any,
+    truth: str | None = None,
+    pred: str | None = None,
+    score: str | None = None,
+    threshold: float | None = None,
+    by: str | None = None,
+    time: str | None = None,
+    id: str | None = None,
+    positive: Hashable = None,
+    labels: Iterable[Hashable] | None = None,
+    reference: Any = None,
+    arl: float | None = None,
+    budget: str | float | None = None,
+    detector: Detector | type[Detector] | None = None,
+    labels_from: Any = None,
+) -> Findings:
+    """Find out whether a classifier drifted: a frame or files in, findings out.
+
+    Parameters
+    ----------
+    source : frame, path, list of paths, pair of arrays
+        What :func:`fourrates.io.read` takes: pandas, polars, Arrow and DuckDB frames, CSV, JSON lines, Parquet.
+    truth, pred, score, time : str, optional
+        Columns of true labels, of predictions or else of scores, and of times; guessed from common names.
+    threshold : float, optional
+        The score from which on the prediction is positive; 0.5.
+    by : str, optional
+        Column that tells streams apart, such as a model's name; each is watched on its own.
+    id : str, optional
+        Column that brings predictions and labels together, with `labels_from`.
+    positive : label, optional
+        The positive one of two labels; the second if not given.
+    labels : iterable of labels, optional
+        The classes; taken from the data if not given.
+    reference : K x K counts, frame, path or pair of arrays, optional
+        The classifier as you shipped it, on its validation set; with the same columns if it is a frame.
+    arl : float, optional
+        Events between two false alarms.
+    budget : str or float, optional
+        The same in words: ``"1 per month"``, ``"one a quarter"``. If neither is given: one false alarm a month at the
+        data's own volume, or one in 100,000 events without times.
+    detector : Detector or class of detectors, optional
+        Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
+    labels_from : frame or path, optional
+        Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.streams import fraud
+    >>> stream = fraud(seed=1)
+    >>> found = fr.detect({"label": stream.y_true, "prediction": stream.y_pred, "time": stream.times})
+    >>> print(found.summary())  # doctest: +SKIP
+    """
+    said: list[str] = []
+    made = detector if isinstance(detector, Detector) else None
+    if made is not None:
+        for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
+            if value is not None:
+                raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
+        labels, positive = made.parameters["labels"], made.parameters["positive"]
+    source = _reusable(source)
+    asked = Columns(truth, pred, score, time, by, id)
+    if labels is None and labels_from is None:
+        labels = _labels_in_memory(source, asked, threshold, positive, said.append)
+    events: Events | Joined
+    if labels_from is not None:
+        classes = (0, 1) if labels is None else labels
+        late = Columns(truth=truth, id=id)
+        columns = Columns(None, pred, score, time, by, id)
+        events = joined(
+            source,
+            labels_from,
+            columns=columns,
+            label_columns=late,
+            labels=classes,
+            positive=positive,
+            threshold=threshold,
+            say=said.append,
+        )
+    else:
+        events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
+    batches = iter(events)
+    first = next(batches, None)
+    if first is None:
+        raise InputError("no row has both a label and a prediction")
+    if made is None:
+        kind = FourRates if detector is None else detector
+        if not (isinstance(kind, type) and issubclass(kind, Detector)):
+            raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
+        counts = None if reference is None else reference_counts(reference, events, asked, threshold)
+        made = make(kind, events.labels, arl=arl, budget=budget, reference=counts, times=first.times, say=said.append)
+    run = Run(made, tracer(many=by is not None))
+    found = run.take(first, events.keys)
+    for batch in batches:
+        found += run.take(batch, events.keys)
+    return Findings(run, events, found, said)
+
+
+def make(
+    kind: type[Detector],
+    labels: Labels,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    arl: float | None = None,
+    budget: str | float | None = None,
+    reference: npt.NDArray[np.int64] | None = None,
+    times: npt.NDArray[np.datetime64] | None = None,
+    say: Say = lambda _: None,
+    name: str = "budget",
+) -> Detector:
+    """Make a detector for some data: with the budget asked for, or the default one where it lives by a budget.
+
+    Parameters
+    ----------
+    kind : class
+        Which.
+    labels : Labels
+        The classes of the data.
+    parameters : mapping, optional
+        Further ones, as asked for.
+    arl, budget : optional
+        As for :func:`detect`.
+    reference : array of counts, optional
+        The classifier as it was shipped.
+    times : array of datetime64, optional
+        Of some events, from which their number a day is known.
+    say : callable
+        Told what the budget is, where it had to be chosen or worked out.
+    name : str
+        What the budget is called in messages.
+    """
+    accepted = inspect.signature(kind).parameters
+    given = dict(parameters or {})
+    given = {"labels": labels.given, "positive": labels.values[1] if len(labels.values) == 2 else None} | given
+    if reference is not None:
+        if "reference" not in accepted:
+            raise ValueError(f"{kind.__name__} takes no reference; FourRates does")
+        given["reference"] = reference
+    if arl is not None and budget is not None:
+        raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
+    asked = arl if arl is not None else budget
+    if asked is not None:
+        if "arl" not in accepted:
+            raise ValueError(f"{name}: {kind.__name__} takes no average run length; give it a level")
+        if "arl" in given or "detect" in given:
+            raise ValueError(f"{name}: the detector has a run length or a level of its own; give one of them")
+        rate = event_rate(times)
+        given["arl"] = run_length(asked, rate, name) if isinstance(asked, str) else asked
+        if isinstance(asked, str) and rate is not None and run_length(asked, 2 * rate, name) != given["arl"]:
+            say(f"{86_400 * rate:,.0f} events a day, so {asked!r} is one false alarm in {given['arl']:,.0f} events")
+    elif kind is FourRates and "arl" not in given:
+        given["arl"], sentence = default_budget(event_rate(times))
+        say(sentence)
+    return kind(**given)
+
+
+def reference_counts(
+    reference: Any, events: Events | Joined, columns: Columns, threshold: float | None = None
+) -> npt.NDArray[np.int64]:
+    """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data."""
+    labels = events.labels
+    numbers = isinstance(reference, list | np.ndarray) and not (
+        isinstance(reference, list) and reference and isinstance(reference[0], str | os.PathLike)
+    )
+    if numbers or isinstance(reference, tuple):
+        return confusion_counts(reference, labels)
+    own = Columns(columns.truth, columns.guess, columns.score)
+    classes = len(labels.values)
+    counts = np.zeros((classes, classes), np.int64)
+    pairs = read(
+        reference,
+        columns=own,
+        labels=labels.given,
+        positive=labels.values[1] if classes == 2 else None,
+        threshold=threshold,
+    )
+    for batch in pairs:
+        np.add.at(counts, (batch.truths, batch.guesses), 1)
+    if not counts.any():
+        raise InputError("the reference has no row with both a label and a prediction")
+    return confusion_counts(counts, labels)
+
+
+def tracer(many: bool) -> Callable[[Detector], Trace]:
+    """What follows the rates of a stream for pictures; more coarsely where there are many streams."""
+    from fourrates.trace import POINTS, Trace
+
+    return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
+
+
+def _reusable(source: Any) -> Any:
+    """A frame in a form that can be read twice; files and arrays are that already."""
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
+        return pyarrow("pyarrow").table(source)
+    return source
+
+
+def _labels_in_memory(
+    source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
+) -> tuple[Hashable, ...] | None:
+    """The labels of all rows of a frame; None for files and pipes, whose first rows must do."""
+    paths = source if isinstance(source, list | tuple) else [source]
+    is_file = bool(paths) and all(isinstance(one, str | os.PathLike) for one in paths)
+    if is_file or isinstance(source, Iterator):
+        return None
+    said: list[str] = []
+    probe = read(source, columns=columns, labels=None, positive=positive, threshold=threshold, say=said.append)
+    probe.learn_labels(probe.tables())
+    for sentence in said:
+        if sentence.startswith("classes"):
+            say(sentence)
+    return probe.labels.given
+
+
+class Findings:
+    """What :func:`detect` found: drifts and recoveries in order, to be looked at, kept, drawn or written.
+
+    Iterating gives :class:`~fourrates.run.Found`: the stream, the drift, and where it stands in the data.
+
+    Attributes
+    ----------
+    run : Run
+        What ran: its `detector`, its `streams`.
+    said : list of str
+        What was guessed or chosen, in sentences.
+    """
+
+    def __init__(self, run: Run, source: Events | Joined, found: list[Found], said: list[str]) -> None:
+        self.run, self.said = run, said
+        self._source, self._found = source, found
+
+    def __iter__(self) -> Iterator[Found]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __bool__(self) -> bool:
+        """Whether anything was found."""
+        return bool(self._found)
+
+    def __getitem__(self, at: int) -> Found:
+        return self._found[at]
+
+    @property
+    def drifts(self) -> list[Found]:
+        """The drifts, without the recoveries."""
+        return [one for one in self._found if not one.is_recovery]
+
+    @property
+    def recoveries(self) -> list[Found]:
+        """Where what had moved was back at its reference."""
+        return [one for one in self._found if one.is_recovery]
+
+    @property
+    def shifts(self) -> list[FoundShift]:
+        """Where the true classes came in other shares than before."""
+        return self.run.shifts
+
+    @property
+    def events(self) -> int:
+        """Events read, in all streams."""
+        return self.run.events
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can have."""
+        labels, utc = self.run.detector.labels.values, self._source.utc
+        return {
+            **plain.about(self.run, self._source, self._found),
+            "said": self.said,
+            "drifts": [plain.as_record(one, utc, labels) for one in self._found],
+            "shifts": [plain.shift_record(one, utc) for one in self.shifts],
+        }
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A frame with one row for each rate that moved."""
+        import pandas
+
+        frame = pandas.DataFrame(plain.rows(self._found, self._source.utc), columns=plain.COLUMNS)
+        return frame if any(one.stream is not None for one in self._found) else frame.drop(columns="stream")
+
+    def plot(self, stream: str | None = None) -> Figure:
+        """Draw the rates of a stream over time; of the first that drifted if none is named."""
+        from fourrates.plot import drawn
+
+        return drawn(self.run, self._found, stream)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that shows it all: one HTML file, with nothing to fetch."""
+        from fourrates import files
+        from fourrates.report import page
+
+        files.check_writable(path)
+        files.write(path, page(self.run, self._source, self._found).encode())
+
+    def headline(self) -> str:
+        """How many drifts there are in how many events, and over which time."""
+        text = plain.counted(self._found) + " in " + f"{self.events:,} event{'' if self.events == 1 else 's'}"
+        if self._source.columns.by is not None:
+            text += f" of {len(self.run.streams):,} stream{'' if len(self.run.streams) == 1 else 's'}"
+        run = self.run
+        if run.first_time is not None and run.last_time is not None:
+            first, last = (plain.moment(at, False, precise=False) for at in (run.first_time, run.last_time))
+            text += f", {first} to {last}{' UTC' if self._source.utc else ''}"
+        return text
+
+    def summary(self) -> str:
+        """What was found, and what was guessed or chosen on the way, in lines of text."""
+        lines = [self.headline()]
+        lines += [f"  {_line(one, self._source.utc)}" for one in self._found[:SHOWN]]
+        if len(self._found) > SHOWN:
+            lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
+        lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
+        if len(self.shifts) > SHOWN:
+            lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
+        if self._source.skipped:
+            lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
+        return "\n".join([*lines, *self.said])
+
+    def __repr__(self) -> str:
+        return f"<Findings: {self.headline()}>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the headline and a table; no name in the data can be more than text."""
+        utc = self._source.utc
+        kinds = [("Recovery" if one.is_recovery else "Drift", one) for one in self._found[:SHOWN]]
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in (kind, *_cells(one, utc))) + "</tr>"
+            for kind, one in kinds
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("", "stream", "found", "started about", "what moved"))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
+        more = [f"... and {len(self._found) - SHOWN:,} more"] if len(self._found) > SHOWN else []
+        more += [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
+        notes = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in (*more, *self.said))
+        return f"<div><p><b>{html.escape(self.headline())}</b></p>{table}<ul>{notes}</ul></div>"
+
+
+def _named(stream: str | None) -> str:
+    return "" if stream is None else f"{stream}: "
+
+
+def _line(one: Found, utc: bool) -> str:
+    when = plain.moment(one.at.time, utc, precise=False)
+    return f"{_named(one.stream)}{'' if when is None else f'{when}, '}{one.drift}"
+
+
+def _cells(one: Found, utc: bool) -> tuple[str, str, str, str]:
+    when = plain.moment(one.at.time, utc, precise=False)
+    found = f"event {one.drift.at:,}" + ("" if when is None else f", {when}")
+    moved = "; ".join(map(str, one.drift.changes))
+    since = plain.moment(one.started.time, utc, precise=False) if one.started is not None else None
+    started = f"event {one.drift.window.start:,}" + ("" if since is None else f", {since}")
+    return one.stream or "", found, started, moved

@@ -1,0 +1,66 @@
+"""Bytes to whole lines, in linear time and bounded memory, in whatever pieces the bytes arrive."""
+
+from __future__ import annotations
+
+from fourrates.io.table import InputError
+
+MAX_LINE = 1 << 24  # bytes; a line that is longer is no line of events
+
+
+class LineBuffer:
+    r"""Keeps the beginning of a line until its end arrives.
+
+    Of a line longer than `limit` bytes one byte more than that is kept, by which :func:`check_length` finds it.
+
+    Examples
+    --------
+    >>> from fourrates.io.lines import LineBuffer
+    >>> buffer = LineBuffer()
+    >>> buffer.feed(b"1,1\n0,")
+    b'1,1\n'
+    >>> buffer.feed(b"1\n")
+    b'0,1\n'
+    """
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self.limit = limit
+        self.size = 0  # bytes taken since the last end of a line, those let go included
+        self._pieces: list[bytes] = []
+        self._kept = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """The lines that these bytes complete, with their ends."""
+        end = data.rfind(b"\n") + 1
+        if end == 0:
+            self._keep(data)
+            return b""
+        if not self._pieces:
+            whole = data[:end]
+        else:
+            first = data.index(b"\n")
+            self._keep(data[:first])
+            whole = b"".join([*self._pieces, data[first:end]])
+        self.clear()
+        self._keep(data[end:])
+        return whole
+
+    def rest(self) -> bytes:
+        """What was kept of the line that has not ended."""
+        return b"".join(self._pieces)
+
+    def clear(self) -> None:
+        """Forget it."""
+        self._pieces, self._kept, self.size = [], 0, 0
+
+    def _keep(self, data: bytes) -> None:
+        self.size += len(data)
+        if data and self._kept <= self.limit:
+            self._pieces.append(data[: self.limit + 1 - self._kept])
+            self._kept += len(self._pieces[-1])
+
+
+def check_length(lines: list[bytes], limit: int, source: str, first: int) -> None:
+    """Raise if one of the lines, the first of which has this number, is longer than `limit` bytes."""
+    if max(map(len, lines), default=0) > limit:
+        at = next(i for i, line in enumerate(lines) if len(line) > limit)
+        raise InputError(f"{source}, line {first + at}: longer than {limit:,} bytes (--max-line)")

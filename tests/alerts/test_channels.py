@@ -1,0 +1,181 @@
+"""Commands and Apprise, and what an alert says."""
+
+import json
+import os
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+import fourrates as fr
+from fourrates.alerts import Alert, Apprise, Command, Failure, drift_alert
+from fourrates.alerts.text import defused, plain
+
+CHANGE = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
+DRIFT = fr.Drift(5080, 5062, (CHANGE,), ((10, 2), (3, 4)))
+
+
+def alert(**payload):
+    payload = {"id": "a1", **payload}
+    return Alert("a1", json.dumps(payload).encode(), payload)
+
+
+def test_an_alert_says_what_where_and_since_when():
+    made = drift_alert(DRIFT, stream="fraud", origin="x", source="log.csv", row=5082, time="2026-01-01T00:00:00Z")
+    assert made["text"] == (
+        "fraud: drift at event 5,080 (2026-01-01T00:00:00Z), since event 5,062: tpr down from 0.750 to 0.250"
+    )
+    assert (made["stream"], made["source"], made["row"], made["at"]) == ("fraud", "log.csv", 5082, 5080)
+    assert json.loads(json.dumps(made))["confusion"] == [[10, 2], [3, 4]]
+
+
+def test_an_id_depends_on_watch_stream_and_event_alone():
+    first = drift_alert(DRIFT, stream="a", origin="x")["id"]
+    assert first == drift_alert(DRIFT, stream="a", origin="x", row=7, time="now")["id"]
+    others = [drift_alert(DRIFT, stream="b", origin="x"), drift_alert(DRIFT, stream="a", origin="y")]
+    assert first not in [other["id"] for other in others]
+
+
+@pytest.mark.parametrize(
+    "detector", [fr.FourRates(), fr.LFR(), fr.NFR(), fr.DDM(), fr.EDDM(), fr.DDMOCI(), fr.PerfSim()]
+)
+def test_every_detector_s_drift_can_be_told(detector):
+    drifts = detector.update_many([1, 0] * 2000 + [1, 0] * 2000, [1, 0] * 1900 + [1, 1] * 100 + [0, 1] * 2000)
+    assert drifts
+    for drift in drifts:
+        json.dumps(drift_alert(drift, stream="s", origin="x"), allow_nan=False)
+
+
+def test_a_drift_of_four_rates_says_from_what_to_what_and_when_it_started():
+    (drift,) = fr.FourRates().update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30)
+    made = drift_alert(drift, stream="fraud", origin="x")
+    change = made["changes"][0]
+    assert (made["event"], made["kind"]) == ("drift", "drift")
+    assert made["started_first"] <= made["started"] <= made["started_last"] <= made["at"]
+    assert change["before"]["value"] > 0.99 > change["after"]["value"]
+    before, after = drift.changes[0].before, drift.changes[0].after
+    assert (
+        f"started about event {drift.started:,}: tpr down from {before.value:.3f} to {after.value:.3f}" in made["text"]
+    )
+
+
+def test_a_recovery_is_told_as_one_under_an_id_of_its_own():
+    recovery = fr.Recovery(DRIFT.at, DRIFT.since, DRIFT.changes, DRIFT.confusion)
+    made, drift = (drift_alert(one, stream="fraud", origin="x") for one in (recovery, DRIFT))
+    assert (made["event"], made["kind"]) == ("recovery", "recovery")
+    assert made["text"].startswith("fraud: recovery at event 5,080, since event 5,062: ")
+    assert made["id"] != drift["id"]
+
+
+def test_hostile_names_do_nothing_in_sentences():
+    name = "<!channel> @everyone *b* _i_ `c` ~s~ [t](http://x) \x1b[31m\x07\u202e"
+    text = drift_alert(DRIFT, stream=name, origin="x")["text"]
+    assert not set("<>@*`~[]\x1b\x07\u202e") & set(text)
+    assert " _" not in text
+    assert drift_alert(DRIFT, stream=name, origin="x")["stream"] == name
+    assert len(plain("x" * 10**6)) == 200
+    assert "\n" in defused("a\nb")
+    assert "\n" not in plain("a\nb")
+
+
+def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path):
+    got = tmp_path / "got"
+    made = drift_alert(DRIFT, stream='fr"aud; rm -rf $HOME\0', origin="x")
+    command = f'cat > {got}; printf "%s|%s|%s" "$FOURRATES_ID" "$FOURRATES_STREAM" "$FOURRATES_RATES" >> {got}'
+    Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
+    line, facts = got.read_text().splitlines()
+    assert json.loads(line)["at"] == 5080
+    assert facts == f'{made["id"]}|fr"aud; rm -rf $HOME|tpr:down'
+
+
+def test_an_exit_status_that_is_not_0_is_a_failure():
+    with pytest.raises(Failure, match="exit status 3"):
+        Command("exit 3").deliver(alert())
+
+
+def test_a_command_that_reads_nothing_is_no_failure():
+    Command("exit 0").deliver(alert(text="x" * 300_000))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="process groups are POSIX")
+def test_at_the_deadline_the_whole_process_group_is_ended(tmp_path):
+    """On the old code the shell was killed and what it had started went on."""
+    mark = tmp_path / "mark"
+    script = f"(trap '' TERM; sleep 4; touch {mark}) & sleep 60"
+    start = time.monotonic()
+    with pytest.raises(Failure, match=r"still running after 0\.3 s"):
+        Command(script, deadline=0.3).deliver(alert())
+    assert time.monotonic() - start < 3.5
+    time.sleep(max(0.0, 4.5 - (time.monotonic() - start)))
+    assert not mark.exists()
+
+
+class Service:
+    """In place of Apprise: answers as it is told."""
+
+    def __init__(self, answer):
+        self.answer, self.sent = answer, []
+
+    def add(self, url):
+        return "://" in url
+
+    def notify(self, **message):
+        self.sent.append(message)
+        return self.answer() if callable(self.answer) else self.answer
+
+
+@pytest.fixture
+def service(monkeypatch):
+    def install(answer):
+        made = Service(answer)
+        monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=lambda: made))
+        return made
+
+    return install
+
+
+def test_apprise_gets_the_text_without_mentions_or_markup(service):
+    made = service(True)
+    Apprise("slack://token").deliver(alert(text="<!channel> *now*", stream="<!here>", kind="drift"))
+    (message,) = made.sent
+    assert "a1" in message["body"]
+    assert message["body_format"] == "text"
+    assert not set("<>*") & set(message["body"] + message["title"])
+
+
+@pytest.mark.parametrize("answer", [False, None, 0])
+def test_a_falsy_result_of_apprise_is_a_failure(service, answer):
+    service(answer)
+    with pytest.raises(Failure, match="did not take it"):
+        Apprise("slack://token").deliver(alert())
+
+
+def test_apprise_that_hangs_is_left_at_the_deadline_and_not_called_again_meanwhile(service):
+    made = service(lambda: time.sleep(1.0))
+    channel = Apprise("slack://token", deadline=0.2)
+    with pytest.raises(Failure, match=r"longer than 0\.2 s"):
+        channel.deliver(alert())
+    with pytest.raises(Failure, match="still busy"):
+        channel.deliver(alert())
+    assert len(made.sent) == 1
+
+
+def test_an_address_apprise_does_not_know_is_refused_at_once_without_its_secrets(service):
+    service(True)
+    with pytest.raises(ValueError, match="does not know") as refused:
+        Apprise("nonsense:TOKEN")
+    assert "TOKEN" not in str(refused.value)
+    assert "TOKEN" not in Apprise("slack://TOKEN").name
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_real_apprise_posts_to_a_real_server(receiver):
+    pytest.importorskip("apprise")
+    Apprise(f"json://127.0.0.1:{receiver.port}/").deliver(alert(text="<!channel> drift", stream="fraud"))
+    (request,) = receiver.requests
+    assert b"drift" in request.body
+    assert b"<!channel>" not in request.body
+    receiver.default = b"HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n"
+    with pytest.raises(Failure):
+        Apprise(f"json://127.0.0.1:{receiver.port}/").deliver(alert(text="x"))

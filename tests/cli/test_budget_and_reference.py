@@ -1,0 +1,98 @@
+"""The budget, the reference and late labels on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+
+
+def detected(ran):
+    assert ran.status == 0, ran.err
+    return json.loads(ran.out)
+
+
+def places(found):
+    return [(one["at"], one["kind"]) for one in found["drifts"]]
+
+
+def test_the_default_is_four_rates_and_one_false_alarm_a_month(fourrates, drifting):
+    ran = fourrates("detect", drifting, "--json")
+    found = detected(ran)
+    assert found["detector"] == "FourRates"
+    assert f"budget: one false alarm a month, which is {found['parameters']['arl']:,.0f} events" in ran.err
+    assert 58_000 < found["parameters"]["arl"] < 64_000  # 2,000 a day, give or take the season
+
+
+def test_a_budget_in_words_is_one_in_events(fourrates, drifting, stream):
+    ran = fourrates("detect", drifting, "--budget", "one a quarter", "--json")
+    found = detected(ran)
+    assert "so 'one a quarter' is one false alarm in" in ran.err
+    wanted = fr.FourRates(found["parameters"]["arl"]).update_many(stream.y_true, stream.y_pred)
+    assert places(found) == [(drift.at, "drift") for drift in wanted]
+    assert [one["at"] for one in found["shifts"]] == [one.at for one in wanted.shifts]
+    assert fourrates("detect", drifting, "--arl", "one a quarter", "--json").out == ran.out
+
+
+def test_a_reference_is_a_file_or_counts(fourrates, drifting, stream, tmp_path):
+    counts = [[11_700, 300], [60, 180]]
+    path = tmp_path / "validation.csv"
+    rows = [f"{t},{g}\n" * counts[t][g] for t in (0, 1) for g in (0, 1)]
+    path.write_text("y_true,y_pred\n" + "".join(rows))
+    wanted = fr.FourRates(100_000, reference=counts).update_many(stream.y_true, stream.y_pred)
+    kinds = [(one.at, "recovery" if isinstance(one, fr.Recovery) else "drift") for one in wanted]
+    assert len(kinds) >= 2
+    for reference in (path, "11700,300,60,180", "[[11700, 300], [60, 180]]"):
+        found = detected(fourrates("detect", drifting, "--arl", 100_000, "--reference", reference, "--json"))
+        assert places(found) == kinds
+    shown = fourrates("detect", drifting, "--arl", 100_000, "--reference", path).out
+    assert ("recovery" in shown) == any(kind == "recovery" for _, kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [("1,2,3", "3 counts make no square"), ("1,2,3,4,5,6,7,8,9", "shape"), ("nowhere.csv", "nowhere.csv")],
+)
+def test_a_reference_that_cannot_be(fourrates, drifting, reference, why):
+    ran = fourrates("detect", drifting, "--reference", reference)
+    assert ran.status == 2
+    assert why in ran.err
+
+
+def test_labels_from_another_file_are_joined(fourrates, drifting, stream, tmp_path):
+    size = stream.y_true.size
+    order = np.random.default_rng(1).permutation(size)
+    predictions, outcomes = tmp_path / "predictions.csv", tmp_path / "outcomes.csv"
+    predictions.write_text("order,y_pred\n" + "".join(f"{i},{g}\n" for i, g in enumerate(stream.y_pred)))
+    outcomes.write_text("order,y_true\n" + "".join(f"{i},{stream.y_true[i]}\n" for i in order))
+    words = ["detect", predictions, "--labels-from", outcomes, "--id", "order", "--arl", 60_000]
+    wanted = fr.FourRates(60_000).update_many(stream.y_true, stream.y_pred)
+    assert places(detected(fourrates(*words, "--json"))) == [(drift.at, "drift") for drift in wanted]
+    assert fourrates(*words, "--save", tmp_path / "state").status == 2
+    assert fourrates("detect", drifting, "--id", "y_true").status == 2
+
+
+def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, 4000)
+    right = random.random(4000) < np.where((np.arange(4000) < 2000) & (truth == 1), 0.4, 0.9)
+    path, state = tmp_path / "a.csv", tmp_path / "state"
+    rows = [f"{t},{t if r else 1 - t}\n" for t, r in zip(truth, right, strict=True)]
+    reference = ["--reference", "9000,1000,1000,9000", "--arl", 1_000_000]
+    path.write_text("y_true,y_pred\n" + "".join(rows[:2000]))
+    assert fourrates("detect", path, *reference, "--fail-on", "drift", "--save", state).status == 1
+    path.write_text("y_true,y_pred\n" + "".join(rows[2000:]))
+    ran = fourrates("detect", path, "--resume", state, "--fail-on", "drift")
+    assert ran.status == 0
+    assert ran.out.startswith("no drift and 1 recovery in ")
+
+
+def test_expect_says_that_larger_falls_are_found_sooner(fourrates):
+    words = ["expect", "900,100,200,800", "--horizon", 3000, "--history", 3000, "--fall", 10, "--fall", 30, "--json"]
+    falls = detected(fourrates(*words))["falls"]
+    assert [one["rate"] for one in falls] == ["tnr", "tnr", "tpr", "tpr"]
+    for small, large in (falls[:2], falls[2:]):
+        assert large["median"] < small["median"]
+    for wrong in ("900,100", "a,b,c,d", "0,0,1,1"):
+        assert fourrates("expect", wrong).status == 2

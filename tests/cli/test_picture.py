@@ -1,0 +1,120 @@
+"""What `watch` draws on a terminal, for every detector."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import fourrates as fr
+from fourrates.alerts import drift_alert
+from fourrates.cli.options import known
+from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates, weight
+from fourrates.drift import RateState, Recovery, Share, Shift
+from fourrates.plain import shift_record
+from fourrates.run import FoundShift, Place, Run
+
+HOSTILE = "[bold]\x1b[31m[/nothing]"
+
+
+def drawn(picture):
+    out = io.StringIO()
+    Console(file=out, width=160, height=60, color_system=None).print(picture.picture())
+    return out.getvalue()
+
+
+def picture_of(detector, name="log.csv"):
+    return Picture(Run(detector), detector, name)
+
+
+def events(size, right, seed=0):
+    random = np.random.default_rng(seed)
+    y_true = random.integers(0, 2, size)
+    return y_true, np.where(random.random(size) < right, y_true, 1 - y_true)
+
+
+@pytest.mark.parametrize("kind", known().values(), ids=known())
+def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kind):
+    detector = kind()
+    picture = picture_of(detector)
+    assert "0 events" in drawn(picture)
+    drifts = 0
+    for y_true, y_pred in (events(2500, 0.95), events(500, 0.4, seed=1)):
+        for truth, guess in zip(y_true.tolist(), y_pred.tolist(), strict=True):
+            warned_rates(detector)
+            if (drift := detector.update(truth, guess)) is not None:
+                picture.drift(drift_alert(drift, stream="s", origin="x"))
+                drifts += 1
+    assert drifts
+    text = drawn(picture)
+    assert "drift    event" in text
+    assert "nan" not in text
+    for name in detector.rates:
+        assert name in text
+
+
+def test_four_rates_shows_estimate_baseline_and_evidence():
+    detector = fr.FourRates(reference=[[900, 100], [200, 800]])
+    detector.update_many(*events(300, 0.85))
+    lines = [line for line in drawn(picture_of(detector)).splitlines() if "tpr" in line or "ppv" in line]
+    tpr, ppv = sorted(lines, key=lambda line: "ppv" in line)
+    assert "│" in tpr.strip("│ ")
+    assert {*"●░%"} <= {*tpr}
+    assert f"{detector.rates['tpr'].baseline.value:.3f}" in tpr
+    assert "●" in ppv
+    assert "%" not in ppv  # precisions are not judged by themselves
+
+
+def test_a_bar_has_its_dot_at_the_estimate_and_ends_at_the_interval_of_the_baseline():
+    state = RateState(n=50, estimate=0.25, baseline=Share(0.75, 0.7, 0.8, 900), evidence=0.5)
+    text = bar(state, "green").plain
+    assert len(text) == WIDTH
+    assert text.index("●") == round(0.25 * (WIDTH - 1))
+    assert (text.index("│"), text.rindex("│")) == (round(0.7 * (WIDTH - 1)), round(0.8 * (WIDTH - 1)))
+    assert standing(state) == (0.25, 0.75)
+    assert bar(RateState(n=0, estimate=float("nan")), "green").plain.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("evidence", "full", "said"), [(0.0, 0, "0%"), (0.5, 6, "50%"), (1.0, 12, "100%"), (7.0, 12, "100%")]
+)
+def test_evidence_is_a_bar_that_is_full_at_the_alarm(evidence, full, said):
+    text = weight(evidence, "green").plain
+    assert text.count("█") == full
+    assert text.endswith(said)
+
+
+def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():
+    detector = fr.FourRates(reference=[[900, 100], [100, 900]])
+    while not detector.warning_detected:
+        detector.update(1, 0)
+        detector.update(0, 0)
+    named = warned_rates(detector)
+    assert [one["rate"] for one in named][-1] == "tpr"
+    assert all(one["evidence"] > 0 for one in named)
+    picture = picture_of(detector)
+    picture.warning({"at": detector.events - 1, "rates": named})
+    assert f"({named[-1]['evidence']:.0%} of an alarm)" in drawn(picture)
+
+
+def test_names_from_the_data_are_neither_markup_nor_escape_sequences():
+    detector = fr.LFR(labels=[HOSTILE, "b", "c"])
+    picture = picture_of(detector, HOSTILE)
+    change = fr.RateChange(f"recall:{HOSTILE}", "down", 5.0, 4.0, None, 9)
+    picture.drift(drift_alert(fr.Drift(5, 3, (change,), ((1, 0), (0, 1))), stream=HOSTILE, origin="x"))
+    picture.warning({"at": 3, "rates": [{"rate": f"recall:{HOSTILE}", "statistic": None, "expected": None}]})
+    text = drawn(picture)
+    assert "\x1b" not in text
+    assert text.count(r"[bold]\x1b[31m[/nothing]") >= 4
+
+
+def test_recoveries_and_shifts_are_told_as_such():
+    picture = picture_of(fr.FourRates())
+    change = fr.RateChange("tpr", "up", 1e5, 1e5, None, 9, None, Share(0.5, 0.4, 0.6, 90), Share(0.9, 0.8, 1.0, 90))
+    picture.drift(drift_alert(Recovery(50, 40, (change,), ((1, 0), (0, 1)), 42, (41, 45)), stream="s", origin="x"))
+    shift = Shift(60, 55, Share(0.3, 0.2, 0.4, 90), Share(0.5, 0.4, 0.6, 9))
+    picture.shift(shift_record(FoundShift(None, shift, Place(60, "log.csv", 61, None)), utc=False))
+    text = drawn(picture)
+    assert "recovery event 50, started about event 42: tpr ↑ 0.500 → 0.900" in text
+    assert "shift    event 60: share of positives 0.300 → 0.500" in text
+    assert "0 drifts" in text

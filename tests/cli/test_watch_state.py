@@ -1,0 +1,245 @@
+"""`watch --state`, `--bad-rows`, `--by` and alerts: nothing lost, nothing counted twice, nothing told again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zlib
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+from fourrates.alerts import verify
+from fourrates.cli.checkpoint import Checkpoint
+from fourrates.io import InputError
+from fourrates.run import Run
+
+COMMAND = [sys.executable, "-m", "fourrates", "watch"]
+CALM, BROKEN = "1,1\n0,0\n" * 300, "1,0\n" * 30
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def ended(process, number=signal.SIGINT):
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err, err
+    return process.returncode, [json.loads(line) for line in out.splitlines()], err
+
+
+def seen(state):
+    saved = Checkpoint.load(state)
+    return 0 if saved is None else Run.from_bytes(saved.run).events
+
+
+def until(state, events, seconds=30):
+    end = time.monotonic() + seconds
+    while not state.exists() or seen(state) < events:
+        assert time.monotonic() < end, f"{seen(state)} of {events} events"
+        time.sleep(0.02)
+
+
+def drifts_of(pairs):
+    detector = fr.FourRates()
+    return [drift.at for drift in detector.update_many([a for a, _ in pairs], [b for _, b in pairs])]
+
+
+def test_a_restart_goes_on_where_it_was_and_tells_no_drift_again(tmp_path):
+    """On the old code all 9 of 9 drifts were told again."""
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text("y_true,y_pred\n" + CALM + BROKEN)
+    first = start(log, "--state", state, "--no-warnings")
+    until(state, 630)
+    status, told, _ = ended(first)
+    assert status == 0
+    assert [line["kind"] for line in told] == ["drift"]
+    with log.open("a") as file:
+        file.write("1,")
+    second = start(log, "--state", state, "--no-warnings")
+    time.sleep(0.5)
+    with log.open("a") as file:
+        file.write("1\n" + CALM + BROKEN)
+    until(state, 1261)
+    status, again, err = ended(second)
+    pairs = [(1, 1), (0, 0)] * 300 + [(1, 0)] * 30 + [(1, 1)] + [(1, 1), (0, 0)] * 300 + [(1, 0)] * 30
+    assert [line["at"] for line in told + again] == drifts_of(pairs)
+    assert "(1,261 in all)" in err
+
+
+@pytest.mark.parametrize(
+    "other", [["--detector", "DDM"], ["--labels", "a,b"], ["--by", "y_true"], ["--truth", "y_pred"]]
+)
+def test_other_options_than_those_of_the_state_are_refused(fourrates, tmp_path, other):
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text("y_true,y_pred\n" + CALM)
+    first = start(log, "--state", state)
+    until(state, 600)
+    ended(first)
+    assert fourrates("watch", log, "--state", state, *other).status == 2
+    elsewhere = tmp_path / "other.csv"
+    elsewhere.write_text("y_true,y_pred\n")
+    ran = fourrates("watch", elsewhere, "--state", state)
+    assert ran.status == 2
+    assert "is the state of watching" in ran.err
+
+
+def test_a_damaged_state_is_refused_whatever_is_wrong_with_it(tmp_path):
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text("y_true,y_pred\n" + CALM)
+    first = start(log, "--state", state)
+    until(state, 600)
+    ended(first)
+    whole = state.read_bytes()
+    assert Checkpoint.from_bytes(whole).to_bytes() == whole
+    for at in range(0, len(whole), 37):
+        with pytest.raises(InputError):
+            Checkpoint.from_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(InputError):
+            Checkpoint.from_bytes(whole[:at])
+    content = json.loads(whole.partition(b"\n")[2])
+    for name in content:
+        for value in (None, -1, "x", [], {"a": 1}, True, 10**30):
+            body = json.dumps({**content, name: value}).encode()
+            try:
+                Checkpoint.from_bytes(b"fourrates watch 1 %08x\n%s\n" % (zlib.crc32(body), body))
+            except InputError:
+                continue
+            assert name in ("origin", "source", "run", "shown", "position", "format", "warning"), (name, value)
+
+
+def test_a_pipe_goes_on_with_its_detectors(fourrates, tmp_path):
+    state = tmp_path / "state"
+    first = fourrates("watch", "-", "--state", state, input="y_true,y_pred\n" + CALM)
+    second = fourrates("watch", "-", "--state", state, "--no-warnings", input="y_true,y_pred\n" + BROKEN)
+    assert (first.status, second.status) == (0, 0)
+    (drift,) = [json.loads(line) for line in second.out.splitlines()]
+    assert 600 <= drift["at"] < 630
+
+
+def test_bad_rows_are_set_aside_and_counted(fourrates, tmp_path):
+    """On the old code one bad line ended the watch."""
+    bad = tmp_path / "bad.jsonl"
+    text = "y_true,y_pred\n" + CALM + "1,x\n1\n\x00\n" + BROKEN
+    ran = fourrates("watch", "-", "--no-warnings", "--bad-rows", bad, input=text)
+    assert ran.status == 0
+    rows = [json.loads(line) for line in bad.read_text().splitlines()]
+    assert [(row["line"], row["text"]) for row in rows] == [(602, "1,x"), (603, "1"), (604, "\x00")]
+    assert "not one of the labels" in rows[0]["problem"]
+    assert "3 bad rows" in ran.err
+    assert "630 events" in ran.err
+    assert len(ran.out.splitlines()) == 1
+
+
+def test_many_streams_are_watched_each_on_its_own(fourrates):
+    rows = [(1, 1), (0, 0)] * 300 + [(1, 0)] * 30
+    text = "y_true,y_pred,model\n" + "".join(f"{t},{g},calm\n{t},{g},[/x]\n" for t, g in rows[:600])
+    text += "".join(f"{t},{g},[/x]\n1,1,calm\n" for t, g in rows[600:])
+    ran = fourrates("watch", "-", "--by", "model", input=text)
+    assert ran.status == 0
+    (drift,) = [line for line in map(json.loads, ran.out.splitlines()) if line["kind"] != "shift"]
+    assert drift["stream"] == "[/x]"
+    assert [drift["at"]] == drifts_of(rows)
+
+
+def test_a_recovery_is_an_alert_too_and_a_shift_of_the_classes_is_a_line(fourrates, tmp_path, receiver):
+    """Worse than its reference from the first event on, then as good as it; positives come more often at the end."""
+    random = np.random.default_rng(3)
+    rows = [(random.random() < 0.5, random.random() < right) for right in [0.6] * 1500 + [0.9] * 3000]
+    rows += [(random.random() < 0.8, random.random() < 0.9) for _ in range(1500)]
+    text = "y_true,y_pred\n" + "".join(f"{truth:d},{truth == right:d}\n" for truth, right in rows)
+    ran = fourrates(
+        *("watch", "-", "--reference", "4500,500,500,4500", "--webhook", receiver.url, "--spool", tmp_path / "spool"),
+        input=text,
+    )
+    assert ran.status == 0, ran.err
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    kinds = [line["kind"] for line in lines]
+    assert "shift" in kinds[kinds.index("recovery") :]
+    told = [line for line in lines if line["kind"] in ("drift", "recovery")]
+    posted = [json.loads(request.body) for request in receiver.requests]
+    assert sorted(posted, key=lambda one: one["at"]) == told
+    assert [one["event"] for one in told] == [one["kind"] for one in told]
+    recovery = next(one for one in told if one["event"] == "recovery")
+    assert recovery["text"].startswith(f"standard input: recovery at event {recovery['at']:,}, started about event ")
+    assert recovery["changes"][0]["direction"] == "up"
+    assert "recover" in ran.err.splitlines()[-1 - min(len(told), 10)]
+
+
+def test_an_alert_carries_id_name_text_headers_and_signature(fourrates, tmp_path, receiver):
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\n")
+    ran = fourrates(
+        *("watch", "-", "--no-warnings", "--webhook", receiver.url, "--header", "X-Team: fraud"),
+        *("--secret-file", secret, "--spool", tmp_path / "spool"),
+        input="y_true,y_pred\n" + CALM + BROKEN,
+    )
+    assert ran.status == 0, ran.err
+    (request,) = receiver.requests
+    line, posted = json.loads(ran.out), json.loads(request.body)
+    assert posted == line
+    assert posted["stream"] == "standard input"
+    assert posted["text"].startswith("standard input: drift at event 6")
+    assert request.headers["x-team"] == "fraud"
+    assert verify("s3cret", request.headers, request.body) == posted["id"]
+
+
+def test_what_cannot_be_delivered_is_named_kept_and_delivered_by_the_next_run(fourrates, tmp_path, receiver):
+    """On the old code 12 s of outage lost alarms for good, with exit status 0."""
+    options = ["--no-warnings", "--webhook", receiver.url, "--grace", "0.5", "--spool", tmp_path / "spool"]
+    receiver.default = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
+    ran = fourrates("watch", "-", *options, input="y_true,y_pred\n" + CALM + BROKEN)
+    id = json.loads(ran.out)["id"]
+    assert ran.status == 4
+    (named,) = [line for line in ran.err.splitlines() if "undelivered" in line]
+    assert id in named
+    assert "redirects are not followed" in named
+    assert str(tmp_path / "spool") in named
+    receiver.default, receiver.requests[:] = b"HTTP/1.1 200 OK\r\n\r\n", []
+    ran = fourrates("watch", "-", *options, input="y_true,y_pred\n1,1\n")
+    assert ran.status == 0
+    assert receiver.ids() == [id]
+
+
+def test_a_hanging_receiver_does_not_hold_up_the_end(fourrates, tmp_path, receiver):
+    receiver.default = lambda connection: time.sleep(30)
+    options = ["--webhook", receiver.url, "--grace", "0.5", "--spool", tmp_path / "spool"]
+    begin = time.monotonic()
+    ran = fourrates("watch", "-", *options, input="y_true,y_pred\n" + CALM + BROKEN)
+    assert ran.status == 4
+    assert time.monotonic() - begin < 10
+
+
+def test_asked_twice_it_ends_at_once_and_still_names_what_is_left(tmp_path, receiver):
+    receiver.default = b"HTTP/1.1 500 no\r\n\r\n"
+    log = tmp_path / "log.csv"
+    log.write_text("y_true,y_pred\n" + CALM + BROKEN)
+    process = start(log, "--webhook", receiver.url, "--grace", "60", "--spool", tmp_path / "spool")
+    receiver.wait_for(1, 30)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    begin = time.monotonic()
+    status, _, err = ended(process)
+    assert status == 4
+    assert "undelivered" in err
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+@pytest.mark.parametrize("copytruncate", [False, True])
+def test_killed_at_random_moments_nothing_is_lost_or_counted_twice(tmp_path, copytruncate):
+    """Two kills each; benchmarks/kill.py does 200."""
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../benchmarks"))
+    try:
+        import kill
+    finally:
+        sys.path.pop(0)
+    found = kill.watch(tmp_path, kills=2, seed=1, copytruncate=copytruncate, longest=0.3)
+    assert found.kills == 2
+    assert found.wrong == []

@@ -1,0 +1,321 @@
+"""A file that grows and is rotated: every line once, whatever is done to it, whenever the reader starts again."""
+
+import os
+import random
+import shutil
+import time
+
+import pytest
+
+from fourrates.io import Follower, InputError, Position
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.csv"
+
+
+def follow(path, position=None, **options):
+    return Follower(str(path), position, **{"linger": 0.0} | options)
+
+
+def drain(follower, seconds=0.0):
+    """All lines there are; waited for, if asked."""
+    lines, end = [], time.monotonic() + seconds
+    while (piece := follower.read()) is not None or time.monotonic() < end:
+        if piece is not None:
+            assert piece.lines.endswith(b"\n")
+            lines += piece.lines[:-1].split(b"\n")
+    return lines
+
+
+def write(path, *lines, end="\n"):
+    with open(path, "a") as file:
+        file.write("\n".join(map(str, lines)) + end)
+
+
+def numbered(first, last):
+    return [b"%d" % number for number in range(first, last)]
+
+
+def test_half_a_line_waits_for_its_other_half(log):
+    write(log, "a", "b", end="")
+    with follow(log) as follower:
+        assert drain(follower) == [b"a"]
+        assert follower.position.offset == 2
+        write(log, "c")
+        assert drain(follower) == [b"bc"]
+
+
+def test_what_is_written_just_before_a_rename_is_read(log):
+    """On the old code 660 of 1,419 lines over 40 renames were lost."""
+    got = []
+    with follow(log) as follower:
+        for turn in range(40):
+            write(log, *range(30 * turn, 30 * turn + 10))
+            got += drain(follower)
+            write(log, *range(30 * turn + 10, 30 * turn + 30))
+            os.rename(log, f"{log}.{turn + 1}")
+        write(log, "end")
+        assert got + drain(follower) == [*numbered(0, 1200), b"end"]
+
+
+def test_what_is_written_to_the_old_file_after_the_rename_is_read_before_the_new_one(log):
+    with follow(log, linger=0.3) as follower:
+        with log.open("a") as old:
+            print("a", file=old, flush=True)
+            assert drain(follower) == [b"a"]
+            os.rename(log, f"{log}.1")
+            write(log, "c")
+            assert drain(follower) == []
+            print("b", file=old, flush=True)
+            assert drain(follower, 0.1) == [b"b"]
+        assert drain(follower, 0.5) == [b"c"]
+
+
+def test_several_rotations_between_two_looks_lose_nothing(log):
+    write(log, *range(10))
+    with follow(log) as follower:
+        assert len(drain(follower)) == 10
+        for turn in range(1, 6):
+            write(log, *range(10 * turn, 10 * turn + 10))
+            for number in range(5, 0, -1):  # as logrotate does: .1 is the youngest
+                if os.path.exists(f"{log}.{number}"):
+                    os.rename(f"{log}.{number}", f"{log}.{number + 1}")
+            os.rename(log, f"{log}.1")
+            time.sleep(0.01)  # a clock tick of the file system
+        write(log, "end")
+        assert drain(follower) == [*numbered(10, 60), b"end"]
+
+
+def copytruncate(log, number):
+    shutil.copy(log, f"{log}.{number}")
+    os.truncate(log, 0)
+
+
+def test_a_copy_that_is_emptied_loses_nothing_that_is_in_the_copy(log):
+    with follow(log) as follower:
+        write(log, *range(10))
+        assert len(drain(follower)) == 10
+        write(log, *range(10, 20))
+        copytruncate(log, 1)
+        write(log, *range(20, 23))
+        assert drain(follower) == numbered(10, 23)
+
+
+def test_a_file_that_grew_past_the_old_size_after_it_was_emptied_is_noticed(log):
+    with follow(log) as follower:
+        write(log, *range(10))
+        assert len(drain(follower)) == 10
+        copytruncate(log, 1)
+        write(log, *range(1000, 1100))
+        assert drain(follower) == numbered(1000, 1100)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_line_cut_in_two_by_a_truncation_is_whole(log, restart):
+    with follow(log) as follower:
+        write(log, "header", "1,")
+        follower.read()
+        write(log, "12", end="")
+        drain(follower)
+        copytruncate(log, 1)
+        write(log, "34", end="")
+        assert drain(follower) == []
+        position = follower.position
+        if restart:
+            follower = follow(log, Position.from_dict(position.to_dict()))
+        write(log, "56")
+        assert drain(follower) == [b"123456"]
+        follower.close()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_file_that_is_copied_and_emptied_before_a_line_of_it_was_read_is_read_from_the_copy(log, restart):
+    write(log, "a", "b")
+    follower = follow(log)
+    assert follower.open()
+    if restart:
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+    copytruncate(log, 1)
+    write(log, "c")
+    if restart:
+        follower = follow(log, position)
+    assert drain(follower) == [b"a", b"b", b"c"]
+    follower.close()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_file_emptied_and_then_renamed_between_two_looks_loses_nothing(log, restart):
+    write(log, "a", "b")
+    follower = follow(log)
+    assert drain(follower) == [b"a", b"b"]
+    position = Position.from_dict(follower.position.to_dict())
+    time.sleep(0.01)
+    write(log, "c")
+    copytruncate(log, 1)
+    time.sleep(0.01)
+    write(log, "d")
+    os.rename(log, f"{log}.2")
+    write(log, "e")
+    if restart:
+        follower.close()
+        follower = follow(log, position)
+    assert drain(follower) == [b"c", b"d", b"e"]
+    follower.close()
+
+
+def test_a_truncation_without_a_copy_is_told(log):
+    told = []
+    with follow(log, tell=told.append) as follower:
+        write(log, "a", "b")
+        drain(follower)
+        os.truncate(log, 0)
+        write(log, "c")
+        assert drain(follower) == [b"c"]
+    assert "no copy" in told[0]
+
+
+def test_a_hole_left_by_a_writer_that_goes_on_at_its_old_place_is_skipped(log):
+    with open(log, "w") as writer, follow(log) as follower:
+        print("a" * 100, file=writer, flush=True)
+        drain(follower)
+        copytruncate(log, 1)
+        print("b", file=writer, flush=True)
+        assert drain(follower) == [b"b"]
+
+
+def test_the_last_line_of_an_old_file_needs_no_end(log):
+    with follow(log) as follower:
+        write(log, "a", "b", end="")
+        drain(follower)
+        os.rename(log, f"{log}.1")
+        write(log, "c")
+        pieces = [follower.read(), follower.read()]
+        assert [(piece.lines, piece.begins) for piece in pieces] == [(b"b\n", False), (b"c\n", True)]
+
+
+def test_files_of_other_names_are_not_taken_for_rotated_ones(log):
+    write(log, "a")
+    with follow(log) as follower:
+        drain(follower)
+        for name in ("log.csv.state", "log.csv.alerts", "log.csv.1.gz", "log.csv.bak", "other.csv.1", "log2.csv"):
+            write(log.parent / name, "x")
+        os.rename(log, f"{log}.1")
+        write(log, "b")
+        assert drain(follower) == [b"b"]
+
+
+@pytest.mark.parametrize(
+    "change", ["nothing", "grown", "renamed", "twice", "copied", "replaced", "gone", "inode reused"]
+)
+def test_a_reader_that_starts_again_goes_on_where_it_was(log, change):
+    write(log, "header", *range(5))
+    with follow(log) as follower:
+        assert len(drain(follower)) == 6
+        position = Position.from_dict(follower.position.to_dict())
+    wanted = numbered(5, 8)
+    told = []
+    if change == "nothing":
+        wanted = []
+    else:
+        write(log, 5, 6, 7)
+    if change in ("renamed", "twice"):
+        os.rename(log, f"{log}.1")
+        write(log, 8)
+        wanted += [b"8"]
+    if change == "twice":
+        time.sleep(0.01)
+        os.rename(f"{log}.1", f"{log}.2")
+        os.rename(log, f"{log}.1")
+        write(log, 9)
+        wanted += [b"9"]
+    if change == "copied":
+        copytruncate(log, 1)
+        write(log, 8)
+        wanted += [b"8"]
+    if change == "replaced":
+        os.unlink(log)
+        write(log.parent / "x", 8)  # so that the number of the file is not used again
+        write(log, 9)
+        wanted = [b"9"]
+    if change == "gone":
+        os.unlink(log)
+        wanted = []
+    if change == "inode reused":
+        os.truncate(log, 0)
+        write(log, *range(100, 200))
+        wanted = numbered(100, 200)
+    with follow(log, position, tell=told.append) as follower:
+        assert drain(follower) == wanted
+        if change == "gone":
+            write(log, "back")
+            assert drain(follower) == [b"back"]
+    assert bool(told) == (change not in ("nothing", "grown"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(log, seed):
+    """Lines of random length, written in random pieces, so that half lines are met everywhere."""
+    draw = random.Random(seed)
+    written, got, rest, rotations = [], [], b"", 0
+    log.touch()
+    follower = follow(log)
+    assert follower.read() is None
+    for _ in range(300):
+        step = draw.random()
+        if step < 0.5 or not log.exists():
+            for _ in range(draw.randrange(1, 20)):
+                line = b"%d:%s" % (len(written), b"x" * draw.randrange(30))
+                written.append(line)
+                rest += line + b"\n"
+            cut = draw.randrange(len(rest) + 1)
+            with log.open("ab") as file:
+                file.write(rest[:cut])
+            rest = rest[cut:]
+        elif step < 0.7:
+            if (piece := follower.read()) is not None:
+                got += piece.lines[:-1].split(b"\n")
+        elif step < 0.85:
+            position = follower.position
+            follower.close()
+            follower = follow(log, None if position is None else Position.from_dict(position.to_dict()))
+        else:
+            with log.open("ab") as file:  # a writer ends its line before it lets its file be renamed
+                file.write(rest)
+            rest = b""
+            rotations += 1
+            time.sleep(0.005)
+            os.rename(log, f"{log}.{rotations}")
+    with log.open("ab") as file:
+        file.write(rest)
+    got += drain(follower)
+    follower.close()
+    assert got == written
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"offset": -1},
+        {"offset": "1"},
+        {"head_size": 10**9},
+        {"head": "zz"},
+        {"last": "00" * 65},
+        {"passed": [1] * 9},
+        {"passed": 3},
+        {"copied": 1},
+        {"inode": True},
+        {"carried": None},
+    ],
+)
+def test_a_position_that_makes_no_sense_is_refused(log, change):
+    write(log, "a")
+    with follow(log) as follower:
+        drain(follower)
+        saved = follower.position.to_dict()
+    with pytest.raises(InputError, match="damaged"):
+        Position.from_dict({**saved, **change})
+    with pytest.raises(InputError, match="damaged"):
+        Position.from_dict({name: saved[name] for name in saved if name not in change})

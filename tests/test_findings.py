@@ -1,0 +1,192 @@
+"""Frames and files in, findings out."""
+
+import json
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+from fourrates import io
+from fourrates.streams import fraud
+
+WORDS = np.array(["ham", "spam"])
+
+
+@pytest.fixture(scope="module")
+def data():
+    stream = fraud(seed=1)
+    return {"label": stream.y_true, "prediction": stream.y_pred, "time": stream.times}
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    return fr.detect(data, budget="1 per year")
+
+
+def small(size=20_000, seed=0):
+    """The true positive rate falls from 0.9 to 0.4 half way."""
+    random = np.random.default_rng(seed)
+    truth = (random.random(size) < 0.4).astype(int)
+    wrong = np.where((np.arange(size) >= size // 2) & (truth == 1), 0.6, 0.1)
+    return truth, truth ^ (random.random(size) < wrong)
+
+
+def test_it_finds_what_the_detector_finds(data, found):
+    detector = fr.FourRates(found.run.detector.parameters["arl"])
+    wanted = detector.update_many(data["label"], data["prediction"])
+    assert [one.drift for one in found] == list(wanted)
+    assert [one.shift for one in found.shifts] == wanted.shifts
+    assert len(found) == len(found.drifts) == 2
+    assert found.recoveries == []
+    assert found.events == 200_000
+
+
+def test_the_summary_says_what_was_found_and_what_was_guessed(found):
+    lines = found.summary().splitlines()
+    assert lines[0] == "2 drifts in 200,000 events, 2026-01-01 00:01 to 2026-04-11 00:00"
+    assert "tpr down" in lines[1]
+    assert "labels in column 'label', predictions in column 'prediction', times in column 'time'" in lines
+    assert "2,000 events a day, so '1 per year' is one false alarm in 730,504 events" in lines
+
+
+def test_the_default_budget_is_said(data):
+    assert "budget: one false alarm a month, which is 60,880 events at 2,000 a day" in fr.detect(data).said
+    truth, guess = small(1000)
+    found = fr.detect((truth, guess))
+    assert found.run.detector.parameters["arl"] == 100_000
+    assert found.said[-1] == "budget: one false alarm in 100,000 events"
+
+
+def test_json_can_have_it_all(found):
+    record = json.loads(json.dumps(found.to_dict()))
+    assert record["drifted"]
+    assert [one["kind"] for one in record["drifts"]] == ["drift", "drift"]
+    assert record["columns"] == {"truth": "label", "pred": "prediction", "time": "time"}
+    assert record["said"] == found.said
+
+
+def test_a_frame_has_a_row_for_each_rate_that_moved(found):
+    pytest.importorskip("pandas")
+    frame = found.to_pandas()
+    assert len(frame) == sum(len(one.drift.changes) for one in found)
+    assert frame["at"].tolist() == [one.drift.at for one in found for _ in one.drift.changes]
+    assert "stream" not in frame
+    assert fr.detect((np.zeros(10, int), np.zeros(10, int))).to_pandas().empty
+
+
+def test_a_notebook_shows_names_as_text_only():
+    truth, guess = small()
+    name = "<script>alert(1)</script>"
+    found = fr.detect({"label": truth, "prediction": guess.astype(int), "model": [name] * truth.size}, by="model")
+    page = found._repr_html_()
+    assert found.drifts
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_picture_and_a_page_are_made(found, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert len(found.plot().axes) == 4
+    found.report(tmp_path / "page.html")
+    assert "Recovered" in (tmp_path / "page.html").read_text()
+    with pytest.raises(KeyError, match="no stream 'x'"):
+        found.plot("x")
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow", "reader", "csv", "parquet"])
+def test_every_source_gives_the_same(kind, tmp_path):
+    truth, guess = small()
+    columns = {"y": WORDS[truth], "pred": WORDS[guess]}
+    wanted = list(fr.FourRates(50_000, labels=["ham", "spam"]).update_many(columns["y"], columns["pred"]))
+    source = columns
+    if kind in ("pandas", "csv", "parquet"):
+        source = pytest.importorskip("pandas").DataFrame(columns)
+    if kind == "polars":
+        source = pytest.importorskip("polars").DataFrame(columns)
+    if kind in ("pyarrow", "reader"):
+        source = pytest.importorskip("pyarrow").table(columns)
+        source = source.to_reader(1000) if kind == "reader" else source
+    if kind == "csv":
+        source.to_csv(tmp_path / "x.csv", index=False)
+        source = tmp_path / "x.csv"
+    if kind == "parquet":
+        source.to_parquet(tmp_path / "x.parquet")
+        source = str(tmp_path / "x.parquet")
+    found = fr.detect(source, truth="y", pred="pred", arl=50_000)
+    assert [one.drift for one in found] == wanted
+    assert "classes from the data: ham, spam; spam is the positive one" in found.said
+
+
+def test_a_class_that_comes_late_in_a_frame_is_known_from_the_start():
+    size = 300_000  # more than one batch
+    truth = np.arange(size) % 2 + 1
+    truth[-5:] = 7
+    found = fr.detect((truth, truth))
+    assert found.run.detector.labels.values == (1, 2, 7)
+
+
+def test_streams_are_told_apart(data):
+    model = np.array(["a", "b"])[np.arange(200_000) % 2]
+    found = fr.detect({**data, "model": model}, by="model", arl=100_000)
+    for name in "ab":
+        own = model == name
+        wanted = fr.FourRates(100_000).update_many(data["label"][own], data["prediction"][own])
+        assert [one.drift for one in found if one.stream == name] == list(wanted)
+
+
+def test_a_reference_may_be_counts_or_pairs_or_a_frame():
+    truth, guess = small()
+    counts = np.array([[9000, 1000], [600, 5400]])
+    t, g = (np.repeat(side, counts.ravel()) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
+    wanted = list(fr.FourRates(50_000, reference=counts).update_many(truth, guess))
+    frame = {"y_true": truth, "y_pred": guess.astype(int)}
+    for reference in (counts, counts.tolist(), (t, g), {"y_true": t, "y_pred": g}):
+        found = fr.detect(frame, reference=reference, arl=50_000)
+        assert [one.drift for one in found] == wanted
+        assert found.run.detector.parameters["after"] == "hold"
+    with pytest.raises(ValueError, match="LFR takes no reference"):
+        fr.detect(frame, reference=counts, detector=fr.LFR)
+
+
+def test_labels_that_come_later_are_joined():
+    truth, guess = small()
+    order = np.random.default_rng(1).permutation(truth.size)
+    found = fr.detect(
+        {"order": np.arange(truth.size), "prediction": guess.astype(int)},
+        id="order",
+        labels_from={"order": order, "label": truth[order]},
+        arl=50_000,
+    )
+    assert [one.drift for one in found] == list(fr.FourRates(50_000).update_many(truth, guess))
+
+
+def test_other_detectors_run_too():
+    truth, guess = small()
+    for detector in (fr.LFR, fr.LFR(), fr.DDM):
+        found = fr.detect((truth, guess.astype(int)), detector=detector)
+        kind = detector if isinstance(detector, type) else type(detector)
+        assert [one.drift for one in found] == list(kind().update_many(truth, guess))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"arl": 100, "budget": "1 per month"}, "give one of them"),
+        ({"budget": "soon"}, "budget 'soon' is not written like"),
+        ({"budget": "1 per month"}, "needs a column of times"),
+        ({"arl": 5}, "arl"),
+        ({"detector": fr.DDM, "arl": 1000}, "DDM takes no average run length"),
+        ({"detector": fr.LFR(), "arl": 1000}, "give arl to the detector"),
+        ({"positive": 7}, "positive 7 is not one of"),
+        ({"truth": "nowhere"}, "no column 'nowhere'"),
+        ({"reference": [[1, 2, 3]]}, "reference has shape"),
+    ],
+)
+def test_what_cannot_be_is_a_value_error(options, why):
+    with pytest.raises(ValueError, match=why):
+        fr.detect({"y_true": [0, 1], "y_pred": [0, 1]}, **options)
+
+
+def test_nothing_to_read_is_said():
+    with pytest.raises(io.InputError, match="no row has both"):
+        fr.detect({"y_true": [None, None], "y_pred": [0, 1]})
