@@ -26,7 +26,7 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 120 src/fourrates/kernel
+	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 126 src/fourrates/kernel
 
 # Saved states changed at random: a million records, then fewer on kernels under AddressSanitizer; and the suite of the
 # detectors on these and on kernels that check every index. Both are built apart, into build/.

@@ -1,7 +1,7 @@
 """Asked against measured: the run length of FourRates over error rates, class balance and number of classes.
 
-Every cell runs a stable stream until enough false alarms have been counted; after each the detector restarts. The hazard
-within the first 100, 300, 1,000 and 5,000 events after a restart is held against its share. Ends with status 1 if a
+Every cell runs a stable stream until enough false alarms have been counted; after each the detector restarts. The
+hazard within the first 100, 300, 1,000 and 5,000 events after a restart is held against its share. Ends with status 1 if a
 measured run length is below 0.9 of the asked one or above twice of it.
 """
 
@@ -31,6 +31,7 @@ class Null(NamedTuple):
     recalls: tuple[float, ...]
 
     def draw(self, random: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Events of it."""
         classes = len(self.shares)
         truth = np.minimum(np.searchsorted(np.cumsum(self.shares), random.random(size)), classes - 1).astype(np.uint8)
         wrong = random.random(size) >= np.array(self.recalls)[truth]

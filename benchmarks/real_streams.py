@@ -1,8 +1,8 @@
 """Streams that are not independent: how often FourRates alarms where nothing changes, over what was asked for.
 
 Errors that repeat, seasons of the error rate and of the class mix, classes in runs, every event twice; with dispersion
-estimated, as a person gets it, and with independence taken for granted. Then elecNorm with three models: alarms at one in
-30 days, beside those of the same rows shuffled within months, and with a change injected.
+estimated, as a person gets it, and with independence taken for granted. Then elecNorm with three models: alarms at one
+in 30 days, beside those of the same rows shuffled within months, and with a change injected.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ from fourrates.rules import WARN, Mix, Sides, evidence_rules
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
 EARLIER, LATER = 9.0, 5.0  # nats of information on either side of the likeliest start that make its interval
-WIDER = 2.4  # an alarm comes when a change looks large: what is seen of it scatters as if dispersion were this much more
+WIDER = (
+    2.4  # an alarm comes when a change looks large: what is seen of it scatters as if dispersion were larger by this
+)
 
 
 class FourRates(RecordDetector):
@@ -245,9 +247,7 @@ class FourRates(RecordDetector):
             started_between=between,
         )
 
-    def _change(
-        self, one: Any, c: int, direction: int, evidence: float, age: float | None
-    ) -> tuple[RateChange, float]:
+    def _change(self, one: Any, c: int, direction: int, evidence: float, age: float | None) -> tuple[RateChange, float]:
         """How a recall moved, and how much an event since told of it, on average, in nats.
 
         What was seen since the start is read off the lane that found the change; where the change was found otherwise,

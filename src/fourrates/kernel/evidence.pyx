@@ -9,7 +9,7 @@ alarm is given when their sum reaches the threshold. See docs/mathematics.md.
 """
 
 cimport cython
-from libc.math cimport exp, isfinite, sqrt
+from libc.math cimport exp, sqrt
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -127,7 +127,8 @@ cdef class EvidenceRules(Rules):
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
         self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
-        self.back_weight, self.favour, self.telling = settings["back_weight"], settings["favour"], settings["telling"]
+        self.back_weight, self.favour = settings["back_weight"], settings["favour"]
+        self.telling = settings["telling"]
         self.directions = settings["directions"]
         self.lag, self.prior, self.quorum = settings["lag"], settings["prior"], settings["quorum"]
         self.tempering = settings["tempering"]

@@ -18,7 +18,9 @@ from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, GROUP, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
-from fourrates.kernel.tables cimport CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, bound, classify, horizon, look_ahead
+from fourrates.kernel.tables cimport (
+    CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, classify, horizon, look_ahead,
+)
 
 cdef extern from *:
     """

@@ -326,17 +326,6 @@ cdef class Arena:
             (<Rules>self.rules[(<Head*>self.at(self.size + i)).since & ((1 << GROUP) - 1)]).adopt(self.at(self.size + i))
         self.size += records.shape[0]
 
-    def replace(self, int64_t slot, const uint8_t[::1] record):
-        """Give a stream another record, keeping its key and its group; it is checked first."""
-        cdef Head head
-        self.idle()
-        if not 0 <= slot < self.size:
-            raise IndexError(f"slot {slot} of {self.size}")
-        head = (<Head*>self.at(slot))[0]
-        self.rules[head.since & ((1 << GROUP) - 1)].check(record)
-        memcpy(self.at(slot), &record[0], record.shape[0])
-        (<Head*>self.at(slot)).key, (<Head*>self.at(slot)).last = head.key, head.last
-
     def keep(self, const int64_t[::1] slots):
         """Keep these streams only, given in ascending order, and close the gaps."""
         cdef Py_ssize_t i
@@ -371,7 +360,6 @@ cdef class Arena:
     def heads(self):
         """Keys, kinds, groups, events, last events, and which streams had a drift: an array of each, by name."""
         cdef int64_t slot
-        cdef Head* head
         self.idle()
         table = np.empty(self.size, [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")])
         cdef uint8_t[:, ::1] view = table.view(np.uint8).reshape(self.size, sizeof(Head))
