@@ -72,7 +72,9 @@ bench: $(VENV)/.installed-bench
 tables: $(VENV)/.installed-relearn
 	$(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
-	$(BIN)/python benchmarks/sharpness.py
+	$(BIN)/python benchmarks/any_size.py
+	$(BIN)/python benchmarks/six.py
+	$(BIN)/python benchmarks/real_streams.py
 	$(BIN)/python benchmarks/small_samples.py
 
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.

@@ -2,7 +2,7 @@
 
 Ten changes of tnr after 50,000 stable events and after 5,000, two gradual ones, and thirty that a seed draws: rates,
 sizes, class shares and directions nobody chose. Streams with a false alarm before the change are drawn again. River's
-ADWIN, Page-Hinkley and HDDM_W watch the errors of the same streams, tuned to the same run length, where river is installed.
+ADWIN, Page-Hinkley and HDDM_W watch the errors of the same kind of streams, tuned to the same run length, if asked for.
 """
 
 from __future__ import annotations

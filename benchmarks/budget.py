@@ -1,8 +1,8 @@
 """Asked against measured: the run length of FourRates over error rates, class balance and number of classes.
 
 Every cell runs a stable stream until enough false alarms have been counted; after each the detector restarts. The
-hazard within the first 100, 300, 1,000 and 5,000 events after a restart is held against its share. Ends with status 1 if a
-measured run length is below 0.9 of the asked one or above twice of it.
+hazard within the first 100, 300, 1,000 and 5,000 events after a restart is held against its share. Ends with status 1
+if a measured run length is below 0.9 of the asked one or above twice of it.
 """
 
 from __future__ import annotations

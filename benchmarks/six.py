@@ -1,9 +1,9 @@
 """The paper's six scenarios, and how often the intervals of a drift hold the truth.
 
-1. *Hits*: changes found within 200 events / false alarms before them / median delay, per 100 streams, of FourRates at a
-   budget of 83,000 events, of the paper's LFR, and of a CUSUM that knows both concepts.
-2. *Coverage*: how often ``started_between``, ``before`` and ``after`` hold the truth; on the six, on small changes, with
-   few positives and after short histories. Streams and seeds other than those the constants were chosen on.
+1. *Hits*: changes found within 200 events / false alarms before them / median delay, per 100 streams, of FourRates at
+   a budget of 83,000 events, of the paper's LFR, and of a CUSUM that knows both concepts.
+2. *Coverage*: how often ``started_between``, ``before`` and ``after`` hold the truth: on the six, on small changes,
+   with few positives and after short histories. Seeds other than those the constants were chosen on.
 """
 
 from __future__ import annotations

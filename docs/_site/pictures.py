@@ -1,6 +1,5 @@
 """The pictures of the site, drawn when it is built, from the code as it stands; each for a light and a dark page."""
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from fourrates import null
 from fourrates.streams import SCENARIOS
 
 FOLDER = Path(__file__).parents[1] / "_pictures"
-BUDGET = FOLDER.with_name("budget.md")
-SHARPNESS = Path(__file__).with_name("sharpness.json")  # by benchmarks/sharpness.py --curves
 INK = {"light": "#2b3440", "dark": "#cfd6e0"}
 BLUE = {"light": "#1f5fbf", "dark": "#7aa7f0"}
 RED = {"light": "#b42318", "dark": "#f08a7d"}
@@ -168,78 +165,11 @@ def decays(theme):
         axes.legend(frameon=False, loc="lower left", ncols=3)
 
 
-def asked(theme):
-    """Run lengths asked for and measured: the table of the page on budgets."""
-    rows = [line.split("|")[1:-1] for line in BUDGET.read_text().splitlines() if line.startswith(("| 2 |", "| 10 |"))]
-    colors = {"50 %": BLUE[theme], "10 %": AMBER[theme], "1 %": RED[theme], "balanced": GREY[theme]}
-    names = {"50 %": "2 classes, 50 % positives", "10 %": "10 %", "1 %": "1 %", "balanced": "10 classes"}
-    with panel("asked", theme) as axes:
-        axes.axhspan(0.9, 2.5, color=GREY[theme], alpha=0.15, lw=0)
-        for place, (kind, color) in enumerate(colors.items()):
-            for column, arl in enumerate((1e4, 1e5, 1e6)):
-                values = [float(row[3 + column]) for row in rows if row[1].strip() == kind]
-                x = arl * 10 ** (0.1 * (place - 1.5))
-                label = names[kind] if column == 0 else None
-                axes.plot([x] * len(values), values, "o", ms=5, color=color, alpha=0.8, mew=0, label=label)
-        axes.axhline(1, color=INK[theme], lw=1)
-        axes.set(
-            xscale="log", xlabel="events between two false alarms, asked for", ylabel="measured / asked", ylim=(0, 3.6)
-        )
-        axes.set_xticks([1e4, 1e5, 1e6], ["10,000", "100,000", "1,000,000"])
-        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-        axes.legend(frameon=False, loc="upper right", ncols=4, fontsize=9, handletextpad=0.1)
-
-
-STYLES = {  # of the methods: color, marker, width
-    "the limit": (INK, "", 1.2),
-    "LFR(arl=...)": (BLUE, "o", 2.2),
-    "LFR, the paper's": (AMBER, "s", 1.6),
-    "NFR": (GREY, "^", 1.2),
-    "DDM": (RED, "v", 1.2),
-    "DDM-OCI": (GREY, "D", 1.2),
-}
-
-
-def sharp(theme):
-    """Hits against false alarms."""
-    numbers = json.loads(SHARPNESS.read_text())["hits"]
-    with panel("sharp", theme, 3.6, columns=3) as axes:
-        for one, scenario in zip(axes, ("Balance1", "Balance2", "Balance3"), strict=True):
-            for name, (color, marker, width) in STYLES.items():
-                false, hits = np.array(sorted(numbers[name][scenario])).T
-                dashes = (0, (4, 3)) if name in ("the limit", "DDM-OCI") else "-"
-                false = np.maximum(false, 0.2)
-                one.plot(false, hits, marker=marker, ms=4, lw=width, ls=dashes, color=color[theme], label=name)
-            one.set(xscale="log", xlim=(0.19, 300), ylim=(0, 100), xlabel="false alarms per 100 streams")
-            one.set_title(scenario, fontsize=10, color=INK[theme])
-            one.xaxis.set_major_formatter("{x:g}")
-        axes[0].set_ylabel("found within 200 events, of 100")
-        axes[0].figure.legend(
-            *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6, frameon=False, fontsize=9
-        )
-
-
-def size(theme):
-    """Delay against the size of a change."""
-    numbers = json.loads(SHARPNESS.read_text())
-    with panel("size", theme) as axes:
-        for name, delays in sorted(numbers["delays"].items(), reverse=True):
-            color, marker, width = STYLES[name]
-            known = [(s, d) for s, d in zip(numbers["sizes"], delays, strict=True) if np.isfinite(d)]
-            dashes = (0, (4, 3)) if name == "the limit" else "-"
-            axes.plot(
-                *zip(*known, strict=True), marker=marker, ms=4, lw=width, ls=dashes, color=color[theme], label=name
-            )
-        axes.set(yscale="log", xlabel="tnr falls from 0.9 by", ylabel="median delay, events", xlim=(0, 0.52))
-        axes.yaxis.set_major_formatter("{x:,.0f}")
-        axes.legend(frameon=False)
-
-
 def draw(app=None):
     """All of them, in both themes."""
     FOLDER.mkdir(exist_ok=True)
     for theme in ("light", "dark"):
-        for picture in (hidden, matrix, fan, early, decays, asked, sharp, size):
+        for picture in (hidden, matrix, fan, early, decays):
             picture(theme)
 
 

@@ -159,7 +159,8 @@ cdef class EvidenceRules(Rules):
                       ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
         recall = [
             ("n", "i8"), ("ones", "i8"), ("given", "f4"), ("given_ones", "f4"), ("base", "f4"), ("due", "f4"),
-            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i1"), ("quorate", "u1"), ("phase", "u2"), ("power", "f4", SIZES),
+            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i1"),
+            ("quorate", "u1"), ("phase", "u2"), ("power", "f4", SIZES),
             ("shared_power", "f4", SIZES), *lanes, ("seen", "f4", LANES), ("right", "f4", LANES),
             ("dispersion", dispersion),
         ]

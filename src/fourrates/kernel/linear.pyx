@@ -363,7 +363,9 @@ cdef class LinearRules(Rules):
                 found, row = 0, 0
                 if n > self.layout.grid[j].window:
                     horizon(&self.layout.grid[j], n, &row)
-                place = classify(&self.layout.grid[j], &self.layout.test[j], cells[j].statistic, n, ones, row, &found) if n else INSIDE
+                place = INSIDE
+                if n:
+                    place = classify(&self.layout.grid[j], &self.layout.test[j], cells[j].statistic, n, ones, row, &found)
                 if found & CROSSED:
                     crossed.append((j, place == UNDER))
         return crossed
