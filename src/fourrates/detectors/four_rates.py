@@ -88,7 +88,8 @@ class FourRates(RecordDetector):
 
     >>> detector = fr.FourRates(arl=100_000)
     >>> drift, = detector.update_many(y_true, y_pred)
-    >>> print(drift)  # doctest: +SKIP
+    >>> print(drift)
+    drift at 5,053, started about 4,994: tnr up: 0.818 -> 0.919; tpr down: 0.743 -> 0.214
     """
 
     __slots__ = ("_names", "_reported")
