@@ -214,11 +214,10 @@ class FourRates(RecordDetector):
         owner, first, lanes, back, ways = self.evidence_rules.judge(record)
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
-        if back:
+        if back and owner >= 0:
             recall = one["recall"][owner]
             age = float(recall["back_age"] / recall["back"])
-            direction = SIZES if recall["moved"] < 0 else 0
-            moved = [(owner, direction, float(recall["back"]))]
+            moved = [(owner, 0 if ways[0][1] < 0 else SIZES, float(recall["back"]))]
         elif owner >= 0:
             recall = one["recall"][owner]
             best = first + int(recall["evidence"][first : first + lanes].argmax())

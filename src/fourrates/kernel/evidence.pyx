@@ -215,7 +215,8 @@ cdef class EvidenceRules(Rules):
                 recall.given = recall.given_ones = 0.0
             elif verdict.cls == c or verdict.cls == -1:
                 if verdict.back:
-                    recall.n = recall.ones = recall.moved = 0
+                    if verdict.cls == c or recall.moved:
+                        recall.n = recall.ones = recall.moved = 0
                 elif verdict.cls == c:
                     self.resume_recall(recall, verdict.first)
                 else:
@@ -263,7 +264,22 @@ cdef class EvidenceRules(Rules):
             if recall.moved and recall.back * self.favour > most:
                 most = recall.back * self.favour
                 found.cls, found.first, found.lanes, found.back = c, 0, 0, True
+        if found.cls == -1 and self.hold:
+            found.back = self.all_back(record)
         return found
+
+    @cython.final
+    cdef bint all_back(self, char* record) noexcept nogil:
+        """Whether the reference explains every recall that is away from it nearly as well as a move towards it does."""
+        cdef Recall* recall
+        cdef int c, away = 0
+        for c in range(self.classes):
+            recall = self.recall(record, c)
+            if recall.moved:
+                away += 1
+                if recall.back * self.favour < part(recall.lanes.evidence, SIZES if recall.moved < 0 else 0, SIZES):
+                    return False
+        return away > 0
 
     @cython.final
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
@@ -286,7 +302,10 @@ cdef class EvidenceRules(Rules):
         cdef char* at = <char*>&record[0]
         cdef Verdict found = self.verdict(at)
         cdef int c
-        if found.cls >= 0:
+        if found.back:
+            moved = [(c, -self.recall(at, c).moved) for c in range(self.classes)
+                     if self.recall(at, c).moved and found.cls in (c, -1)]
+        elif found.cls >= 0:
             moved = [(found.cls, -1 if found.first == 0 else 1)]
         else:
             moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
