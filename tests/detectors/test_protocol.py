@@ -197,12 +197,9 @@ def test_one_event_of_any_kind_is_no_drift(case, pair):
 
 @every
 @pytest.mark.parametrize("right", [0, 1])
-def test_a_stream_of_one_kind_never_alarms(case, right, request):
+def test_a_stream_of_one_kind_never_alarms(case, right):
     if case.reference:
         pytest.skip("it is not what the reference says")
-    if case.kind is fr.FourRates:
-        reason = "a rate that was always 1 is said to rise once in 1.6 arl events: nothing can rise above 1"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     for truth in (0, 1):
         guess = truth if right else 1 - truth
         detector = make(case)

@@ -120,6 +120,7 @@ cdef class EvidenceRules(Rules):
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
     cdef Verdict verdict(self, char* record) noexcept nogil
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
+    cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil
     cdef bint all_back(self, char* record) noexcept nogil
     cdef void forget_recall(self, Recall* recall) noexcept nogil
     cdef void resume_recall(self, Recall* recall, int first) noexcept nogil

@@ -61,9 +61,12 @@ cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_
                 expected = 1.0
                 if variance > 0:
                     expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
+                if expected > 1:  # no pair counts for more than one
+                    square /= expected
+                    expected = 1.0
                 # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
                 known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
-                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0) * max(expected, <float>1.0))
+                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0))
                 dispersion.pairs[b] += max(expected, <float>0.0)
                 dispersion.signed[b] = dispersion.both[b] = 0.0
                 if dispersion.pairs[b] >= tempering.remembered:
@@ -107,6 +110,13 @@ cdef float part(const float* evidence, int first, int lanes) noexcept nogil:
     for j in range(first, first + lanes):
         found += evidence[j]
     return found
+
+
+cdef bint constant(const Recall* recall) noexcept nogil:
+    """Whether a recall was always right, or always wrong, in its reference too."""
+    if recall.ones == recall.n:
+        return recall.given_ones == recall.given
+    return recall.ones == 0 and recall.given_ones == 0
 
 
 cdef class EvidenceRules(Rules):
@@ -387,6 +397,22 @@ cdef class EvidenceRules(Rules):
                 ratio[j] = 1.0
 
     @cython.final
+    cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil:
+        """What was always right, or always wrong, has not changed; what all do together has not if none of them has."""
+        cdef int c
+        if not constant(recall):
+            return
+        memset(&recall.lanes, 0, sizeof(Lanes))
+        memset(recall.seen, 0, sizeof(recall.seen))
+        memset(recall.right, 0, sizeof(recall.right))
+        recall.total = 0.0
+        for c in range(self.classes):
+            if not constant(self.recall(record, c)):
+                return
+        memset(&shared.lanes, 0, sizeof(Lanes))
+        shared.total = 0.0
+
+    @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
@@ -418,16 +444,18 @@ cdef class EvidenceRules(Rules):
             ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
+        recall.n += 1
+        recall.ones += right
         shared.own -= recall.total
         recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, self.own.weight, ratios.own[right], gap)
-        shared.own += recall.total
         fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
         shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
+        if recall.ones == recall.n or recall.ones == 0:
+            self.rule_out(record, recall, shared)
+        shared.own += recall.total
         total = shared.own + shared.total
         if recall.moved:
             total += self.take_back(recall, right, gap)
-        recall.n += 1
-        recall.ones += right
         recall.last = <uint32_t>shared.taken
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
