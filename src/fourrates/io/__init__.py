@@ -12,13 +12,12 @@ Columns that are not named are guessed from common names, and what was guessed i
 from fourrates.io.events import MISSING, Batch, Columns, Events, Missing, read
 from fourrates.io.follow import Follower, Piece, Position
 from fourrates.io.joined import Joined, joined
-from fourrates.io.lines import MAX_LINE
+from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
 from fourrates.io.table import InputError
 from fourrates.io.tail import Tail
 
 __all__ = [
-    "MAX_LINE",
     "MISSING",
     "Batch",
     "Columns",

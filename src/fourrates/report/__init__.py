@@ -1,9 +1,9 @@
 """The report: one HTML file that shows what a run found, with nothing to fetch.
 
 The words (headline, drifts, confusion matrices, settings) are in the page as such and need no script; the rates over
-time are drawn by uPlot, which is vendored beside this file with its licence. :mod:`~fourrates.report.facts` looks at
-the run, :mod:`~fourrates.report.words` and :mod:`~fourrates.report.charts` say and draw it, and
-:mod:`~fourrates.report.template` puts it into the page so that no name in the data can be more than text.
+time are drawn by uPlot, which is vendored beside this file with its licence. `facts` looks at
+the run, `words` and `charts` say and draw it, and
+`template` puts it into the page so that no name in the data can be more than text.
 """
 
 from __future__ import annotations
