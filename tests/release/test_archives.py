@@ -66,7 +66,7 @@ def test_the_wheel_carries_every_file_of_the_package(wheel):
 def test_the_wheel_carries_the_compiled_modules_and_no_c(wheel):
     names = wheel.namelist()
     assert not [name for name in names if name.endswith((".c", ".h"))]
-    for module in (path.stem for path in (ROOT / "src/fourrates").glob("*.pyx")):
+    for module in (path.stem for path in (ROOT / "src/fourrates/kernel").glob("*.pyx")):
         assert [name for name in names if re.fullmatch(rf"fourrates/{module}\..*\.(so|pyd)", name)], module
 
 
