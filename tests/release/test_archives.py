@@ -39,7 +39,7 @@ def wheel():
 
 def ours():
     """Every file of the package that was written, by its path below src."""
-    made = (".c", ".so", ".pyd", ".pyc")
+    made = (".c", ".h", ".so", ".pyd", ".pyc")
     files = (path for path in (ROOT / "src/fourrates").rglob("*") if path.is_file() and path.suffix not in made)
     return {path.relative_to(ROOT / "src").as_posix() for path in files}
 
@@ -67,7 +67,7 @@ def test_the_wheel_carries_the_compiled_modules_and_no_c(wheel):
     names = wheel.namelist()
     assert not [name for name in names if name.endswith((".c", ".h"))]
     for module in (path.stem for path in (ROOT / "src/fourrates/kernel").glob("*.pyx")):
-        assert [name for name in names if re.fullmatch(rf"fourrates/{module}\..*\.(so|pyd)", name)], module
+        assert [name for name in names if re.fullmatch(rf"fourrates/kernel/{module}\..*\.(so|pyd)", name)], module
 
 
 def test_the_wheel_carries_no_tests(wheel):

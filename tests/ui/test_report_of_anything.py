@@ -178,9 +178,13 @@ def test_axes_are_scaled_to_the_rates(opened, page):
     assert all(high > low for low, high in ranges)
 
 
-def test_the_band_is_where_the_drift_started(opened, page):
-    browser = opened()
+def test_the_band_is_where_the_drift_started(opened, tmp_path):
+    path = tmp_path / "report.html"
+    names = ["0", "1", "2"]
+    assert write(path, falling(names), fr.FourRates(labels=names))
+    browser = opened(path=path)
     drifts = browser.execute_script("return fourrates.stream().drifts")
+    assert drifts
     for drift in drifts:
         first, last = drift["between"]
         assert first <= drift["started"] <= last <= drift["at"]
