@@ -118,7 +118,8 @@ def test_an_interrupt_says_what_was_done(command, tmp_path):
         process.stdin.flush()
         time.sleep(3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        process.wait(timeout=30)  # with its input still open
+        out, err = process.stdout.read(), process.stderr.read()
     assert process.returncode == 130
     assert out == b""
     last = err.decode().splitlines()[-1]
@@ -134,6 +135,7 @@ def test_an_interrupt_before_anything_came_says_so():
         process.stdin.flush()
         time.sleep(3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        process.wait(timeout=30)  # with its input still open: the end of it would be read as a first batch
+        err = process.stderr.read()
     assert process.returncode == 130
     assert err.decode().splitlines()[-1] == "fourrates: stopped before the first events were read"
