@@ -80,7 +80,8 @@ class Source:
         self._begin, self._end, self._most = begin or (lambda _: None), end or (lambda _, __: None), most
         self._say = say or (lambda _: None)
         self._fresh: set[int] = set()  # assigned by the call that is under way
-        self._problem = ""
+        self._crash: Exception | None = None
+        self._problems: set[int] = set()  # said since the last message
         settings = {
             "partition.assignment.strategy": "cooperative-sticky",
             "queued.max.messages.kbytes": 65_536,
@@ -115,6 +116,7 @@ class Source:
     def take(self, seconds: float) -> Iterator[Chunk]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call."""
         taken = self._consumer.consume(self._most, seconds)
+        self._raise()
         fresh, self._fresh = self._fresh, set()
         by_partition: dict[int, list[Any]] = {}
         for message in taken:
@@ -122,11 +124,19 @@ class Source:
                 self._handle(message)
             else:
                 by_partition.setdefault(message.partition(), []).append(message)
+        if by_partition:
+            self._problems.clear()
         for partition in fresh & self.positions.keys():
             by_partition.pop(partition, None)  # fetched for an earlier assignment: this one is paused until here
             self._consumer.resume([self._at(partition)])
         for partition, messages in by_partition.items():
             yield from self._chunks(partition, messages)
+
+    def _raise(self) -> None:
+        """Raise what was raised while the group was rebalancing."""
+        if self._crash is not None:
+            crash, self._crash = self._crash, None
+            raise crash
 
     def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Chunk]:
         if partition not in self.positions:
@@ -153,9 +163,13 @@ class Source:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         wanted = []
         for one in partitions:
-            position = self._begin(one.partition)
-            if position is None and self.address.start == "latest":
-                position = consumer.get_watermark_offsets(one, timeout=WAIT)[1]
+            try:
+                position = self._begin(one.partition)
+                if position is None and self.address.start == "latest":
+                    position = consumer.get_watermark_offsets(one, timeout=WAIT)[1]
+            except Exception as error:  # the client library would drop it
+                self._crash = error
+                return
             self.positions[one.partition] = position
             wanted.append(self._at(one.partition, self._kafka.OFFSET_BEGINNING if position is None else position))
         self._fresh.update(one.partition for one in partitions)
@@ -174,8 +188,11 @@ class Source:
 
     def _leave(self, consumer: Consumer, partitions: list[TopicPartition], lost: bool) -> None:
         ours = [one.partition for one in partitions if one.partition in self.positions]
-        if ours:
-            self._end(ours, lost)
+        try:
+            if ours:
+                self._end(ours, lost)
+        except Exception as error:
+            self._crash = error
         for partition in ours:
             del self.positions[partition]
         if self._cooperative:
@@ -186,12 +203,12 @@ class Source:
     # What may go wrong --------------------------------------------------------------------------------------
 
     def _failed(self, error: Any) -> None:
-        """A broker that is away comes back; until then it is said once."""
+        """A broker that is away comes back; until then what is wrong is said once."""
         if error.fatal():
-            raise self._kafka.KafkaException(error)
-        if (text := error.str()) != self._problem:
-            self._problem = text
-            self._say(f"{self.address}: {text}")
+            self._crash = self._kafka.KafkaException(error)
+        elif error.code() not in self._problems:
+            self._problems.add(error.code())
+            self._say(f"{self.address}: {error.str()}")
 
     def _handle(self, message: Any) -> None:
         error, codes = message.error(), self._kafka.KafkaError
@@ -250,3 +267,4 @@ class Source:
     def close(self) -> None:
         """Leave the group; `end` is called for what this member has."""
         self._consumer.close()
+        self._raise()
