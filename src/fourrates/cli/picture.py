@@ -7,7 +7,7 @@ import math
 import sys
 import time as clock
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +18,6 @@ from fourrates.drift import RateState, Share, Statistic
 from fourrates.names import shortened
 from fourrates.null import Bounds
 from fourrates.plain import finite
-from fourrates.run import Run
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -49,6 +48,18 @@ class View(Protocol):
 
     def tick(self) -> None:
         """Bring the picture up to date."""
+
+
+class Watched(Protocol):
+    """What a picture tells of everything that is watched together."""
+
+    @property
+    def events(self) -> int:
+        """How many events were taken."""
+
+    @property
+    def streams(self) -> Sized:
+        """The streams."""
 
 
 def rates_of(detector: Detector) -> Mapping[str, RateState]:
@@ -102,7 +113,7 @@ class Lines:
 class Picture:
     """The rates within their bounds, live, and what happened last."""
 
-    def __init__(self, run: Run, detector: Detector | None, name: str) -> None:
+    def __init__(self, run: Watched, detector: Detector | None, name: str) -> None:
         self.run, self.detector, self.name = run, detector, name
         from rich.console import Console  # of use on a terminal only
         from rich.live import Live

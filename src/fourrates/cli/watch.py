@@ -54,7 +54,7 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
     metavar="[FILE]",
     type=click.Path(),
     default="-",
-    help="A file that grows, CSV or JSON lines; - is the standard input, and the default.",
+    help="A file that grows, CSV or JSON lines; - is the standard input, and the default; or kafka://broker/topic.",
 )
 @opt.columns
 @opt.by
@@ -117,7 +117,7 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
     section=LATER,
     metavar="FILE",
     type=FILE,
-    help="Go on from this state if it is there, and keep it up to date.",
+    help="Go on from this state if it is there, and keep it up to date; a folder for a topic.",
 )
 def watch(
     file: str,
@@ -156,7 +156,31 @@ def watch(
       tail -f predictions.jsonl | fourrates watch -
       fourrates watch log.csv --exec 'mail -s drift me@example.org'
       fourrates watch log.csv --no-warnings --webhook https://example.org/hook --state log.state
+      fourrates watch 'kafka://broker:9092/predictions?drifts=drifts' --by model --state folder
     """
+    with checked():
+        chosen = channels(exec_, webhook, header, secret_file, notify)
+    if file.startswith("kafka://"):
+        from fourrates.cli.watch_kafka import watch_topic
+
+        return watch_topic(
+            file,
+            Columns(truth, pred, score, time, by),
+            labels=labels,
+            positive=positive,
+            threshold=threshold,
+            missing=missing,
+            detector=detector,
+            arl=arl,
+            reference=reference,
+            json=json,
+            shifts=warnings,
+            channels=chosen,
+            spool=spool,
+            grace=grace,
+            bad_rows=bad_rows,
+            state=state,
+        )
     saved = _saved(state, file, by)
     run = None if saved is None else _restored(saved, state)
     classes = opt.labels_of(labels)
@@ -188,8 +212,6 @@ def watch(
         _check_same(made, run.detector, state)
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
-    with checked():
-        chosen = channels(exec_, webhook, header, secret_file, notify)
     with ExitStack() as stack:
         refused = None
         if bad_rows is not None:
@@ -203,7 +225,7 @@ def watch(
         watching = Watching(run, shown, tail, view, posted, refused, warnings, state, saved, file)
         status = 0
         try:
-            with view, _until_asked() as asked:
+            with view, until_asked() as asked:
                 _feed(file, watching, None if saved is None else saved.position, asked)
         finally:
             if posted is not None:
@@ -416,7 +438,7 @@ class Watching:
 
 
 @contextmanager
-def _until_asked() -> Iterator[Callable[[], bool]]:
+def until_asked() -> Iterator[Callable[[], bool]]:
     """Whether the process was asked to end, by Ctrl-C or SIGTERM. Asked twice, it is interrupted where it stands."""
     asked: list[int] = []
 

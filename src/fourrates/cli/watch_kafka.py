@@ -1,0 +1,158 @@
+"""``fourrates watch kafka://broker/topic``: the same, for a topic."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourrates.cli import options as opt
+from fourrates.cli.bad_rows import BadRows
+from fourrates.cli.delivery import deliver_rest, open_spool
+from fourrates.cli.errors import checked
+from fourrates.cli.picture import FRAME, Lines, Picture, View
+from fourrates.cli.watch import until_asked
+from fourrates.detectors import Detector
+from fourrates.detectors.base import RecordDetector
+from fourrates.engines.kafka import Address, Monitor, Refused
+from fourrates.io import Columns, InputError, Missing, read
+
+if TYPE_CHECKING:
+    from fourrates.alerts import Channel, Spool
+
+NAMED = 20  # bad messages that are named where nothing else becomes of them
+
+
+def watch_topic(
+    url: str,
+    columns: Columns,
+    *,
+    labels: str | None,
+    positive: str | None,
+    threshold: float | None,
+    missing: Missing,
+    detector: str | None,
+    arl: str | None,
+    reference: str | None,
+    json: bool,
+    shifts: bool,
+    channels: Sequence[Channel],
+    spool: Path | None,
+    grace: float,
+    bad_rows: Path | None,
+    state: Path | None,
+) -> int:
+    """Watch a topic until it is asked to end; the exit status."""
+    address = Address.parse(url)
+    made = _detector(detector, arl, reference, labels, positive, columns, threshold)
+    with ExitStack() as stack:
+        aside = None
+        if bad_rows is not None:
+            aside = BadRows(bad_rows)
+            stack.callback(aside.close)
+        told = _Told(open_spool([*channels], spool, state, url), aside, address.dead_letter is not None)
+        with checked():
+            monitor = Monitor(
+                address,
+                made,
+                state=state,
+                truth=columns.truth,
+                pred=columns.guess,
+                score=columns.score,
+                time=columns.time,
+                by=columns.by,
+                threshold=threshold,
+                missing=missing,
+                found=told.drift,
+                shifted=told.shift if shifts else None,
+                refuse=told.refuse,
+                say=opt.say,
+            )
+        told.view = Picture(_Standing(monitor), None, str(address)) if sys.stdout.isatty() and not json else Lines()
+        began, status = clock.monotonic(), 0
+        try:
+            with told.view, until_asked() as asked, monitor:
+                while not asked():
+                    monitor.step(FRAME)
+                    told.view.tick()
+        finally:
+            if told.spool is not None:
+                status = deliver_rest(told.spool, grace)
+    _summarise(monitor, clock.monotonic() - began, told)
+    return status
+
+
+class _Told:
+    """Where what is found goes: to a view, to the spool of alerts, to the file of bad rows."""
+
+    def __init__(self, spool: Spool | None, aside: BadRows | None, dead_letters: bool) -> None:
+        self.view: View = Lines()
+        self.spool, self.aside, self.dead_letters = spool, aside, dead_letters
+        self.drifts: list[str] = []  # the last ones, for the summary
+        self.recovered = self.named = 0
+
+    def drift(self, record: dict[str, Any]) -> None:
+        if self.spool is not None:
+            self.spool.put(record)
+        self.view.drift(record)
+        self.recovered += record["kind"] == "recovery"
+        self.drifts = [*self.drifts[-9:], record["text"]]
+
+    def shift(self, record: dict[str, Any]) -> None:
+        self.view.shift(record)
+
+    def refuse(self, source: str, one: Refused) -> None:
+        if self.aside is not None:
+            self.aside.refuse(source, one.offset, one.value or b"", one.problem)
+            self.aside.flush()
+        elif not self.dead_letters and self.named < NAMED:
+            self.named += 1
+            more = "; further ones are counted only" if self.named == NAMED else ""
+            opt.say(f"{one.problem}{more}")
+
+
+class _Standing:
+    """What a picture shows of a monitor."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    @property
+    def events(self) -> int:
+        return self._monitor.events
+
+    @property
+    def streams(self) -> range:
+        return range(sum(len(one.bank) for one in self._monitor.partitions.values()))
+
+
+def _detector(
+    name: str | None,
+    arl: str | None,
+    reference: str | None,
+    labels: str | None,
+    positive: str | None,
+    columns: Columns,
+    threshold: float | None,
+) -> RecordDetector:
+    classes = opt.labels_of(labels) or [0, 1]
+    with checked():
+        events = read({}, labels=classes, positive=opt.label_of(positive, classes))
+    counts = None if reference is None else opt.reference_of(reference, events, columns, threshold)
+    made: Detector = opt.make_detector(opt.spec(name or opt.DEFAULT), events.labels, arl, reference=counts)
+    if not isinstance(made, RecordDetector):
+        raise InputError(f"{type(made).__name__} cannot watch a topic; FourRates and LFR can")
+    return made
+
+
+def _summarise(monitor: Monitor, seconds: float, told: _Told) -> None:
+    skipped = f", {monitor.skipped:,} skipped" if monitor.skipped else ""
+    bad = f", {opt.several(monitor.refused, 'bad row')}" if monitor.refused else ""
+    recovered = f", {opt.several(told.recovered, 'recovery')}" if told.recovered else ""
+    found = f"{opt.several(monitor.drifts, 'drift')}{recovered}"
+    opt.say(f"{opt.several(monitor.events, 'event')} in {seconds:,.1f} s{skipped}{bad}: {found}")
+    for text in told.drifts:
+        opt.say(f"  {text}")

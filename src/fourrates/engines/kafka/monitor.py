@@ -1,0 +1,289 @@
+"""Drifts in a topic: one bank for each partition, saved with its offset, handed over when the group rebalances."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fourrates.alerts.payload import drift_alert, encode, stable_id
+from fourrates.bank import Bank, KeyedDrift, KeyedShift
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.engines.kafka.address import Address
+from fourrates.engines.kafka.chunk import Chunk, Refused
+from fourrates.engines.kafka.outbox import Letter, Outbox
+from fourrates.engines.kafka.partition import Partition
+from fourrates.engines.kafka.payload import Reader
+from fourrates.engines.kafka.source import MOST, Source
+from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
+from fourrates.io import Columns, InputError, Missing
+from fourrates.plain import moment, shift_record
+from fourrates.run import FoundShift, Place
+
+SAVE = 1.0  # seconds between two savings, at least
+SHARE = 0.1  # of the time may go into saving: a large state is saved less often
+PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
+
+Record = dict[str, Any]
+
+
+class Monitor:
+    """Watches a topic of predictions and their labels, and produces drifts to another.
+
+    Any number of monitors with the same group and the same state share the partitions. Events of a key belong in one
+    partition, which is what Kafka does with messages that have that key: the same key in two partitions is two streams.
+
+    Parameters
+    ----------
+    address : Address or str
+        The topic, as ``kafka://broker:9092/topic?group=name&drifts=topic&dead_letter=topic``.
+    detector : FourRates or LFR, optional
+        The settings; ``FourRates()`` if not given.
+    arl : float, optional
+        Instead of a detector: ``FourRates(arl=arl)``.
+    state : path or Store, optional
+        Where states are kept: a folder that all members share, or a :class:`Store`. Without it nothing is kept, and the
+        group is told nothing.
+    truth, pred, score, time, by : str, optional
+        Which field is what: ``y_true`` and ``y_pred`` if not given, and no `by`: then each partition is one stream.
+        ``_key`` and ``_time`` stand for the message's own key and time.
+    threshold : float, optional
+        With a score: from which on the positive label is predicted.
+    missing : {"refuse", "skip"}
+        What becomes of an event whose label, prediction or key is null.
+    found, shifted : callable, optional
+        Given each drift or recovery, and each shift of the classes, as a dict, as ``fourrates watch`` writes it.
+    refuse : callable, optional
+        Given the topic and partition as text, and each :class:`Refused`.
+    most : int
+        Messages taken at a time.
+    save_every : float
+        Seconds between two savings, at least; and more than ten times what a saving takes.
+    say : callable, optional
+        Told, in a sentence, what a person should know.
+
+    Attributes
+    ----------
+    partitions : dict from int to Partition
+        What is this member's at present.
+    events, drifts, refused, skipped : int
+        What this member has taken, found, refused and left out since it began. Events that were taken once more after a
+        partition came back are counted again here; in the state of the partition they are not.
+
+    Notes
+    -----
+    The offset up to which a partition was read is saved with its bank, in one write. Whatever happens, the two fit: a
+    member that dies is replaced by one that reads what came after the last saving again, and comes to the same state.
+    What it finds again has the same id.
+    """
+
+    def __init__(
+        self,
+        address: Address | str,
+        detector: RecordDetector | None = None,
+        *,
+        arl: float | None = None,
+        state: str | os.PathLike[str] | Store | None = None,
+        truth: str | None = None,
+        pred: str | None = None,
+        score: str | None = None,
+        time: str | None = None,
+        by: str | None = None,
+        threshold: float | None = None,
+        missing: Missing = "refuse",
+        found: Callable[[Record], None] | None = None,
+        shifted: Callable[[Record], None] | None = None,
+        refuse: Callable[[str, Refused], None] | None = None,
+        most: int = MOST,
+        save_every: float = SAVE,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        if detector is not None and arl is not None:
+            raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
+        self.address = Address.parse(address) if isinstance(address, str) else address
+        self.detector = (FourRates() if arl is None else FourRates(arl)) if detector is None else detector.clone()
+        self.partitions: dict[int, Partition] = {}
+        self.events = self.drifts = self.refused = self.skipped = 0
+        self._reader = Reader(
+            self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, missing=missing
+        )
+        self._store: Store | None = Folder(state) if isinstance(state, str | os.PathLike) else state
+        self._claims: dict[int, Claim] = {}
+        self._unsaved: set[int] = set()
+        self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
+        self._refuse = refuse or (lambda _, __: None)
+        self._say = say or (lambda _: None)
+        self._save_every, self._due = save_every, clock.monotonic() + save_every
+        produces = self.address.drifts is not None or self.address.dead_letter is not None
+        self._outbox = Outbox(self.address) if produces else None
+        self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, most=most, say=self._say)
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Events -------------------------------------------------------------------------------------------------
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Take what arrives until `until` returns true; it is asked at least once a second."""
+        while until is None or not until():
+            self.step()
+
+    def step(self, seconds: float = 1.0) -> int:
+        """Take what arrives within so many seconds, and save if it is time to; the number of events taken."""
+        before = self.events
+        for chunk in self._source.take(seconds):
+            self._take(chunk)
+        if clock.monotonic() >= self._due:
+            self.save()
+        return self.events - before
+
+    def _take(self, chunk: Chunk) -> None:
+        partition = self.partitions.get(chunk.partition)
+        if partition is None:
+            return  # given up, since another member has it
+        bank = partition.bank
+        first, size = bank.events, chunk.truths.size
+        keys = np.zeros(size, np.int64) if chunk.keys is None else chunk.keys
+        drifts = bank.update_coded(keys, chunk.truths, chunk.guesses) if size else []
+        for drift in drifts:
+            self._drifted(drift, chunk, drift.event - first)
+        for shift in bank.shifts if size else ():
+            self._shift(shift, chunk, shift.event - first)
+        for refused in chunk.refused:
+            self._refused(refused, chunk.partition)
+        partition.next = chunk.next
+        partition.skipped += chunk.skipped
+        partition.refused += sum(one.events for one in chunk.refused)
+        self.events += size
+        self.skipped += chunk.skipped
+        self._unsaved.add(chunk.partition)
+
+    def _where(self, chunk: Chunk, at: int, key: object) -> tuple[str, str, int, Any]:
+        """Stream, source, offset and time of an event."""
+        source = f"{self.address.topic}/{chunk.partition}"
+        time = None if chunk.times is None or np.isnat(chunk.times[at]) else chunk.times[at]
+        return source if chunk.keys is None else str(key), source, int(chunk.offsets[at]), time
+
+    def _drifted(self, found: KeyedDrift, chunk: Chunk, at: int) -> None:
+        stream, source, offset, time = self._where(chunk, at, found.key)
+        record = drift_alert(
+            found.drift,
+            stream=stream,
+            origin=f"{self.address.group}/{source}/{offset}",
+            source=source,
+            row=offset,
+            time=moment(time, self._reader.utc),
+        )
+        if self.address.drifts is not None and self._outbox is not None:
+            key = stream.encode("utf-8", "surrogateescape")
+            self._outbox.put(Letter(self.address.drifts, encode(record), key, {"id": record["id"].encode()}))
+        self.drifts += record["kind"] == "drift"
+        self._found(record)
+
+    def _shift(self, found: KeyedShift, chunk: Chunk, at: int) -> None:
+        stream, source, offset, time = self._where(chunk, at, found.key)
+        place = Place(found.shift.at, source, offset, time)
+        self._shifted(shift_record(FoundShift(stream, found.shift, place), self._reader.utc))
+
+    def _refused(self, one: Refused, partition: int) -> None:
+        source = f"{self.address.topic}/{partition}"
+        if self.address.dead_letter is not None and self._outbox is not None:
+            headers = {
+                "id": stable_id(self.address.group, "refused", source, one.offset).encode(),
+                "problem": one.problem.encode("utf-8", "replace"),
+                "source": source.encode(),
+                "offset": str(one.offset).encode(),
+            }
+            self._outbox.put(Letter(self.address.dead_letter, one.value, one.key, headers))
+        self.refused += one.events
+        self._refuse(source, one)
+
+    # State --------------------------------------------------------------------------------------------------
+
+    def _name(self, partition: int) -> str:
+        return f"{self.address.group}/{self.address.topic}/{partition}"
+
+    def _begin(self, partition: int) -> int | None:
+        """Take over a partition from whoever had it before; where to go on."""
+        found = Partition(Bank(self.detector))
+        if self._store is not None:
+            claim = self._store.claim(self._name(partition))
+            if claim.content is not None:
+                try:
+                    found = Partition.from_bytes(claim.content)
+                    found.check_detector(self.detector)
+                except ValueError as error:
+                    raise InputError(f"the state of {self._name(partition)}: {error}") from None
+            self._claims[partition] = Claim(claim.name, claim.number, None)
+        self.partitions[partition] = found
+        return found.next
+
+    def _end(self, partitions: list[int], lost: bool) -> None:
+        """Give partitions away, saved unless another member may have them already."""
+        ours = [partition for partition in partitions if partition in self.partitions]
+        if not lost:
+            self._save(ours, PATIENCE, wait=True)
+        for partition in ours:
+            del self.partitions[partition]
+            self._claims.pop(partition, None)
+            self._unsaved.discard(partition)
+
+    def save(self) -> bool:
+        """Save what has changed; false if not all of it could be, since what was produced has not all arrived."""
+        began = clock.monotonic()
+        done = self._save(sorted(self._unsaved), self._save_every, wait=False)
+        took = clock.monotonic() - began
+        self._due = clock.monotonic() + max(self._save_every, took / SHARE)
+        return done
+
+    def _save(self, partitions: list[int], patience: float, wait: bool) -> bool:
+        """Save partitions, once the broker has everything that was found in them; then tell the group."""
+        if self._outbox is not None and not self._outbox.settle(patience):
+            return False  # saved now, a drift that did not arrive would never be found again
+        saved: dict[int, int] = {}
+        for partition in partitions:
+            one = self.partitions[partition]
+            if self._store is None or not self._keep(partition, one):
+                continue
+            self._unsaved.discard(partition)
+            if one.next is not None:
+                saved[partition] = one.next
+        self._source.commit(saved, wait=wait)
+        return not self._unsaved & {*partitions}
+
+    def _keep(self, partition: int, state: Partition) -> bool:
+        """Save one partition; whether it was saved."""
+        assert self._store is not None
+        try:
+            self._store.save(self._claims[partition], state.to_bytes())
+            return True
+        except Fenced as fenced:
+            return self._contest(partition, state, fenced)
+
+    def _contest(self, partition: int, state: Partition, fenced: Fenced) -> bool:
+        """Somebody claimed the state after us: who has the partition is for the group to say."""
+        ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
+        if ours is None:
+            return False  # the group cannot say at present; asked again with the next saving
+        if ours and self._store is not None:  # a late member claimed it; what we have in memory fits together
+            claim = self._store.claim(self._name(partition))
+            self._claims[partition] = Claim(claim.name, claim.number, None)
+            self._store.save(self._claims[partition], state.to_bytes())
+            return True
+        self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
+        del self.partitions[partition], self._claims[partition]
+        self._unsaved.discard(partition)
+        return False
+
+    def close(self) -> None:
+        """Save everything and leave the group."""
+        if self._outbox is not None:
+            self._outbox.settle(PATIENCE)
+        self._source.close()

@@ -1,0 +1,273 @@
+"""Messages to events: JSON with one event or with columns, and Arrow IPC.
+
+A message that cannot be read, and an event in it that cannot be used, is :class:`Refused` with its offset and what is
+wrong with it; the others are taken. What a message means does not depend on its neighbours: a partition that is read
+again after a restart, in other portions, gives the same events.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fourrates.engines.kafka.chunk import Chunk, Message, Refused
+from fourrates.engines.kafka.columns import Parts, arrow_part, json_part, key_problems, pick
+from fourrates.io import Columns, Events, InputError, Missing
+from fourrates.io.events import listed
+from fourrates.io.table import Table
+from fourrates.labels import Labels
+
+KEY, TIME = "_key", "_time"  # columns that every message has: its own key and its own time
+ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
+
+_NONE = np.empty(0, np.uint16)
+
+
+class Reader:
+    """Messages to chunks of events.
+
+    Parameters
+    ----------
+    labels : Labels
+        The classes.
+    columns : Columns
+        Which field is what. Nothing is guessed, since other members of the group might guess differently. The names
+        ``_key`` and ``_time`` stand for the message's own key and time.
+    threshold : float, optional
+        With a score: from which on the positive label is predicted; 0.5 if not given.
+    missing : {"refuse", "skip"}
+        What becomes of an event whose label, prediction or key is null: it is refused, or counted and left out.
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        columns: Columns | None = None,
+        *,
+        threshold: float | None = None,
+        missing: Missing = "refuse",
+    ) -> None:
+        asked = columns or Columns()
+        guess = asked.guess or ("y_pred" if asked.score is None else None)
+        self.columns = Columns(asked.truth or "y_true", guess, asked.score, asked.time, asked.by)
+        self.missing = missing
+        if self.columns.score is not None and len(labels.values) != 2:
+            raise InputError(f"a score goes with two labels, not with {len(labels.values)}")
+        coded = Columns(self.columns.truth, guess, asked.score, asked.time)  # keys are the bank's to look at
+        self._events = Events(None, coded, labels, threshold, "skip")
+        self._events.settle(coded)
+        own = [name for name in self.columns.used() if name not in (KEY, TIME)]  # the labels come first
+        self._fields = list(dict.fromkeys(own))
+        real = {kind: name for kind in Columns.__slots__ if (name := getattr(self.columns, kind)) in self._fields}
+        self._arrow = Events(None, Columns(**real), labels, threshold)
+        self._arrow.settle(self._arrow.columns)
+        self._nonce = secrets.token_hex(16)
+
+    @property
+    def utc(self) -> bool:
+        """Whether times carry a zone; they are then given in UTC."""
+        return self._events.utc
+
+    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
+        """The events of messages of one partition, in their order."""
+        source = f"{topic}/{partition}"
+        for parts in self._parts(messages):
+            yield self._chunk(source, partition, parts)
+
+    # Messages to columns ------------------------------------------------------------------------------------
+
+    def _parts(self, messages: Sequence[Message]) -> Iterator[Parts]:
+        """Messages with one event each go together, as far as they follow each other; any other goes by itself."""
+        decoded = self._decode(messages)
+        run: list[tuple[Message, dict[str, Any]]] = []
+        truth = self._fields[0]
+        for message, record in zip(messages, decoded, strict=True):
+            if type(record) is dict and type(record.get(truth)) is not list:
+                run.append((message, record))
+                continue
+            if run:
+                yield self._events_of(run)
+                run = []
+            yield self._columns_of(message, record)
+        if run:
+            yield self._events_of(run)
+
+    def _decode(self, messages: Sequence[Message]) -> list[dict[str, Any] | bytes | str]:
+        """What each message holds: an object, an Arrow stream as it is, or what is wrong with it."""
+        values = [message.value() for message in messages]
+        mark = f'"{self._nonce}"'
+        try:  # All at once. The mark between them cannot be foreseen: no message passes for two, or two for one.
+            joined = json.loads(b"[" + f",{mark},".encode().join(values) + b"]")  # type: ignore[arg-type]
+            if len(joined) == 2 * len(values) - 1:
+                records: list[dict[str, Any] | bytes | str] = joined[::2]
+                if set(joined[1::2]) <= {self._nonce} and all(type(record) is dict for record in records):
+                    return records
+        except (ValueError, TypeError, RecursionError):  # TypeError: no value at all, or a list where a mark belongs
+            pass
+        return [_decode_one(value) for value in values]
+
+    def _events_of(self, run: list[tuple[Message, dict[str, Any]]]) -> Parts:
+        """Messages with one event each."""
+        refused: list[Refused] = []
+        try:
+            data = {name: [record[name] for _, record in run] for name in self._fields}
+        except KeyError:
+            refused = [self._lacking(message, record) for message, record in run if not self._has_all(record)]
+            last, run = run[-1][0], [(message, record) for message, record in run if self._has_all(record)]
+            data = {name: [record[name] for _, record in run] for name in self._fields}
+        else:
+            last = run[-1][0]
+        messages = [message for message, _ in run]
+        offsets = np.array([message.offset() for message in messages], np.int64)
+        return Parts(messages, offsets, json_part(data, len(run)), last.offset() + 1, refused)
+
+    def _has_all(self, record: dict[str, Any]) -> bool:
+        return all(name in record for name in self._fields)
+
+    def _lacking(self, message: Message, record: dict[str, Any]) -> Refused:
+        gone = next(name for name in self._fields if name not in record)
+        return _refused(message, f"no field {gone!r}; there are {listed(list(record))}")
+
+    def _columns_of(self, message: Message, record: dict[str, Any] | bytes | str) -> Parts:
+        """A message with many events, or one that cannot be read."""
+        refused: list[Refused] = []
+        part = json_part({}, 0)
+        try:
+            if type(record) is bytes:
+                part = arrow_part(record, self._arrow)
+            elif type(record) is dict:
+                part = json_part(record, None, self._fields)
+            else:
+                raise InputError(str(record))
+        except InputError as error:
+            refused = [_refused(message, str(error))]
+        offset = message.offset()
+        return Parts([message], np.full(part.size, offset, np.int64), part, offset + 1, refused)
+
+    # Columns to events --------------------------------------------------------------------------------------
+
+    def _chunk(self, source: str, partition: int, parts: Parts) -> Chunk:
+        part, offsets = parts.part, parts.offsets
+        single = len(parts.messages) == part.size  # one event a message
+        data = dict(part.data)
+        if TIME in self.columns.used():
+            stamps = [_milliseconds(message) for message in parts.messages]
+            data[TIME] = stamps if single else stamps * part.size
+        if self.columns.by == KEY:
+            names = [_text(message.key()) for message in parts.messages]
+            data[KEY] = names if single else names * part.size
+
+        def locate(row: int) -> str:
+            return f"offset {offsets[row]}" + ("" if single else f", event {row + 1}")
+
+        if not part.size:
+            refused = [*map(_placed(source), parts.refused)]
+            return Chunk(partition, parts.next, _NONE, _NONE, None, offsets, None, refused)
+        problems: dict[int, str] = {}
+        table = Table(data, source, np.arange(part.size), (), locate)
+        rows, truths, guesses, times = self._code(table, problems)
+        skipped = 0
+        keys = None if self.columns.by is None else data[self.columns.by]
+        if rows.size < part.size or keys is not None:
+            wrong, gone = ({}, set()) if keys is None else key_problems(keys, self.columns.by)
+            problems |= {row: f"{table.place(row)}: {what}" for row, what in wrong.items() if row not in problems}
+            lost = gone | ({*range(part.size)} - {*rows.tolist()} if rows.size < part.size else set()) - problems.keys()
+            lost -= problems.keys()
+            if self.missing == "refuse":
+                problems |= {row: f"{table.place(row)}: {self._what_is_missing(data, row)}" for row in lost}
+            skipped = 0 if self.missing == "refuse" else len(lost)
+            if wrong or gone:
+                kept = np.array([row not in wrong and row not in gone for row in rows.tolist()], np.bool_)
+                rows, truths, guesses = rows[kept], truths[kept], guesses[kept]
+                times = None if times is None else times[kept]
+            keys = keys if keys is None or rows.size == part.size else pick(keys, rows)
+        refused = [*map(_placed(source), parts.refused), *self._refuse(parts, problems, single)]
+        refused.sort(key=lambda one: one.offset)
+        return Chunk(partition, parts.next, truths, guesses, keys, offsets[rows], times, refused, skipped)
+
+    def _code(self, table: Table, problems: dict[int, str]) -> tuple[Any, Any, Any, Any]:
+        """Rows that are events, their codes and times; those that cannot be are found by halving."""
+        try:
+            batch = next(self._events.batch(table), None)
+        except InputError as error:
+            if table.size == 1:
+                problems[int(table.rows[0])] = str(error).partition("; if these are the labels")[0]
+                batch = None
+            else:
+                half = table.size // 2
+                return _together(self._code(_cut(table, side), problems) for side in (slice(half), slice(half, None)))
+        if batch is None:
+            return np.empty(0, np.int64), _NONE, _NONE, None
+        return batch.rows, batch.truths, batch.guesses, batch.times
+
+    def _what_is_missing(self, data: dict[str, Any], row: int) -> str:
+        from fourrates.io.values import is_missing, item
+
+        columns = self.columns
+        for name in (columns.truth, columns.guess, columns.score, columns.by):
+            if name is not None and is_missing(item(data[name], row)):
+                return f"the value in column {name!r} is missing"
+        return "a value is missing"
+
+    def _refuse(self, parts: Parts, problems: dict[int, str], single: bool) -> Iterator[Refused]:
+        """Refused events by message."""
+        if single:
+            for row in sorted(problems):
+                message = parts.messages[row]
+                yield _refused(message, problems[row])
+        elif problems:
+            message, rows = parts.messages[0], sorted(problems)
+            more = f" (and {len(rows) - 1:,} more events of it)" if len(rows) > 1 else ""
+            rest = parts.part.encode(rows)
+            yield Refused(message.offset(), problems[rows[0]] + more, rest, message.key(), len(rows))
+
+
+def _decode_one(value: bytes | None) -> dict[str, Any] | bytes | str:
+    if value is None:
+        return "no value"
+    if value.startswith(ARROW):
+        return value
+    try:
+        record = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        return f"neither JSON nor Arrow ({error})"
+    return record if type(record) is dict else f"{type(record).__name__}, not an object with named values"
+
+
+def _refused(message: Message, problem: str) -> Refused:
+    return Refused(message.offset(), problem, message.value(), message.key())
+
+
+def _placed(source: str) -> Callable[[Refused], Refused]:
+    """Says where a message stands that was refused as a whole."""
+    return lambda one: Refused(
+        one.offset, f"{source}, offset {one.offset}: {one.problem}", one.value, one.key, one.events
+    )
+
+
+def _text(key: bytes | None) -> str | None:
+    """A message's key as a name; what is not UTF-8 stays apart from everything that is."""
+    return None if key is None else key.decode("utf-8", "surrogateescape")
+
+
+def _cut(table: Table, part: slice) -> Table:
+    return Table(
+        {name: column[part] for name, column in table.data.items()}, table.source, table.rows[part], (), table.locate
+    )
+
+
+def _together(parts: Iterator[tuple[Any, Any, Any, Any]]) -> tuple[Any, Any, Any, Any]:
+    """Two halves as one; a half without events has no times."""
+    halves = [half for half in parts if half[0].size] or [(np.empty(0, np.int64), _NONE, _NONE, None)]
+    rows, truths, guesses, times = zip(*halves, strict=True)
+    when = None if times[0] is None else np.concatenate(times)
+    return np.concatenate(rows), np.concatenate(truths), np.concatenate(guesses), when
+
+
+def _milliseconds(message: Message) -> int | None:
+    kind, stamp = message.timestamp()
+    return stamp if kind else None

@@ -1,0 +1,270 @@
+"""A topic as chunks of events with their positions, for whoever keeps the state that goes with them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fourrates.engines.kafka.address import Address
+from fourrates.engines.kafka.chunk import Chunk
+from fourrates.engines.kafka.payload import Reader
+from fourrates.io import InputError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
+MOST = 10_000  # messages taken at a time
+WAIT = 10.0  # seconds for an answer of the broker
+
+Begin = Callable[[int], int | None]
+End = Callable[[list[int], bool], None]
+
+
+LOG = logging.getLogger("fourrates.engines.kafka")  # what the client library logs, for whoever listens
+LOG.addHandler(logging.NullHandler())
+
+
+def library() -> Any:
+    """The client library, or an error that says how to get it."""
+    try:
+        import confluent_kafka
+    except ImportError:
+        raise InputError("Kafka needs confluent-kafka: pip install 'fourrates[kafka]'") from None
+    return confluent_kafka
+
+
+class Source:
+    """Chunks of events from a topic, with positions that are yours to keep.
+
+    Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
+    the same transaction as what you make of the chunk, and no event is lost or counted twice. :meth:`commit` tells the
+    group afterwards, for those who look at its lag.
+
+    Parameters
+    ----------
+    address : Address or str
+        The topic.
+    reader : Reader
+        What the messages hold.
+    begin : callable, optional
+        Given a partition that is now this member's, says at which offset to go on; None for one that was never read,
+        which begins where `address.start` says. It is called before the first message arrives.
+    end : callable, optional
+        Given partitions that are this member's no longer, and whether they were lost: then another member may have them
+        already, and nothing must be saved any more.
+    most : int
+        Messages taken at a time.
+    say : callable, optional
+        Told, in a sentence, what a person should know.
+
+    Attributes
+    ----------
+    positions : dict
+        The partitions that are this member's, and where each goes on; None where no message came yet.
+    """
+
+    def __init__(
+        self,
+        address: Address | str,
+        reader: Reader,
+        *,
+        begin: Begin | None = None,
+        end: End | None = None,
+        most: int = MOST,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._kafka = library()
+        self.address = Address.parse(address) if isinstance(address, str) else address
+        self.reader, self.positions = reader, dict[int, int | None]()
+        self._begin, self._end, self._most = begin or (lambda _: None), end or (lambda _, __: None), most
+        self._say = say or (lambda _: None)
+        self._fresh: set[int] = set()  # assigned by the call that is under way
+        self._crash: Exception | None = None
+        self._problems: set[int] = set()  # said since the last message
+        settings = {
+            "partition.assignment.strategy": "cooperative-sticky",
+            "queued.max.messages.kbytes": 65_536,
+            **self.address.consumer_settings(),
+            "bootstrap.servers": self.address.servers,
+            "group.id": self.address.group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",  # a gap is told, not jumped over
+            "error_cb": self._failed,
+        }
+        self._cooperative = "cooperative" in settings["partition.assignment.strategy"]
+        try:
+            self._consumer: Consumer = self._kafka.Consumer(settings, logger=LOG)
+        except self._kafka.KafkaException as error:
+            raise InputError(f"{self.address}: {error.args[0].str()}") from None
+        self._consumer.subscribe(
+            [self.address.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Chunks as they arrive, without an end."""
+        while True:
+            yield from self.take(1.0)
+
+    def take(self, seconds: float) -> Iterator[Chunk]:
+        """Chunks of what arrives within this time; all of them are to be taken before the next call."""
+        taken = self._consumer.consume(self._most, seconds)
+        self._raise()
+        fresh, self._fresh = self._fresh, set()
+        by_partition: dict[int, list[Any]] = {}
+        for message in taken:
+            if message.error() is not None:
+                self._handle(message)
+            else:
+                by_partition.setdefault(message.partition(), []).append(message)
+        if by_partition:
+            self._problems.clear()
+        for partition in fresh & self.positions.keys():
+            by_partition.pop(partition, None)  # fetched for an earlier assignment: this one is paused until here
+            self._consumer.resume([self._at(partition)])
+        for partition, messages in by_partition.items():
+            yield from self._chunks(partition, messages)
+
+    def _raise(self) -> None:
+        """Raise what was raised while the group was rebalancing."""
+        if self._crash is not None:
+            crash, self._crash = self._crash, None
+            raise crash
+
+    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Chunk]:
+        if partition not in self.positions:
+            return  # no longer ours
+        known = self.positions[partition]
+        if known is not None and messages[0].offset() < known:
+            messages = [message for message in messages if message.offset() >= known]
+        for chunk in self.reader.read(self.address.topic, partition, messages):
+            if partition not in self.positions:
+                return
+            self.positions[partition] = chunk.next
+            yield chunk
+
+    # What the group decides ---------------------------------------------------------------------------------
+
+    def _at(self, partition: int, offset: int | None = None) -> TopicPartition:
+        found: TopicPartition = (
+            self._kafka.TopicPartition(self.address.topic, partition)
+            if offset is None
+            else self._kafka.TopicPartition(self.address.topic, partition, offset)
+        )
+        return found
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        wanted = []
+        for one in partitions:
+            try:
+                position = self._begin(one.partition)
+                if position is None and self.address.start == "latest":
+                    position = consumer.get_watermark_offsets(one, timeout=WAIT)[1]
+            except Exception as error:  # the client library would drop it
+                self._crash = error
+                return
+            self.positions[one.partition] = position
+            wanted.append(self._at(one.partition, self._kafka.OFFSET_BEGINNING if position is None else position))
+        self._fresh.update(one.partition for one in partitions)
+        if self._cooperative:
+            consumer.incremental_assign(wanted)
+        else:
+            consumer.assign(wanted)
+        if wanted:
+            consumer.pause(wanted)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._leave(consumer, partitions, False)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._leave(consumer, partitions, True)
+
+    def _leave(self, consumer: Consumer, partitions: list[TopicPartition], lost: bool) -> None:
+        ours = [one.partition for one in partitions if one.partition in self.positions]
+        try:
+            if ours:
+                self._end(ours, lost)
+        except Exception as error:
+            self._crash = error
+        for partition in ours:
+            del self.positions[partition]
+        if self._cooperative:
+            consumer.incremental_unassign(partitions)
+        else:
+            consumer.unassign()
+
+    # What may go wrong --------------------------------------------------------------------------------------
+
+    def _failed(self, error: Any) -> None:
+        """A broker that is away comes back; until then what is wrong is said once."""
+        if error.fatal():
+            self._crash = self._kafka.KafkaException(error)
+        elif error.code() not in self._problems:
+            self._problems.add(error.code())
+            self._say(f"{self.address}: {error.str()}")
+
+    def _handle(self, message: Any) -> None:
+        error, codes = message.error(), self._kafka.KafkaError
+        if error.code() == codes._AUTO_OFFSET_RESET:
+            self._go_round(message.partition())
+        elif error.fatal() or error.code() in (codes.TOPIC_AUTHORIZATION_FAILED, codes.GROUP_AUTHORIZATION_FAILED):
+            raise self._kafka.KafkaException(error)
+        else:
+            self._failed(error)
+
+    def _go_round(self, partition: int) -> None:
+        """The offset to go on from is not there: what was deleted is told, and the rest is read."""
+        if partition not in self.positions:
+            return
+        wanted = self.positions[partition]
+        first, end = self._consumer.get_watermark_offsets(self._at(partition), timeout=WAIT)
+        lost = (
+            f"{first - wanted:,} messages were deleted before they were read"
+            if wanted and wanted < first
+            else (f"it ends at offset {end:,}, before {wanted:,}: it was cut off, or made again")
+        )
+        self._say(f"{self.address.topic}/{partition}: {lost}; going on at offset {first:,}")
+        self.positions[partition] = first
+        here = [self._at(partition, first)]
+        if self._cooperative:
+            self._consumer.incremental_unassign(here)
+            self._consumer.incremental_assign(here)
+        else:
+            kept = [
+                self._at(one, self._kafka.OFFSET_BEGINNING if at is None else at) for one, at in self.positions.items()
+            ]
+            self._consumer.assign(kept)
+
+    # The group's own record ---------------------------------------------------------------------------------
+
+    def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
+        """Tell the group how far partitions have been taken.
+
+        With `wait`, says whether this member still has them: True, False if the group has given them away, None if that
+        cannot be known now.
+        """
+        offsets = [self._at(partition, offset) for partition, offset in positions.items()]
+        codes = self._kafka.KafkaError
+        gone = (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID)
+        if not offsets:
+            return True
+        try:
+            if not wait:
+                self._consumer.commit(offsets=offsets, asynchronous=True)
+                return None
+            found = self._consumer.commit(offsets=offsets, asynchronous=False)
+            return None if any(one.error is not None for one in found) else True
+        except self._kafka.KafkaException as error:
+            return False if error.args[0].code() in gone else None
+
+    def close(self) -> None:
+        """Leave the group; `end` is called for what this member has."""
+        self._consumer.close()
+        self._raise()

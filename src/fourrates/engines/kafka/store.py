@@ -1,0 +1,196 @@
+"""Where the state of partitions is kept: in a folder, in a database, or in anything that can claim and save.
+
+A member of the group that is given a partition first claims its state. A claim has a number, larger than any before,
+and whoever claimed earlier can no longer save: a member that was cut off, and does not know yet that another one has
+its partition, cannot overwrite the newer state.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from fourrates import files
+
+TABLE = "fourrates_states"
+
+
+class Fenced(Exception):
+    """Somebody else has claimed the state since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to save a state, until the next claim.
+
+    Attributes
+    ----------
+    name : str
+        Which state.
+    number : int
+        Claims of a state count up from 1.
+    content : bytes or None
+        The state as it was saved last; None if it never was.
+    """
+
+    name: str
+    number: int
+    content: bytes | None
+
+
+class Store(Protocol):
+    """What keeps states.
+
+    Of two claims of one state the later one has the larger number. A save is seen whole or not at all, and is refused
+    with :class:`Fenced` once the state has been claimed again.
+    """
+
+    def claim(self, name: str) -> Claim:
+        """Claim a state."""
+
+    def save(self, claim: Claim, content: bytes) -> None:
+        """Save it; raise Fenced if the claim is no longer the last one."""
+
+
+class Folder:
+    """States as files in a folder that all members of the group share.
+
+    Every claim is a file that only one process can create, and has a file of its own for the state. So a late writer
+    cannot overwrite what a later claim saved, whatever it believes: it has another file, which nobody reads any more.
+
+    Parameters
+    ----------
+    path : path
+        The folder; it is created if it is not there. On a network it must have atomic renames and exclusive creation,
+        as NFS from version 3 on has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fourrates.engines.kafka import Folder
+    >>> folder = Folder(tempfile.mkdtemp())
+    >>> mine = folder.claim("predictions/0")
+    >>> folder.save(mine, b"state")
+    >>> theirs = folder.claim("predictions/0")
+    >>> theirs.content
+    b'state'
+    >>> folder.save(mine, b"older")
+    Traceback (most recent call last):
+    ...
+    fourrates.engines.kafka.store.Fenced: 'predictions/0': claim 1, and claim 2 came after it
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def claim(self, name: str) -> Claim:
+        """Claim a state, and read the latest one that was saved."""
+        while True:
+            number = max((number for number, _ in self._files(name)), default=0) + 1
+            try:
+                os.close(os.open(self._file(name, number, "claim"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            except FileExistsError:
+                continue  # another process was quicker
+            with suppress(FileNotFoundError):  # tidied away by a later claim: then ours is not worth keeping
+                return Claim(name, number, self._latest(name, number))
+
+    def save(self, claim: Claim, content: bytes) -> None:
+        """Save a state, and tidy away what earlier claims left."""
+        self._check(claim)
+        files.write(self._file(claim.name, claim.number, "state"), content)
+        for number, path in self._files(claim.name):
+            if number < claim.number:
+                with suppress(FileNotFoundError):
+                    path.unlink()
+        self._check(claim)
+
+    def _check(self, claim: Claim) -> None:
+        last = max((number for number, _ in self._files(claim.name)), default=0)
+        if last > claim.number:
+            raise Fenced(f"{claim.name!r}: claim {claim.number}, and claim {last} came after it")
+
+    def _latest(self, name: str, before: int) -> bytes | None:
+        saved = [(number, path) for number, path in self._files(name) if path.suffix == ".state" and number < before]
+        return max(saved)[1].read_bytes() if saved else None
+
+    def _file(self, name: str, number: int, kind: str) -> Path:
+        return self.path / f"{quote(name, safe='')}.{number:012d}.{kind}"
+
+    def _files(self, name: str) -> Iterator[tuple[int, Path]]:
+        """The files of a state, with the number of the claim they belong to."""
+        form = re.compile(re.escape(quote(name, safe="")) + r"\.(\d{12,})\.(?:claim|state)")
+        for file in os.listdir(self.path):
+            if found := form.fullmatch(file):
+                yield int(found[1]), self.path / file
+
+
+class Database:
+    """States as rows of a table, by any connection that follows Python's DB-API: SQLite, PostgreSQL.
+
+    Parameters
+    ----------
+    connect : callable
+        Makes a connection; called for each claim and each save, so that nothing is held in between.
+    marker : str
+        How the driver marks a parameter: ``?`` for sqlite3, ``%s`` for psycopg.
+    binary : str
+        The type of a column of bytes: ``BLOB`` for SQLite, ``BYTEA`` for PostgreSQL.
+
+    Examples
+    --------
+    >>> import sqlite3, tempfile
+    >>> from fourrates.engines.kafka import Database
+    >>> file = tempfile.mkdtemp() + "/states.db"
+    >>> states = Database(lambda: sqlite3.connect(file, timeout=60))
+    >>> states.save(states.claim("predictions/0"), b"state")
+    >>> states.claim("predictions/0")
+    Claim(name='predictions/0', number=2, content=b'state')
+    """
+
+    def __init__(self, connect: Callable[[], Any], marker: str = "?", binary: str = "BLOB") -> None:
+        self._connect, self._marker = connect, marker
+        with self._cursor() as cursor:
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, claim BIGINT NOT NULL, content {binary})"
+            )
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """A cursor of a transaction, which is kept unless something is raised."""
+        connection = self._connect()
+        try:
+            yield connection.cursor()
+            connection.commit()
+        finally:
+            connection.close()
+
+    def claim(self, name: str) -> Claim:
+        """Claim a state, and read the latest one that was saved."""
+        mark = self._marker
+        with self._cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {TABLE} (name, claim) VALUES ({mark}, 1) "
+                f"ON CONFLICT (name) DO UPDATE SET claim = {TABLE}.claim + 1",
+                (name,),
+            )
+            cursor.execute(f"SELECT claim, content FROM {TABLE} WHERE name = {mark}", (name,))
+            number, content = cursor.fetchone()
+        return Claim(name, int(number), None if content is None else bytes(content))
+
+    def save(self, claim: Claim, content: bytes) -> None:
+        """Save a state."""
+        mark = self._marker
+        with self._cursor() as cursor:
+            cursor.execute(
+                f"UPDATE {TABLE} SET content = {mark} WHERE name = {mark} AND claim = {mark}",
+                (content, claim.name, claim.number),
+            )
+            if cursor.rowcount != 1:
+                raise Fenced(f"{claim.name!r}: claim {claim.number} is not the last one any more")
