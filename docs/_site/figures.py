@@ -77,7 +77,8 @@ def any_size_others() -> str:
     found = results("any_size")
     return (
         f"A gradual change, 0.9 → 0.8 over 1,000 events, is found after {found['gradual 1000']:,.0f}, over 10,000 "
-        f"events after {found['gradual 10000']:,.0f}.\nTen changes drawn by a seed (rates from 0.5 to 0.995, steps of 0.1 to "
+        f"events after {found['gradual 10000']:,.0f}.\n"
+        "Ten changes drawn by a seed (rates from 0.5 to 0.995, steps of 0.1 to "
         "2.5 in log-odds of one recall or both,\n10 to 90 % positives) have a geometric mean of "
         f"{found['drawn']['mean']:.2f}: nothing was chosen on them."
     )
