@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time as clock
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,13 +108,13 @@ def compare(
         positive=positive_label,
         missing=missing,
     )
-    first, batches = opt.started(events, files)
+    batches = opt.started(events, files)
     entrants = []
     for one in chosen:
-        made = one.make(events.labels, first.times)
+        made = one.make(events.labels, batches.times)
         entrants.append(Entrant(one.text, made, None if one.foreign else Run(made)))
     try:
-        for batch in chain([first], batches):
+        for batch in batches:
             for entrant in entrants:
                 entrant.take(batch)
     except KeyboardInterrupt:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
-from fourrates.detectors import Detector, FourRates
+from fourrates.detectors import Detector
 from fourrates.findings import Findings, tracer
 from fourrates.io import Columns, Events, InputError, Joined, Missing
 from fourrates.names import printable
@@ -116,19 +116,19 @@ def detect(
         labels_from=labels_from,
         id=id,
     )
-    first, batches = opt.started(events, files)
+    batches = opt.started(events, files)
     counts = None
     if reference is not None:
         counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
     if run is None:
-        run = Run(opt.make_detector(chosen, events.labels, arl, first.times, counts), trace)
+        run = Run(opt.make_detector(chosen, events.labels, arl, batches.times, counts), trace)
     elif any(option is not None for option in (detector, arl, labels, reference)):
-        if arl is None and "arl" not in chosen.parameters and chosen.kind is FourRates:
-            arl = str(run.detector.parameters.get("arl"))  # the default depends on the data it was chosen for
-        _same(run.detector, opt.make_detector(chosen, events.labels, arl, first.times, counts), resume)
+        if "arl" not in chosen.parameters and type(run.detector) is chosen.kind:
+            arl = opt.budget_of(arl, run.detector)
+        _same(run.detector, opt.make_detector(chosen, events.labels, arl, batches.times, counts), resume)
     found: list[Found] = []
     try:
-        for batch in chain([first], batches):
+        for batch in batches:
             found += run.take(batch, events.keys)
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
@@ -176,6 +176,10 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
     if events.skipped:
         opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
+    if not found and not run.shifts:  # nothing to draw, so rich need not be imported
+        colour = False if "NO_COLOR" in os.environ else None
+        click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)
+        return
     out = output.console()
     if not found:
         out.print(f"[green]no drift[/green] in {seen}", soft_wrap=True)

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,12 @@ import click
 import numpy as np
 
 import fourrates.detectors
+from fourrates.budget.words import is_duration
 from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.findings import make, reference_counts
-from fourrates.io import MISSING, Batch, Columns, Events, InputError, Joined, Missing, joined, read
+from fourrates.findings import Begun, make, reference_counts
+from fourrates.io import MISSING, Columns, Events, InputError, Joined, Missing, joined, read
 from fourrates.labels import Labels
 from fourrates.names import printable
 
@@ -174,16 +175,15 @@ def events_of(
         )
 
 
-def started(events: Events | Joined, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
-    """The first batch, and the others."""
-    batches = events.ahead()
+def started(events: Events | Joined, files: Sequence[str]) -> Begun:
+    """The batches, the first of them read."""
     try:
-        first = next(batches, None)
+        batches = Begun(events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
-    if first is None:
+    if batches.is_empty:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
-    return first, batches
+    return batches
 
 
 # The detector -----------------------------------------------------------------------------------------------
@@ -290,6 +290,16 @@ def make_detector(
         return make(
             chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, times=times, say=say, name="--arl"
         )
+
+
+def budget_of(arl: str | None, saved: Detector) -> str | None:
+    """The budget to go on with: a saved one stands where none is given, or one of time.
+
+    How many events a month has depends on the data it was chosen for; tomorrow's may be more.
+    """
+    kept: float | None = saved.parameters.get("arl")
+    with checked():
+        return str(kept) if kept is not None and (arl is None or is_duration(arl)) else arl
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")
