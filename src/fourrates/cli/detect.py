@@ -16,7 +16,7 @@ from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.detectors import Detector, FourRates
-from fourrates.findings import Findings, tracer
+from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError, Joined, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
@@ -86,6 +86,7 @@ def detect(
       fourrates detect all-models.csv --by model --budget '1 per quarter' --json
       fourrates detect predictions.csv --labels-from outcomes.csv --id order
       fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
+      fourrates detect all-models.csv --by model --reference validation.csv
       fourrates detect today.csv --resume state --save state --fail-on drift
     """
     for path in (csv, report, plot, save):
@@ -119,13 +120,13 @@ def detect(
     first, batches = opt.started(events, files)
     counts = None
     if reference is not None:
-        counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
+        counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
     if run is None:
-        run = Run(opt.make_detector(chosen, events.labels, arl, first.times, counts), trace)
+        run = opt.make_run(chosen, events.labels, arl, first.times, counts, trace)
     elif any(option is not None for option in (detector, arl, labels, reference)):
         if arl is None and "arl" not in chosen.parameters and chosen.kind is FourRates:
             arl = str(run.detector.parameters.get("arl"))  # the default depends on the data it was chosen for
-        _same(run.detector, opt.make_detector(chosen, events.labels, arl, first.times, counts), resume)
+        _same(run, opt.make_run(chosen, events.labels, arl, first.times, counts), resume)
     found: list[Found] = []
     try:
         for batch in chain([first], batches):
@@ -133,6 +134,8 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
+    if run.unreferred:
+        opt.say(without_reference(run))
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -162,9 +165,10 @@ def _resumed(path: Path, trace: Callable[[Detector], Any] | None) -> Run:
         raise InputError(f"{path}: {error}") from None
 
 
-def _same(saved: Detector, asked: Detector, path: Path | None) -> None:
-    if type(saved) is not type(asked) or saved.parameters != asked.parameters:
-        raise InputError(f"{path} goes on with {saved!r}; leave out the options that ask for another detector")
+def _same(saved: Run, asked: Run, path: Path | None) -> None:
+    same = type(saved.detector) is type(asked.detector) and saved.detector.parameters == asked.detector.parameters
+    if not same or (asked.references is not None and not asked.has_references_of(saved)):
+        raise InputError(f"{path} goes on with {saved.detector!r}; leave out the options that ask for another detector")
 
 
 def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -19,10 +19,11 @@ import fourrates.detectors
 from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.findings import make, reference_counts
+from fourrates.findings import check_own_references, make, reference_counts
 from fourrates.io import MISSING, Batch, Columns, Events, InputError, Joined, Missing, joined, read
 from fourrates.labels import Labels
 from fourrates.names import printable
+from fourrates.run import Run
 
 DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
 
@@ -82,7 +83,8 @@ reference = option(
     "--reference",
     section=DETECTOR,
     metavar="FILE",
-    help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800.",
+    help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800. "
+    "With --by, a file that has this column gives each stream its own.",
 )
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
@@ -290,6 +292,17 @@ def make_detector(
         return make(
             chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, times=times, say=say, name="--arl"
         )
+
+
+def make_run(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Run:
+    """As :func:`make_detector`, at the beginning of its run; references may be given by stream."""
+    own = isinstance(reference, dict)
+    after = chosen.parameters.get("after") if own else None
+    if after == "hold":
+        chosen = replace(chosen, parameters={k: v for k, v in chosen.parameters.items() if k != "after"})
+    made = make_detector(chosen, labels, arl, times, None if own else reference)
+    with checked():
+        return Run(made, trace, check_own_references(reference, made), after or "hold")
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

@@ -181,11 +181,11 @@ def watch(
     if run is None or any(given is not None for given in (detector, arl, labels, positive, reference)):
         counts = None
         if reference is not None:
-            counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
-        made = opt.make_detector(opt.spec(detector or opt.DEFAULT), events.labels, arl, reference=counts)
+            counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
+        made = opt.make_run(opt.spec(detector or opt.DEFAULT), events.labels, arl, None, counts)
         if run is None:
-            run = Run(made)
-        _check_same(made, run.detector, state)
+            run = made
+        _check_same(made.detector, run.detector, state)
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
     with checked():

@@ -14,7 +14,7 @@ from fourrates.io.follow import Follower, Piece, Position
 from fourrates.io.joined import Joined, joined
 from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
-from fourrates.io.table import InputError
+from fourrates.io.table import InputError, NoColumn
 from fourrates.io.tail import Tail
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "InputError",
     "Joined",
     "Missing",
+    "NoColumn",
     "Piece",
     "Position",
     "Tail",
