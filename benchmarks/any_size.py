@@ -3,6 +3,8 @@
 Ten changes of tnr after 50,000 stable events and after 5,000, two gradual ones, and thirty that a seed draws: rates,
 sizes, class shares and directions nobody chose. Streams with a false alarm before the change are drawn again. River's
 ADWIN, Page-Hinkley and HDDM_W watch the errors of the same kind of streams, tuned to the same run length, if asked for.
+With --reference the same streams are watched against a reference of that many events, drawn from the old concept, after
+1,000 events and after 50,000.
 """
 
 from __future__ import annotations
@@ -26,16 +28,33 @@ CHANGES = (
 MOST = 100_000  # events after the change
 
 
-def delays(before: Concept, after: Concept, history: int, streams: int, seed: int, **settings: Any) -> np.ndarray:
-    random = np.random.default_rng(seed)
+def delays(before: Concept, after: Concept, history: int, streams: int, seed: int, shipped: int = 0) -> np.ndarray:
+    """Events from a change to its alarm; with a reference of `shipped` events, if any."""
+    random, validation = np.random.default_rng(seed), np.random.default_rng(seed + 1)
     found: list[float] = []
     while len(found) < streams:
-        detector = fr.FourRates(ARL, **settings)
+        detector = fr.FourRates(ARL, reference=draw(validation, shipped, before) if shipped else None)
         if detector.update_many(*draw(random, history, before), first_only=True):
             continue
         drift = first_alarm(detector, random, after, MOST)
         found.append(np.inf if drift is None else drift.at - history + 1)
     return np.array(found)
+
+
+def against_reference(
+    shipped: int, limits: dict[tuple[float, float], float], streams: int, seed: int
+) -> dict[str, Any]:
+    """The ten changes with a reference, after little history and after much: median delays over the limit."""
+    found: dict[str, Any] = {}
+    for history in (1_000, 50_000):
+        ratios = []
+        for (p, q), best in limits.items():
+            late = delays(Concept(0.5, p, 0.8), Concept(0.5, q, 0.8), history, streams, seed, shipped)
+            ratios.append(float(np.median(late)) / best)
+            print(f"  after {history:,}: {p} -> {q} {ratios[-1]:6.2f}", flush=True)
+        found[str(history)] = {"ratios": ratios, "mean": mean(ratios)}
+        print(f"  geometric mean after {history:,} events {mean(ratios):.2f} (at most 1.8)", flush=True)
+    return found
 
 
 def gradual(width: int, streams: int, seed: int) -> float:
@@ -141,11 +160,17 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=400)
     parser.add_argument("--drawn", type=int, default=30)
     parser.add_argument("--river", type=int, default=0, metavar="STREAMS", help="also river's detectors")
+    parser.add_argument("--reference", type=int, default=0, metavar="EVENTS", help="only this: against a reference")
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
     start, missed = time.time(), 0
     limits = {change: limit(Concept(0.5, change[0], 0.8), Concept(0.5, change[1], 0.8), ARL) for change in CHANGES}
     numbers: dict[str, Any] = {"arl": ARL, "streams": options.streams, "limit": [*limits.values()], "changes": CHANGES}
+    if options.reference:
+        numbers["reference"] = options.reference
+        found = against_reference(options.reference, limits, options.streams, options.seed)
+        keep("any_size_reference", numbers | found)
+        return int(any(found[history]["mean"] > 1.8 for history in found))
     for history, most in ((50_000, 1.75), (5_000, 2.8)):
         print(f"After {history:,} stable events; median delay, over the limit, found within 20,000")
         ratios, rows = [], []

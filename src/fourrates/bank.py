@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.four_rates import After, FourRates, check_after
 from fourrates.detectors.lfr import LFR
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift, RateState, Shift, Status
 from fourrates.kernel.codes import check_codes
-from fourrates.kernel.record import Arena
+from fourrates.kernel.record import Arena, Rules
 from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
+from fourrates.references import References
 from fourrates.state import Saved, pack, unpack
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Bank:
     arl : float, optional
         Instead of a detector: ``FourRates(arl=arl)``. Each event belongs to one stream, so what is one false alarm in
         this number of events of every stream is one in this number of events of the whole bank.
+    reference : K x K counts, pair of arrays, or mapping from keys to such, optional
+        The classifier as you shipped it, for FourRates: one for all streams, or one for each key. A key that is not in
+        the mapping is compared with its own past.
+    after : {"restart", "hold"}, optional
+        With a reference: what follows a drift; "hold" if not given.
     groups : mapping from names to detectors, optional
         Settings for groups of streams, of the same kind and with the same labels; LFR with the same number of decays.
     group_of : mapping or callable, optional
@@ -116,6 +122,8 @@ class Bank:
         detector: RecordDetector | None = None,
         *,
         arl: float | None = None,
+        reference: Any = None,
+        after: After | None = None,
         groups: Mapping[str, RecordDetector] | None = None,
         group_of: GroupOf | None = None,
         max_streams: int = MOST,
@@ -123,6 +131,10 @@ class Bank:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
         first = FourRates(100_000 if arl is None else arl) if detector is None else detector
+        if after is not None and reference is None:
+            raise ValueError(f"after {after!r} and no reference: give it to the detector")
+        if reference is not None and not isinstance(reference, Mapping):
+            first = _referred(first, reference, after)
         self._names: list[str | None] = [None, *(groups or {})]
         self._detectors = [
             _blank(one, self._names[i], first) for i, one in enumerate([first, *(groups or {}).values()])
@@ -133,12 +145,32 @@ class Bank:
             raise ValueError(f"groups {tuple(groups)} without group_of, which says whose they are")
         self._group_of = group_of
         self._labels = first.labels
-        self._arena = Arena([one.rules for one in self._detectors])
+        self._references, self._after = None, check_after(after or "hold")
+        if isinstance(reference, Mapping):
+            self._references = References(self._labels, reference)
+        self._arena = Arena([self._rules(one) for one in self._detectors])
         self._keys = Keys(max_streams)
         self.events = 0
         self.shifts: list[KeyedShift] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
+
+    def _rules(self, detector: RecordDetector) -> Rules:
+        """What all streams with the settings of a detector share."""
+        if self._references is None:
+            return detector.rules
+        if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
+            raise ValueError(f"a reference for each key, and {detector!r}: it must be a FourRates without one")
+        return detector.keyed_rules(self._after)
+
+    def add_references(self, reference: Mapping[Any, Any]) -> None:
+        """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
+        if self._references is None:
+            raise ValueError("this bank was not made with references by key")
+        for key in reference:
+            if key in self and canonical(key) not in self._references:
+                raise ValueError(f"key {key!r} is in the bank already, without a reference")
+        self._references.add(reference)
 
     # Events ---------------------------------------------------------------------------------------------------
 
@@ -177,6 +209,9 @@ class Bank:
         try:
             if numbers.size:
                 self._arena.begin(numbers, kinds, self._groups(numbers, kinds))
+                if self._references is not None:
+                    names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
+                    self._arena.refer(before, *self._references.numbers(names))
         except BaseException:
             self._keys.truncate(before)
             raise
@@ -219,8 +254,16 @@ class Bank:
 
     def _drifted(self, slot: int, event: int) -> KeyedDrift:
         head = self._head(slot)
-        drift = self._detectors[head.group].report(self._arena.record(slot), head.events - 1, head.since)
-        return KeyedDrift(self._keys.name(head.key, head.kind), event, drift)
+        key = self._keys.name(head.key, head.kind)
+        drift = self._settings_of(key, head.group).report(self._arena.record(slot), head.events - 1, head.since)
+        return KeyedDrift(key, event, drift)
+
+    def _settings_of(self, key: Hashable, group: int) -> RecordDetector:
+        """A detector with the settings of a stream, its reference among them."""
+        detector = self._detectors[group]
+        if self._references is None or key not in self._references:
+            return detector
+        return _referred(detector, self._references[key], self._after)
 
     def _shifted(self, slot: int, event: int) -> KeyedShift:
         head = self._head(slot)
@@ -244,7 +287,8 @@ class Bank:
     def _detector(self, slot: int) -> RecordDetector:
         """A detector with the record of a stream."""
         record = self._arena.record(slot)
-        detector = self._detectors[head_of(record).group].clone()
+        head = head_of(record)
+        detector = self._settings_of(self._keys.name(head.key, head.kind), head.group).clone()
         detector.adopt(record)
         return detector
 
@@ -318,12 +362,16 @@ class Bank:
         """
         if other._settings() != self._settings():
             raise ValueError("the banks differ in their settings: " + _difference(self._settings(), other._settings()))
+        if (other._references is None) != (self._references is None) or other._after != self._after:
+            raise ValueError("the banks differ in their settings: one has references by key, or holds them")
         heads = other._arena.heads()
         numbers, kinds = heads["key"], heads["kind"]
         common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
         if common.size:
             key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
             raise ValueError(f"key {key!r} is in both banks")
+        if self._references is not None and other._references is not None:
+            self._references.add(other._references)
         records = other._arena.records()
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         table["last"] += self.events
@@ -440,9 +488,11 @@ class Bank:
             "max_streams": self._keys.most,
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
-        return pack(
-            "Bank", about, period=self._begun().astype("<i8").tobytes(), records=self._arena.records().tobytes()
-        )
+        sections = {"period": self._begun().astype("<i8").tobytes(), "records": self._arena.records().tobytes()}
+        if self._references is not None:
+            about["after"] = self._after
+            about["references"], sections["references"] = self._references.to_state()
+        return pack("Bank", about, **sections)
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None) -> Bank:
@@ -469,12 +519,17 @@ class Bank:
         groups = about["groups"]
         if others and group_of is None:
             raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
+        keyed = "references" in found.sections
         bank = cls(
             first,
+            reference={} if keyed else None,
+            after=check_after(about["after"]) if keyed else None,
             groups=dict(zip(groups, others, strict=True)),
             group_of=group_of,
             max_streams=check_whole(about["max_streams"], "max_streams"),
         )
+        if keyed:
+            bank._references = References.from_state(first.labels, about["references"], found.sections["references"])
         size = first.rules.size
         if len(records) % size or len(records) // size * 8 != len(period):
             raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
@@ -502,8 +557,16 @@ class Bank:
 
     def __reduce__(self) -> tuple[Any, ...]:
         groups = dict(zip(self._names[1:], self._detectors[1:], strict=True))
+        references = None if self._references is None else dict(self._references)
+        settings = {
+            "reference": references,
+            "after": None if references is None else self._after,
+            "groups": groups,
+            "group_of": self._group_of,
+            "max_streams": self._keys.most,
+        }
         state = (self._arena.records(), self._keys.names, self.events, self._begun(), self._left)
-        return _revive, (self._detectors[0], groups, self._group_of, self._keys.most, state)
+        return _revive, (self._detectors[0], settings, state)
 
 
 class Stream:
@@ -606,13 +669,14 @@ def _at(keys: Any, position: int) -> object:
     return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
 
 
-def _revive(
-    detector: RecordDetector,
-    groups: dict[str, RecordDetector],
-    group_of: GroupOf | None,
-    max_streams: int,
-    state: tuple[Any, ...],
-) -> Bank:
-    bank = Bank(detector, groups=groups, group_of=group_of, max_streams=max_streams)
+def _referred(detector: RecordDetector, reference: Any, after: After | None) -> FourRates:
+    """A detector of the same settings that has this reference."""
+    if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
+        raise ValueError(f"a reference, and {detector!r}: it must be a FourRates without one")
+    return FourRates(**detector.parameters | {"reference": reference, "after": after})
+
+
+def _revive(detector: RecordDetector, settings: dict[str, Any], state: tuple[Any, ...]) -> Bank:
+    bank = Bank(detector, **settings)
     bank._adopt(*state)
     return bank

@@ -6,6 +6,7 @@ import html
 import inspect
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
-from fourrates.io import Batch, Columns, Events, InputError, Joined, joined, read
+from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
 from fourrates.run import Found, FoundShift, Run
 
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from fourrates.labels import Labels
     from fourrates.trace import Trace
 
+    Counts = npt.NDArray[np.int64]
     Say = Callable[[str], None]
 
 RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
 SHOWN = 20  # findings told in a summary, and in a notebook
+FEW = 5  # streams named in a sentence
 FEWER = 24  # times fewer points for the picture of each stream, where there are many
 
 
@@ -69,7 +72,9 @@ def detect(
     labels : iterable of labels, optional
         The classes; taken from the data if not given.
     reference : K x K counts, frame, path or pair of arrays, optional
-        The classifier as you shipped it, on its validation set; with the same columns if it is a frame.
+        The classifier as you shipped it, on its validation set; with the same columns if it is a frame. With `by`, a
+        frame or file that has this column gives each stream its own, and so does a mapping from streams to counts.
+        Streams that are not in it, or lack a class there, are compared with their own past, and `said` names them.
     arl : float, optional
         Events between two false alarms.
     budget : str or float, optional
@@ -89,6 +94,7 @@ def detect(
     >>> print(found.summary())  # doctest: +SKIP
     """
     said: list[str] = []
+    by_stream: dict[str, Counts] | None = None
     made = detector if isinstance(detector, Detector) else None
     if made is not None:
         for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
@@ -123,12 +129,16 @@ def detect(
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
             raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
-        counts = None if reference is None else reference_counts(reference, events, asked, threshold)
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=counts, times=begun.times, say=said.append)
-    run = Run(made, tracer(many=by is not None))
+        own = None if reference is None else reference_counts(reference, events, asked, threshold)
+        one = None if isinstance(own, dict) else own
+        made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
+        by_stream = check_own_references(own, made)
+    run = Run(made, tracer(many=by is not None), by_stream)
     found: list[Found] = []
     for batch in begun:
         found += run.take(batch, events.keys)
+    if run.unreferred:
+        said.append(without_reference(run))
     return Findings(run, events, found, said)
 
 
@@ -227,29 +237,77 @@ def make(
 
 def reference_counts(
     reference: Any, events: Events | Joined, columns: Columns, threshold: float | None = None
-) -> npt.NDArray[np.int64]:
-    """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data."""
+) -> Counts | dict[str, Counts]:
+    """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data.
+
+    Where `columns.by` tells streams apart and the reference has that column too, counts of each stream, those left out
+    that lack a class.
+    """
     labels = events.labels
     numbers = isinstance(reference, list | np.ndarray) and not (
         isinstance(reference, list) and reference and isinstance(reference[0], str | os.PathLike)
     )
     if numbers or isinstance(reference, tuple):
         return confusion_counts(reference, labels)
-    own = Columns(columns.truth, columns.guess, columns.score)
+    if isinstance(reference, Mapping) and all(
+        isinstance(one, tuple) or np.ndim(one) == 2 for one in reference.values()
+    ):
+        return {str(name): confusion_counts(one, labels) for name, one in reference.items()}
+    own = Columns(columns.truth, columns.guess, columns.score, by=columns.by)
+    try:
+        counts, keys = _counted(reference, own, labels, threshold)
+    except NoColumn as error:
+        if error.name != columns.by:
+            raise
+        counts, keys = _counted(reference, replace(own, by=None), labels, threshold)
+    if not counts.any():
+        raise InputError("the reference has no row with both a label and a prediction")
+    order = [labels.values.index(label) for label in labels.given]
+    counts = counts[:, order][:, :, order]
+    if not keys:
+        return confusion_counts(counts[0], labels)
+    return {key: one for key, one in zip(keys, counts, strict=True) if one.sum(1).all()}
+
+
+def _counted(
+    reference: Any, columns: Columns, labels: Labels, threshold: float | None
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Counts by code, for each stream of a reference or for all as one, and the streams."""
     classes = len(labels.values)
-    counts = np.zeros((classes, classes), np.int64)
+    counts = np.zeros((1, classes, classes), np.int64)
     pairs = read(
         reference,
-        columns=own,
+        columns=columns,
         labels=labels.given,
         positive=labels.values[1] if classes == 2 else None,
         threshold=threshold,
     )
     for batch in pairs:
-        np.add.at(counts, (batch.truths, batch.guesses), 1)
-    if not counts.any():
-        raise InputError("the reference has no row with both a label and a prediction")
-    return confusion_counts(counts, labels)
+        missing = max(len(pairs.keys) - len(counts), 0)
+        counts = np.concatenate([counts, np.zeros((missing, classes, classes), np.int64)])
+        keys = np.zeros(batch.rows.size, np.int64) if batch.keys is None else batch.keys
+        np.add.at(counts, (keys, batch.truths, batch.guesses), 1)
+    return counts, pairs.keys
+
+
+def check_own_references(own: Counts | dict[str, Counts] | None, detector: Detector) -> dict[str, Counts] | None:
+    """References by stream, if that is what they are, and the detector takes any."""
+    if not isinstance(own, dict):
+        return None
+    if not isinstance(detector, FourRates):
+        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
+    return own
+
+
+def without_reference(run: Run) -> str:
+    """A sentence that names the streams that have no reference while others do."""
+    names = run.unreferred
+    listed = ", ".join(names[:FEW]) + (" ..." if len(names) > FEW else "")
+    verb = "is" if len(names) == 1 else "are"
+    return (
+        f"{len(names):,} of {len(run.streams):,} streams {verb} not in the reference, or a class of theirs is not: "
+        f"compared with their own past ({listed})"
+    )
 
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:

@@ -24,6 +24,7 @@ STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
 SHARED_WEIGHTS = (1.0, 2.0, 1.0)
 MARGIN = 1.05  # threshold over budget: what a lag costs
 LAG, LAG_OF_MANY = 1 / 8, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
+GIVEN_LAG = 1 / 2  # and of a reference: a base from n observations may wait for as many and keep its budget on average
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
 TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
@@ -50,6 +51,7 @@ def evidence_rules(
     sides: Sides = "both",
     mix: Mix = "report",
     hold: bool = False,
+    keyed: bool = False,
     dispersion: float | None = None,
     reference: npt.NDArray[np.int64] | None = None,
 ) -> EvidenceRules:
@@ -67,6 +69,8 @@ def evidence_rules(
         What a shift of the classes is.
     hold : bool
         Whether the reference stays after a drift.
+    keyed : bool
+        Whether every stream has its own reference, or none.
     dispersion : float, optional
         As it is known; estimated if not given.
     reference : K x K counts, optional
@@ -86,12 +90,14 @@ def evidence_rules(
             "threshold": threshold / (1 - MIX_SHARE) if mix == "alarm" else threshold,
             "mix_threshold": threshold / MIX_SHARE if mix == "alarm" else threshold,
             "hold": hold,
+            "keyed": keyed,
             "watch_mix": mix != "ignore" and classes == 2,
             "back_weight": BACK / classes,
             "favour": FAVOUR,
             "telling": TELLING,
             "directions": 4 if classes == 2 else 2,
             "lag": LAG if classes == 2 else LAG_OF_MANY,
+            "given_lag": GIVEN_LAG,
             "quorum": QUORUM,
             "prior": PRIOR,
             "tempering": TEMPERING,

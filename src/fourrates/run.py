@@ -7,8 +7,8 @@ anywhere gives the same drifts as in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,15 @@ import fourrates.detectors
 from fourrates.bank import Bank, Stream
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import After, check_after
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift, Recovery, Shift
+from fourrates.drift import Drift, Shift
+from fourrates.found import Found as Found
+from fourrates.found import FoundShift as FoundShift
+from fourrates.found import Matrix as Matrix
+from fourrates.found import Place as Place
 from fourrates.io import Batch, InputError
+from fourrates.references import References
 from fourrates.state import Saved, pack, unpack
 
 if TYPE_CHECKING:
@@ -32,61 +38,8 @@ if TYPE_CHECKING:
     Counts = npt.NDArray[np.int64]
     Positions = npt.NDArray[np.int64]
 
-Matrix = tuple[tuple[int, ...], ...]
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
 NAT = np.datetime64("NaT")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an event stands: its number in its stream, its file and row, and its time if that is known."""
-
-    event: int
-    source: str
-    row: int
-    time: np.datetime64 | None
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A drift, or a recovery from one, and where it was found.
-
-    Attributes
-    ----------
-    stream : str, optional
-        Which stream, where there are many.
-    drift : Drift
-        What the detector reported.
-    at, since : Place
-        The event that gave the alarm, and the first one of the warning that led to it.
-    before, after : tuples of tuples
-        Counts by true and predicted class: from the last reset up to the warning, and from the warning to the alarm.
-    started : Place or None
-        The likeliest first event of the new concept, where the detector knows it and it came in the same batch as the
-        alarm; not part of what makes two of them equal.
-    """
-
-    stream: str | None
-    drift: Drift
-    at: Place
-    since: Place
-    before: Matrix
-    after: Matrix
-    started: Place | None = field(default=None, compare=False)
-
-    @property
-    def is_recovery(self) -> bool:
-        """Whether it is the end of a drift instead of one."""
-        return isinstance(self.drift, Recovery)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundShift:
-    """A shift of the true classes, and where it was found: in which stream, and at which event."""
-
-    stream: str | None
-    shift: Shift
-    at: Place
 
 
 @dataclass(slots=True)
@@ -161,6 +114,10 @@ class Run:
         As it should begin; every stream gets a clone of it.
     trace : callable, optional
         Makes a :class:`~fourrates.trace.Trace` for a stream, to follow its rates for a picture.
+    references : mapping, optional
+        From names of streams to their references, for FourRates; the other streams have none.
+    after : {"restart", "hold"}
+        What follows the drift of a stream that has a reference of its own.
 
     Attributes
     ----------
@@ -187,8 +144,15 @@ class Run:
     5081 tpr down ((37, 1), (15, 4))
     """
 
-    def __init__(self, detector: Detector, trace: Callable[[Detector], Trace] | None = None) -> None:
+    def __init__(
+        self,
+        detector: Detector,
+        trace: Callable[[Detector], Trace] | None = None,
+        references: Mapping[str, Any] | None = None,
+        after: After = "hold",
+    ) -> None:
         self.detector = detector
+        self.references, self.after = None if references is None else dict(references), after
         self.events = 0
         self.shifts: list[FoundShift] = []
         self.first_time: np.datetime64 | None = None
@@ -212,6 +176,18 @@ class Run:
         return self._detectors[number] if self._bank is None else self._bank[number]
 
     @property
+    def unreferred(self) -> list[str]:
+        """Streams that have no reference of their own where others do: they are compared with their own past."""
+        if self.references is None:
+            return []
+        return [name for name in self._names if name is not None and name not in self.references]
+
+    def has_references_of(self, other: Run) -> bool:
+        """Whether its streams have the same references."""
+        ours, theirs = self.references or {}, other.references or {}
+        return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+    @property
     def traces(self) -> dict[str | None, Trace]:
         """What was followed for pictures."""
         return {self._names[number]: trace for number, trace in self._traces.items()}
@@ -226,7 +202,7 @@ class Run:
         if self._names and many != (self._names[0] is not None):
             raise InputError("the streams so far were " + ("one alone" if many else "told apart by a column"))
         if many and self._bank is None and isinstance(self.detector, RecordDetector):
-            self._bank = Bank(self.detector)
+            self._bank = self._empty_bank()
         self.events += batch.truths.size
         if not many:
             self._begin([None])
@@ -244,6 +220,10 @@ class Run:
         for number, start, end in zip(streams.tolist(), starts.tolist(), ends.tolist(), strict=True):
             found += self._advance(number, batch, order[start:end])
         return sorted(found, key=lambda one: one.at.row)
+
+    def _empty_bank(self) -> Bank:
+        assert isinstance(self.detector, RecordDetector)
+        return Bank(self.detector) if self.references is None else Bank(self.detector, reference={}, after=self.after)
 
     def _clock(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
@@ -272,10 +252,15 @@ class Run:
                 continue
             number = self._numbers[name] = len(self._names)
             self._names.append(name)
+            start = self.detector.clone()
             if self._bank is None:
                 self._detectors.append(self.detector.clone())
+            elif self.references is not None and name in self.references:
+                reference = self.references[name]
+                self._bank.add_references({number: reference})
+                start = type(start)(**start.parameters | {"reference": reference, "after": self.after})
             if self._trace is not None and number < TRACED:
-                self._traces[number] = self._trace(self.detector.clone())
+                self._traces[number] = self._trace(start)
 
     def _advance(self, number: int, batch: Batch, positions: Positions | None) -> list[Found]:
         """Give the events of a batch to the detector of their stream."""
@@ -357,6 +342,10 @@ class Run:
             "warnings": warnings,
             "sizes": sizes,
         }
+        if self.references is not None:
+            about["after"] = self.after
+            listed = References(self.detector.labels, self.references)
+            about["references"], sections["references"] = listed.to_state()
         return pack("Run", about, **sections)
 
     @classmethod
@@ -378,7 +367,12 @@ class Run:
         kind = getattr(fourrates.detectors, about["detector"], None)
         if not isinstance(kind, type) or not issubclass(kind, Detector) or kind is Detector:
             raise ValueError(f"a state of the detector {about['detector']!r}, which this release does not know")
-        run = cls(kind.from_bytes(bytes(sections["start"])), trace)
+        start = kind.from_bytes(bytes(sections["start"]))
+        run = cls(start, trace)
+        if "references" in sections:
+            listed = References.from_state(start.labels, about["references"], sections["references"])
+            run.references = {_checked_name(name): counts for name, counts in listed.items()}
+            run.after = check_after(about["after"])
         if run.detector.events:
             raise ValueError("the saved run begins with a detector that has seen events")
         run._names = _checked_names(about["streams"])
@@ -452,6 +446,12 @@ def _follow(trace: Trace, part: _Part, drifts: Sequence[Drift]) -> None:
         trace.drift(drift)
         done = end
     trace.take(truths[done:], guesses[done:])
+
+
+def _checked_name(name: Hashable) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is no name of a stream")
+    return name
 
 
 def _checked_names(names: Any) -> list[str | None]:

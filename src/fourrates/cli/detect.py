@@ -18,7 +18,7 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
-from fourrates.findings import Findings, tracer
+from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, History, InputError, Joined, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
@@ -91,6 +91,7 @@ def detect(
       fourrates detect all-models.csv --by model --budget '1 per quarter' --json
       fourrates detect predictions.csv --labels-from outcomes.csv --id order
       fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
+      fourrates detect all-models.csv --by model --reference validation.csv
       fourrates detect today.csv --state today.state --fail-on drift
     """
     for path in (csv, report, plot, state):
@@ -126,14 +127,14 @@ def detect(
     asked = {"detector": detector, "arl": arl, "labels": labels, "positive": positive, "reference": reference}
     counts = None
     if reference is not None and (saved is None or saved.asked.get("reference") != reference):
-        counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
+        counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
     if run is None:
         if batches.is_empty:
             opt.say("nothing to read yet")
             return 0
-        run = Run(opt.make_detector(chosen, events.labels, arl, batches.times, counts), trace)
+        run = opt.make_run(chosen, events.labels, arl, batches.times, counts, trace)
     elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
-        _check_same(run.detector, chosen, events, arl, batches.times, counts, state)
+        _check_same(run, chosen, events, arl, batches.times, counts, state)
     found: list[Found] = []
     try:
         for batch in batches:
@@ -141,6 +142,8 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
+    if run.unreferred:
+        opt.say(without_reference(run))
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -183,7 +186,7 @@ def _same_threshold(saved: float | None, asked: float | None) -> float | None:
 
 
 def _check_same(
-    saved: Detector,
+    saved: Run,
     chosen: opt.Spec,
     events: Events | Joined,
     arl: str | None,
@@ -192,13 +195,15 @@ def _check_same(
     path: Path | None,
 ) -> None:
     """Raise if the options, which are not written as they were, ask for another detector."""
-    if "arl" not in chosen.parameters and type(saved) is chosen.kind:
-        arl = opt.budget_of(arl, saved)
-    if counts is None and (reference := saved.parameters.get("reference")) is not None:
+    detector = saved.detector
+    if "arl" not in chosen.parameters and type(detector) is chosen.kind:
+        arl = opt.budget_of(arl, detector)
+    if counts is None and (reference := detector.parameters.get("reference")) is not None:
         counts = np.array(reference)
-    asked = opt.make_detector(chosen, events.labels, arl, times, counts)
-    if type(saved) is not type(asked) or saved.parameters != asked.parameters:
-        raise InputError(f"{path} goes on with {saved!r}; leave out the options that ask for another detector")
+    asked = opt.make_run(chosen, events.labels, arl, times, counts)
+    same = type(detector) is type(asked.detector) and detector.parameters == asked.detector.parameters
+    if not same or (asked.references is not None and not asked.has_references_of(saved)):
+        raise InputError(f"{path} goes on with {detector!r}; leave out the options that ask for another detector")
 
 
 def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:

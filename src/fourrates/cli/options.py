@@ -20,10 +20,11 @@ from fourrates.budget.words import is_duration
 from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.findings import Begun, make, reference_counts
+from fourrates.findings import Begun, check_own_references, make, reference_counts
 from fourrates.io import MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
 from fourrates.labels import Labels
 from fourrates.names import printable
+from fourrates.run import Run
 
 DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
 
@@ -83,7 +84,8 @@ reference = option(
     "--reference",
     section=DETECTOR,
     metavar="FILE",
-    help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800.",
+    help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800. "
+    "With --by, a file that has this column gives each stream its own.",
 )
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
@@ -302,6 +304,17 @@ def budget_of(arl: str | None, saved: Detector) -> str | None:
     kept: float | None = saved.parameters.get("arl")
     with checked():
         return str(kept) if kept is not None and (arl is None or is_duration(arl)) else arl
+
+
+def make_run(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Run:
+    """As :func:`make_detector`, at the beginning of its run; references may be given by stream."""
+    own = isinstance(reference, dict)
+    after = chosen.parameters.get("after") if own else None
+    if after == "hold":
+        chosen = replace(chosen, parameters={k: v for k, v in chosen.parameters.items() if k != "after"})
+    made = make_detector(chosen, labels, arl, times, None if own else reference)
+    with checked():
+        return Run(made, trace, check_own_references(reference, made), after or "hold")
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

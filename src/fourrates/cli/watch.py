@@ -209,15 +209,15 @@ def watch(
     if run is None or any(given is not None for given in (detector, arl, labels, positive, reference)):
         counts = None
         if reference is not None:
-            counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
+            counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
         wanted = opt.spec(detector or opt.DEFAULT)
         if run is not None and "arl" not in wanted.parameters and type(run.detector) is wanted.kind:
             arl = opt.budget_of(arl, run.detector)
         times = None if begun is None else begun.times
-        made = opt.make_detector(wanted, events.labels, arl, times, counts)
+        made = opt.make_run(wanted, events.labels, arl, times, counts)
         if run is None:
-            run = Run(made)
-        _check_same(made, run.detector, state)
+            run = made
+        _check_same(made.detector, run.detector, state)
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
     with ExitStack() as stack:

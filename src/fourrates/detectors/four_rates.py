@@ -112,9 +112,8 @@ class FourRates(RecordDetector):
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
-        chosen: After = after if after is not None else "restart" if counts is None else "hold"
+        chosen = check_after(after if after is not None else "restart" if counts is None else "hold")
         for name, value, accepted in (
-            ("after", chosen, get_args(After)),
             ("sides", sides, get_args(Sides)),
             ("mix", mix, get_args(Mix)),
         ):
@@ -138,17 +137,22 @@ class FourRates(RecordDetector):
         }
         self._names = rate_names(self._labels.values)
         self._reported = None
-        self._follow(
-            evidence_rules(
-                len(self._labels.values),
-                float(arl),
-                float(own_warn),
-                sides=sides,
-                mix=mix,
-                hold=chosen == "hold",
-                dispersion=dispersion,
-                reference=None if counts is None else _in_order_of_codes(counts, self._labels),
-            )
+        self._follow(self._made_rules(hold=chosen == "hold", counts=counts))
+
+    def _made_rules(
+        self, *, hold: bool, keyed: bool = False, counts: npt.NDArray[np.int64] | None = None
+    ) -> EvidenceRules:
+        own, arl = self.parameters, float(self.parameters["arl"])
+        return evidence_rules(
+            len(self._labels.values),
+            arl,
+            WARN * arl if own["warn"] is None else float(own["warn"]),
+            sides=own["sides"],
+            mix=own["mix"],
+            hold=hold,
+            keyed=keyed,
+            dispersion=own["dispersion"],
+            reference=None if counts is None else in_order_of_codes(counts, self._labels),
         )
 
     # The reference --------------------------------------------------------------------------------------------
@@ -159,6 +163,10 @@ class FourRates(RecordDetector):
         rules = self.rules
         assert isinstance(rules, EvidenceRules)
         return rules
+
+    def keyed_rules(self, after: After) -> EvidenceRules:
+        """Rules with these settings for many streams of which each has its own reference, or none."""
+        return self._made_rules(hold=after == "hold", keyed=True)
 
     def _forget(self) -> None:
         super()._forget()
@@ -314,6 +322,13 @@ class FourRates(RecordDetector):
         return self.events - int(self._fields()["shared"]["taken"])
 
 
+def check_after(after: Any) -> After:
+    """`after` as it is, or an error that says what is accepted."""
+    if after not in get_args(After):
+        raise ValueError(f"after {after!r} is not one of {get_args(After)}")
+    return after  # type: ignore[no-any-return]
+
+
 SIZES = 6  # steps in one direction, as the kernel has them
 
 
@@ -325,7 +340,7 @@ def _known(recall: Any) -> tuple[float, float]:
     return n, ones
 
 
-def _in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
+def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
     """Counts in the order in which the labels were given, as the kernel has them: the positive class last."""
     order = [labels.given.index(label) for label in labels.values]
     return counts[np.ix_(order, order)]
@@ -339,8 +354,9 @@ def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
         truths, guesses = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
         if truths.size != guesses.size:
             raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {guesses.size}")
+        order = [labels.values.index(label) for label in labels.given]
         counted = np.bincount(truths.astype(np.int64) * classes + guesses, minlength=classes**2)
-        return counted.reshape(classes, classes)
+        reference = counted.reshape(classes, classes)[np.ix_(order, order)]
     try:
         counts = np.asarray(reference, np.float64)
     except (TypeError, ValueError):

@@ -15,7 +15,7 @@ from fourrates.io.history import History
 from fourrates.io.joined import Joined, joined
 from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
-from fourrates.io.table import Batch, InputError
+from fourrates.io.table import Batch, InputError, NoColumn
 from fourrates.io.tail import Tail
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "InputError",
     "Joined",
     "Missing",
+    "NoColumn",
     "Piece",
     "Position",
     "Tail",

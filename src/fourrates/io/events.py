@@ -12,7 +12,7 @@ import numpy as np
 
 from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
-from fourrates.io.table import Batch, InputError, Table
+from fourrates.io.table import Batch, InputError, NoColumn, Table
 from fourrates.io.values import (
     UNKNOWN,
     Words,
@@ -223,7 +223,7 @@ class Events:
         asked = self.columns
         for name in asked.used():
             if name not in names:
-                raise InputError(f"{where}no column {name!r}; there are {listed(names)}")
+                raise NoColumn(where, name, listed(names))
         taken = asked.used()
         truth, guess, score = asked.truth or guess_column("truth", names, taken), asked.guess, asked.score
         if guess is None and score is None:

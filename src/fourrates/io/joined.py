@@ -18,7 +18,7 @@ import numpy as np
 from fourrates.io.ahead import ahead
 from fourrates.io.events import Columns, Events, Missing, guess_column, listed
 from fourrates.io.opening import pyarrow
-from fourrates.io.table import Batch, InputError, Table
+from fourrates.io.table import Batch, InputError, NoColumn, Table
 from fourrates.io.values import UNKNOWN, either, is_missing, item, numbers, times_of
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
@@ -145,7 +145,7 @@ class _Side(Events):
         where = f"{source}: " if source else ""
         for name in self.columns.used():
             if name not in names:
-                raise InputError(f"{where}no column {name!r}; there are {listed(names)}")
+                raise NoColumn(where, name, listed(names))
         asked, found = self.columns, self.columns
         if found.id is None:
             found = replace(found, id=guess_column("id", names, found.used()))

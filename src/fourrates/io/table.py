@@ -18,6 +18,22 @@ class InputError(ValueError):
     __module__ = "fourrates.io"
 
 
+class NoColumn(InputError):
+    """A column that was named is not there.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    """
+
+    __module__ = "fourrates.io"
+
+    def __init__(self, where: str, name: str, there: str) -> None:
+        super().__init__(f"{where}no column {name!r}; there are {there}")
+        self.name = name
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Columns as they came: lists, NumPy or Arrow arrays, all of one length."""

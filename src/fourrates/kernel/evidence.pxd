@@ -99,9 +99,9 @@ cdef struct Verdict:
 
 cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
-    cdef readonly bint hold, watch_mix, estimate
+    cdef readonly bint hold, keyed, watch_mix, estimate
     cdef double threshold, mix_threshold
-    cdef float lag, prior, fixed, back_weight, favour, telling, quorum
+    cdef float lag, given_lag, prior, fixed, back_weight, favour, telling, quorum
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef Alternatives own, mix

@@ -142,11 +142,12 @@ cdef class EvidenceRules(Rules):
         self.classes = classes
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
-        self.hold, self.watch_mix = settings["hold"], settings["watch_mix"]
+        self.hold, self.keyed, self.watch_mix = settings["hold"], settings["keyed"], settings["watch_mix"]
         self.back_weight, self.favour = settings["back_weight"], settings["favour"]
         self.telling = settings["telling"]
         self.directions = settings["directions"]
-        self.lag, self.prior, self.quorum = settings["lag"], settings["prior"], settings["quorum"]
+        self.lag, self.given_lag = settings["lag"], settings["given_lag"]
+        self.prior, self.quorum = settings["prior"], settings["quorum"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
         for j in range(LANES):
@@ -198,10 +199,14 @@ cdef class EvidenceRules(Rules):
 
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
+        self.refer(record, &self.given[0], &self.given_ones[0])
+
+    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
+        """Give a stream that has seen nothing a reference of its own."""
         cdef int c
         for c in range(self.classes):
-            self.recall(record, c).given = self.given[c]
-            self.recall(record, c).given_ones = self.given_ones[c]
+            self.recall(record, c).given = given[c]
+            self.recall(record, c).given_ones = given_ones[c]
 
     @cython.final
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
@@ -222,11 +227,12 @@ cdef class EvidenceRules(Rules):
         cdef Recall* recall
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef Verdict verdict = self.verdict(record)
+        cdef bint hold = self.hold and self.recall(record, 0).given > 0  # a stream of a bank may have no reference
         close_warning(<Head*>record)
         memset(record + sizeof(Head), 0, 8 * self.classes * self.classes)
         for c in range(self.classes):
             recall = self.recall(record, c)
-            if not self.hold:
+            if not hold:
                 recall.n = recall.ones = 0
                 recall.given = recall.given_ones = 0.0
             elif verdict.cls == c or verdict.cls == -1:
@@ -380,11 +386,11 @@ cdef class EvidenceRules(Rules):
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef float[SIZES] own
         cdef int i
-        cdef double n = recall.n, ones = recall.ones
+        cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
-            n, ones = n + recall.given, ones + recall.given_ones
+            n, ones, wait = n + recall.given, ones + recall.given_ones, wait + recall.given * self.given_lag
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
-        recall.due = <float>(recall.n + max(1.0, n * self.lag))
+        recall.due = <float>(recall.n + max(1.0, wait))
         recall.quorate = n >= self.quorum
         self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
         # What all do together is no less correlated than what one class does.
@@ -621,10 +627,7 @@ cdef class EvidenceRules(Rules):
             raise ValueError("a recall that moved neither up nor down")
         if (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
             raise ValueError("blocks of no stream")
-        own = (recall["given"] == np.asarray(self.given)) & (recall["given_ones"] == np.asarray(self.given_ones))
-        none = (recall["given"] == 0) & (recall["given_ones"] == 0)
-        if not (own.all() or (none.all() and not self.hold)):
-            raise ValueError("another reference than that of the rules")
+        self.check_reference(recall["given"], recall["given_ones"], recall["moved"])
         known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
         self.check_base(recall["base"], recall["due"], n, known)
         if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
@@ -635,11 +638,21 @@ cdef class EvidenceRules(Rules):
                 raise ValueError(f"a mix that does not fit {taken} events since the restart")
             self.check_base(mix["base"], mix["due"], mix["n"], mix["n"])
 
+    def check_reference(self, given, ones, moved):
+        """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
+        if self.keyed and (given > 0).all():
+            own = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
+        else:
+            own = (given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))
+        none = (given == 0).all() and (ones == 0).all() and not moved.any()
+        if not (own.all() or (none and (self.keyed or not self.hold))):
+            raise ValueError("another reference than that of the rules")
+
     def check_base(self, base, due, n, known):
         """A base that is in use is that of so many observations, and will be brought up to date."""
         least = 0.99 * self.prior / (known + 2 * self.prior)
         if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
-                due > 1.01 * (n + np.maximum(1.0, known * self.lag))).any():
+                due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))).any():
             raise ValueError("a base that was never brought up to date, or never will be")
 
     def check_evidence(self, one, parts):

@@ -45,6 +45,7 @@ cdef class Rules:
     cdef readonly int64_t size            # bytes of a record
 
     cdef void begin(self, char* record) noexcept nogil
+    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil
     cdef void restart(self, char* record) noexcept nogil
     cdef void restart_mix(self, char* record) noexcept nogil
     cdef void adopt(self, char* record) noexcept nogil

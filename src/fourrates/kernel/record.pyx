@@ -36,6 +36,9 @@ cdef class Rules:
     cdef void begin(self, char* record) noexcept nogil:
         """Write the body of a stream that has seen nothing; its memory is zero."""
 
+    cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
+        """Give a stream that has seen nothing a reference of its own: observations and right ones by class."""
+
     cdef void restart(self, char* record) noexcept nogil:
         """After a drift was reported: what the rules forget, and what they keep."""
 
@@ -225,6 +228,14 @@ cdef class Arena:
             head.key, head.last, head.events, head.since = keys[i], -1, kinds[i] * KIND, groups[i]
             (<Rules>self.rules[groups[i]]).begin(record)
         self.size += keys.shape[0]
+
+    def refer(self, int64_t first, const float[:, ::1] given, const float[:, ::1] given_ones):
+        """Give streams that have seen nothing, from slot `first` on, references of their own."""
+        cdef Py_ssize_t i
+        cdef char* record
+        for i in range(given.shape[0]):
+            record = self.at(first + i)
+            (<Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]).refer(record, &given[i, 0], &given_ones[i, 0])
 
     def restart(self, int64_t slot, int state):
         """After a drift, or a shift of the classes, was reported."""

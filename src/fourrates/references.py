@@ -1,0 +1,80 @@
+"""References by key: for each stream of a bank the classifier as it was shipped to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
+from fourrates.keys import canonical, key_from_json, key_to_json
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Counts = npt.NDArray[np.int64]
+
+
+class References(Mapping[Hashable, "Counts"]):
+    """Confusion counts by key, in the order of the labels as given.
+
+    Parameters
+    ----------
+    labels : Labels
+        The classes.
+    given : mapping
+        From keys to what ``FourRates(reference=...)`` takes: K x K counts, or a pair of arrays.
+    """
+
+    def __init__(self, labels: Labels, given: Mapping[Any, Any]) -> None:
+        self._labels = labels
+        self._counts: dict[Hashable, Counts] = {}
+        self.add(given)
+
+    def __getitem__(self, key: Hashable) -> Counts:
+        return self._counts[key]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, given: Mapping[Any, Any]) -> None:
+        """Take in more of them; all or none. A key that is there already must have the same counts."""
+        new: dict[Hashable, Counts] = {}
+        for key, one in given.items():
+            name = canonical(key)
+            try:
+                new[name] = confusion_counts(one, self._labels)
+            except ValueError as error:
+                raise ValueError(f"key {key!r}: {error}") from None
+            if name in self._counts and not np.array_equal(self._counts[name], new[name]):
+                raise ValueError(f"key {key!r} has two references that differ")
+        self._counts |= new
+
+    def numbers(self, keys: Sequence[Hashable]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Observations and right ones of each class for these keys, by code; zero for keys that are not here."""
+        shape = len(keys), len(self._labels.values)
+        given, ones = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        for i, key in enumerate(keys):
+            if key in self._counts:
+                counts = in_order_of_codes(self._counts[key], self._labels)
+                given[i], ones[i] = counts.sum(1), counts.diagonal()
+        return given, ones
+
+    def to_state(self) -> tuple[list[Any], bytes]:
+        """The keys as JSON has them, and the counts of each, one after the other."""
+        counts = [one.astype("<i8").tobytes() for one in self._counts.values()]
+        return [key_to_json(key) for key in self._counts], b"".join(counts)
+
+    @classmethod
+    def from_state(cls, labels: Labels, keys: Any, counts: bytes | memoryview) -> References:
+        """Bring back what :meth:`to_state` gave; what it cannot have given is a ValueError."""
+        classes = len(labels.values)
+        if not isinstance(keys, list) or len(counts) != 8 * classes**2 * len(keys):
+            raise ValueError(f"{len(counts)} bytes of references that do not fit their keys")
+        each = np.frombuffer(counts, "<i8").astype(np.int64).reshape(-1, classes, classes)
+        return cls(labels, {key_from_json(key): one for key, one in zip(keys, each, strict=True)})
