@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo paper test test-ui check fuzz docs dist bench tables peers environment clean
+.PHONY: demo paper test test-ui check fuzz docs dist bench tables figures peers environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -76,6 +76,11 @@ tables: $(VENV)/.installed-relearn
 	$(BIN)/python benchmarks/six.py
 	$(BIN)/python benchmarks/real_streams.py
 	$(BIN)/python benchmarks/small_samples.py
+
+# Figures on the pages, from what the benchmarks wrote to docs/_site/results.
+PAGES := README.md $(wildcard docs/*.md docs/*/*.md)
+figures: $(VENV)/.installed-check
+	$(BIN)/python -m cogapp -r -I docs/_site -p "import cog, figures" $(PAGES)
 
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
 peers: $(VENV)/.installed-plot

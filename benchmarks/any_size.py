@@ -99,10 +99,11 @@ def river(streams: int, seed: int) -> dict[str, list[float]]:
     """Median delays on the ten changes, each detector at the setting whose run length comes closest from above."""
     found = {}
     for name, (make, settings) in river_detectors().items():
-        row = []
+        row: list[float] = []
+        tuned = {p: _tuned(make, settings, Concept(0.5, p, 0.8), seed) for p in {p for p, _ in CHANGES}}
         for p, q in CHANGES:
             before, after = Concept(0.5, p, 0.8), Concept(0.5, q, 0.8)
-            chosen = make(_tuned(make, settings, before, seed))
+            chosen = make(tuned[p])
             random = np.random.default_rng(seed)
             late = []
             for _ in range(streams):

@@ -14,7 +14,6 @@ LONG = {
     "fourrates/bank.py": 618,
     "fourrates/evaluate.py": 528,
     "fourrates/kernel/evidence.pyx": 658,
-    "fourrates/kernel/pending.pyx": 591,
     "fourrates/relearn.py": 589,
 }
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates import plain
-from fourrates.budget.words import default_budget, event_rate, run_length
+from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
-from fourrates.io import Columns, Events, InputError, Joined, joined, read
+from fourrates.io import Batch, Columns, Events, InputError, Joined, joined, read
 from fourrates.io.opening import pyarrow
 from fourrates.run import Found, FoundShift, Run
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
 SHOWN = 20  # findings told in a summary, and in a notebook
 FEWER = 24  # times fewer points for the picture of each stream, where there are many
 
@@ -115,21 +116,55 @@ def detect(
         )
     else:
         events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
-    batches = iter(events)
-    first = next(batches, None)
-    if first is None:
+    begun = Begun(iter(events))
+    if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
     if made is None:
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
             raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
         counts = None if reference is None else reference_counts(reference, events, asked, threshold)
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=counts, times=first.times, say=said.append)
+        made = make(kind, events.labels, arl=arl, budget=budget, reference=counts, times=begun.times, say=said.append)
     run = Run(made, tracer(many=by is not None))
-    found = run.take(first, events.keys)
-    for batch in batches:
+    found: list[Found] = []
+    for batch in begun:
         found += run.take(batch, events.keys)
     return Findings(run, events, found, said)
+
+
+class Begun:
+    """Batches of which the first have been read: enough of them to know how many events there are a day.
+
+    These are the first `RATED` events in every format, however large its batches are, so that "1 per month" is the same
+    number of events for CSV and Parquet.
+
+    Attributes
+    ----------
+    times : array of datetime64 or None
+        When the first events happened.
+    """
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._first: list[Batch] = []
+        self._rest = batches
+        size = 0
+        for batch in batches:
+            self._first.append(batch)
+            size += batch.truths.size
+            if batch.times is None or size >= RATED:
+                break
+        known = [batch.times for batch in self._first if batch.times is not None]
+        self.times = np.concatenate(known)[:RATED] if known else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no batch at all."""
+        return not self._first
+
+    def __iter__(self) -> Iterator[Batch]:
+        while self._first:
+            yield self._first.pop(0)
+        yield from self._rest
 
 
 def make(
@@ -182,7 +217,7 @@ def make(
             raise ValueError(f"{name}: the detector has a run length or a level of its own; give one of them")
         rate = event_rate(times)
         given["arl"] = run_length(asked, rate, name) if isinstance(asked, str) else asked
-        if isinstance(asked, str) and rate is not None and run_length(asked, 2 * rate, name) != given["arl"]:
+        if isinstance(asked, str) and rate is not None and is_duration(asked):
             say(f"{86_400 * rate:,.0f} events a day, so {asked!r} is one false alarm in {given['arl']:,.0f} events")
     elif kind is FourRates and "arl" not in given:
         given["arl"], sentence = default_budget(event_rate(times))

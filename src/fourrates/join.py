@@ -22,7 +22,8 @@ import numpy as np
 from fourrates.detectors.parameters import check_whole
 from fourrates.ids import fingerprints
 from fourrates.kernel.fingerprint import Hasher
-from fourrates.kernel.pending import ENTRY, STATES, Pending
+from fourrates.kernel.logs import ENTRY
+from fourrates.kernel.pending import STATES, Pending
 from fourrates.labels import Labels, plain
 from fourrates.moments import Unit, duration, moments
 

@@ -38,7 +38,7 @@ MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 BACK = 0.1  # weight of "back at the reference"
 QUORUM = 16.0  # observations from which on a class has a say in what all do together
 TELLING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
-FAVOUR = 10.0  # it is a recovery if the reference explains what is seen a tenth as well as the best alternative
+FAVOUR = 25.0  # it is a recovery if the reference explains what is seen a 25th as well as the best alternative
 WARN = 0.1  # a warning's run length over that of an alarm
 
 

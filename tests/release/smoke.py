@@ -24,6 +24,8 @@ def main():
     y_true, y_pred = SCENARIOS["Imbalance2"].stream(seed=1)
     (drift,) = fr.LFR().update_many(y_true, y_pred)
     assert (drift.at, drift.since, drift.changes[0].rate) == (5098, 5051, "tpr"), drift
+    (drift,) = fr.FourRates(arl=100_000).update_many(y_true, y_pred)
+    assert {change.rate for change in drift.changes} == {"tnr", "tpr"}, drift
     detector = fr.LFR.from_bytes(fr.LFR().to_bytes())
     assert detector.update(1, 1) is None
 
@@ -31,7 +33,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         data, page = Path(folder, "predictions.csv"), Path(folder, "page.html")
         data.write_text("y_true,y_pred\n" + "".join(f"{a},{b}\n" for a, b in zip(y_true, y_pred, strict=True)))
-        assert '"at": 5098' in run("detect", str(data), "--json", "--report", str(page))
+        assert f'"at": {drift.at}' in run("detect", str(data), "--json", "--report", str(page))
         assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     print(f"fourrates {fr.__version__} works on Python {sys.version.split()[0]}, {sys.platform}")
 

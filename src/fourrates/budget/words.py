@@ -70,6 +70,18 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     return length * UNITS[unit] * rate
 
 
+def is_duration(text: str) -> bool:
+    """Whether a budget is one of time, so that the events it stands for depend on how many there are a day.
+
+    Examples
+    --------
+    >>> from fourrates.budget.words import is_duration
+    >>> is_duration("1 per month"), is_duration("100000")
+    (True, False)
+    """
+    return run_length(text, 1.0) != run_length(text, 2.0)
+
+
 def _amount(text: str, name: str) -> float:
     value = NUMBERS.get(text) or float(text.replace(",", "").replace("_", ""))
     if not value > 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time as clock
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
-from fourrates.io import Batch, Missing
+from fourrates.io import Batch, Columns, Missing
 from fourrates.names import printable
 from fourrates.run import Place, Run
 
@@ -99,23 +98,19 @@ def compare(
     positive_label = opt.label_of(positive, classes)
     events = opt.events_of(
         files,
-        truth=truth,
-        pred=pred,
-        score=score,
+        Columns(truth, pred, score, time),
         threshold=threshold,
-        time=time,
-        by=None,
         labels=classes,
         positive=positive_label,
         missing=missing,
     )
-    first, batches = opt.started(events, files)
+    batches = opt.started(events, files)
     entrants = []
     for one in chosen:
-        made = one.make(events.labels, first.times)
+        made = one.make(events.labels, batches.times)
         entrants.append(Entrant(one.text, made, None if one.foreign else Run(made)))
     try:
-        for batch in chain([first], batches):
+        for batch in batches:
             for entrant in entrants:
                 entrant.take(batch)
     except KeyboardInterrupt:

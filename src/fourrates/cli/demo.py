@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 import numpy as np
 
-from fourrates.budget.words import event_rate, run_length
+from fourrates.budget.words import default_budget, event_rate
 from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, option
 from fourrates.streams import fraud
 
-BUDGET = "1 per year"  # the stream is of 100 days: with the default, one a month, some of its alarms would be false
 OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_W", "river.PageHinkley")
 
 
@@ -31,8 +30,8 @@ OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_
 def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     """Make a fraud-like stream that drifts, find the drifts, and write the report.
 
-    200,000 card transactions over 100 days, 2 % of them fraud. On day 60 the classifier goes blind to two thirds of the
-    frauds it used to catch, and its accuracy does not move. On day 80 it is mended.
+    200,000 card transactions over ten days, 2 % of them fraud. On day 6 the classifier goes blind to two thirds of the
+    frauds it used to catch, and its accuracy does not move. On day 8 it is repaired.
     """
     from fourrates.cli.compare import compare
     from fourrates.cli.detect import detect
@@ -53,11 +52,11 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     for name, tpr, share in zip(names, caught, accuracy, strict=True):
         opt.say(f"  {name:<16} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
 
-    _show("detect", str(data), "--budget", BUDGET, "--report", str(page))
-    ctx.invoke(detect, files=(str(data),), arl=BUDGET, report=page)
+    _show("detect", str(data), "--report", str(page))
+    ctx.invoke(detect, files=(str(data),), report=page)
 
-    length = run_length(BUDGET, event_rate(stream.times))
-    chosen = [f"FourRates(arl={length:.0f})", "LFR(detect=1e-6)"]
+    budget, _ = default_budget(event_rate(stream.times))
+    chosen = ["FourRates", f"LFR(arl={budget:.0f})"]  # the same budget; the others have none
     chosen += [name for name in opt.known() if name not in ("FourRates", "LFR")]
     chosen += [name for name in OTHERS if find_spec("river") is not None]
     if len(chosen) > 1:

@@ -8,23 +8,24 @@ import math
 import os
 import re
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 import numpy as np
 
 import fourrates.detectors
+from fourrates.budget.words import is_duration
 from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.findings import make, reference_counts
-from fourrates.io import MISSING, Batch, Columns, Events, InputError, Joined, Missing, joined, read
+from fourrates.findings import Begun, make, reference_counts
+from fourrates.io import MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
 from fourrates.labels import Labels
 from fourrates.names import printable
 
-DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
+DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
 
 files = argument(
     "files",
@@ -134,18 +135,14 @@ def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
 
 def events_of(
     files: Any,
+    columns: Columns,
     *,
-    truth: str | None,
-    pred: str | None,
-    score: str | None,
     threshold: float | None,
-    time: str | None,
-    by: str | None,
     labels: list[Hashable] | None,
     positive: Hashable,
     missing: Missing,
     labels_from: str | None = None,
-    id: str | None = None,
+    history: History | None = None,
 ) -> Events | Joined:
     """What the options of the data stand for."""
     with checked():
@@ -153,37 +150,42 @@ def events_of(
             return joined(
                 files,
                 labels_from,
-                columns=Columns(None, pred, score, time, by, id),
-                label_columns=Columns(truth=truth, id=id),
+                columns=replace(columns, truth=None),
+                label_columns=Columns(truth=columns.truth, id=columns.id),
                 labels=(0, 1) if labels is None else labels,
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
                 say=say,
             )
-        if id is not None:
+        if columns.id is not None:
             raise InputError("--id goes with --labels-from, which says where the labels are")
         return read(
             files,
-            columns=Columns(truth, pred, score, time, by),
+            columns=columns,
             labels=labels,
             positive=positive,
             threshold=threshold,
             missing=missing,
+            history=history,
             say=say,
         )
 
 
-def started(events: Events | Joined, files: Sequence[str]) -> tuple[Batch, Iterator[Batch]]:
-    """The first batch, and the others."""
-    batches = events.ahead()
+def begun(events: Events | Joined) -> Begun:
+    """The batches, the first of them read."""
     try:
-        first = next(batches, None)
+        return Begun(events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
-    if first is None:
+
+
+def started(events: Events | Joined, files: Sequence[str]) -> Begun:
+    """Batches of which there is at least one, the first of them read."""
+    batches = begun(events)
+    if batches.is_empty:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
-    return first, batches
+    return batches
 
 
 # The detector -----------------------------------------------------------------------------------------------
@@ -290,6 +292,16 @@ def make_detector(
         return make(
             chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, times=times, say=say, name="--arl"
         )
+
+
+def budget_of(arl: str | None, saved: Detector) -> str | None:
+    """The budget to go on with: a saved one stands where none is given, or one of time.
+
+    How many events a month has depends on the data it was chosen for; tomorrow's may be more.
+    """
+    kept: float | None = saved.parameters.get("arl")
+    with checked():
+        return str(kept) if kept is not None and (arl is None or is_duration(arl)) else arl
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

@@ -9,7 +9,7 @@ import stat
 import sys
 import time as clock
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import numpy as np
 from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
+from fourrates.cli.beginning import Beginning, beginning
 from fourrates.cli.checkpoint import Checkpoint
 from fourrates.cli.commands import argument, command, option
 from fourrates.cli.delivery import channels, deliver_rest, open_spool
@@ -38,7 +39,7 @@ READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 SAVE = 1.0  # seconds between two savings of the state; after a drift it is saved at once
 GRACE = 10.0  # seconds at the end to deliver what is left
-ALERTS, LATER = "Who is told", "Going on later"
+ALERTS = "Who is told"
 FILE = click.Path(path_type=Path)
 
 
@@ -114,7 +115,7 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
 )
 @option(
     "--state",
-    section=LATER,
+    section=opt.LATER,
     metavar="FILE",
     type=FILE,
     help="Go on from this state if it is there, and keep it up to date; a folder for a topic.",
@@ -184,19 +185,22 @@ def watch(
     saved = _saved(state, file, by)
     run = None if saved is None else _restored(saved, state)
     classes = opt.labels_of(labels)
-    if classes is None:  # the first line of a stream does not tell them all
-        classes = [0, 1] if run is None else run.detector.parameters["labels"]
+    begun = None
+    if run is None:
+        begun = beginning(
+            file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes
+        )
+        if classes is None:
+            classes = _learned(begun)
+    elif classes is None:
+        classes = run.detector.parameters["labels"]
     positive_label = opt.label_of(positive, classes)
     if run is not None and positive is None and labels is None:
         positive_label = run.detector.parameters["positive"]
     events = opt.events_of(
         [file],
-        truth=truth,
-        pred=pred,
-        score=score,
+        Columns(truth, pred, score, time, by),
         threshold=threshold,
-        time=time,
-        by=by,
         labels=classes,
         positive=positive_label,
         missing=missing,
@@ -206,7 +210,11 @@ def watch(
         counts = None
         if reference is not None:
             counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
-        made = opt.make_detector(opt.spec(detector or opt.DEFAULT), events.labels, arl, reference=counts)
+        wanted = opt.spec(detector or opt.DEFAULT)
+        if run is not None and "arl" not in wanted.parameters and type(run.detector) is wanted.kind:
+            arl = opt.budget_of(arl, run.detector)
+        times = None if begun is None else begun.times
+        made = opt.make_detector(wanted, events.labels, arl, times, counts)
         if run is None:
             run = Run(made)
         _check_same(made, run.detector, state)
@@ -234,6 +242,15 @@ def watch(
         raise InputError("standard input: empty")
     watching.summary()
     return status
+
+
+def _learned(begun: Beginning | None) -> list[Hashable]:
+    """The classes, from the rows that are there; 0 and 1 where there are none yet."""
+    if begun is None:
+        return [0, 1]
+    if begun.labels != [0, 1]:
+        opt.say(str(begun))
+    return begun.labels
 
 
 # What was saved ---------------------------------------------------------------------------------------------

@@ -137,7 +137,12 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
 
 def classes_in(column: Any) -> dict[Hashable, None]:
     """The labels that stand in a column, as what they spell, in the order they are met; without what is missing."""
-    values = np.unique(column).tolist() if isinstance(column, np.ndarray) else dictionary(column)[0]
+    if isinstance(column, np.ndarray):
+        values = np.unique(column).tolist()
+    elif (letters := _single_letters(column)) is not None:  # without pyarrow.compute, which takes long to import
+        values = [chr(letter) for letter in np.flatnonzero(np.bincount(letters)).tolist()]
+    else:
+        values = dictionary(column)[0]
     return {_spelled(value): None for value in values if not is_missing(value)}
 
 

@@ -121,6 +121,8 @@ cdef class EvidenceRules(Rules):
     cdef Verdict verdict(self, char* record) noexcept nogil
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil
-    cdef bint all_back(self, char* record) noexcept nogil
+    cdef bint all_back(self, char* record, int first) noexcept nogil
+    cdef int lanes_of(self, int c, int lane) noexcept nogil
     cdef void forget_recall(self, Recall* recall) noexcept nogil
-    cdef void resume_recall(self, Recall* recall, int first) noexcept nogil
+    cdef void leave_reference(self, Recall* recall, int first) noexcept nogil
+    cdef float reference_of(self, const Recall* recall) noexcept nogil

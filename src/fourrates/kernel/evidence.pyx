@@ -112,6 +112,12 @@ cdef float part(const float* evidence, int first, int lanes) noexcept nogil:
     return found
 
 
+cdef float rate_since(const Recall* recall, int first) noexcept nogil:
+    """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
+    cdef int best = largest(recall.lanes.evidence, first, SIZES)
+    return recall.right[best] / max(recall.seen[best], <float>1e-30)
+
+
 cdef bint constant(const Recall* recall) noexcept nogil:
     """Whether a recall was always right, or always wrong, in its reference too."""
     if recall.ones == recall.n:
@@ -228,11 +234,11 @@ cdef class EvidenceRules(Rules):
                     if verdict.cls == c or recall.moved:
                         recall.n = recall.ones = recall.moved = 0
                 elif verdict.cls == c:
-                    self.resume_recall(recall, verdict.first)
+                    self.leave_reference(recall, verdict.first)
                 else:
                     way = self.way_of(record, &verdict, c)
                     if way:
-                        self.resume_recall(recall, 0 if way < 0 else SIZES)
+                        self.leave_reference(recall, 0 if way < 0 else SIZES)
             self.forget_recall(recall)
         shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
         memset(&shared.lanes, 0, sizeof(Lanes))
@@ -240,15 +246,18 @@ cdef class EvidenceRules(Rules):
             self.restart_mix(record)
 
     @cython.final
-    cdef void resume_recall(self, Recall* recall, int first) noexcept nogil:
-        """Go on from what was seen since the change in the direction of these lanes."""
-        cdef int best = largest(recall.lanes.evidence, first, SIZES)
-        cdef double evidence = recall.lanes.evidence[best]
-        cdef int64_t seen = 0, right = 0
-        if evidence > 0:
-            seen = min(<int64_t>(recall.seen[best] / evidence + 0.5), recall.n)
-            right = min(<int64_t>(recall.right[best] / evidence + 0.5), seen)
-        recall.n, recall.ones, recall.moved = seen, right, -1 if first == 0 else 1
+    cdef void leave_reference(self, Recall* recall, int first) noexcept nogil:
+        """It moved in the direction of these lanes, and its new rate is to be learned from the events to come.
+
+        What was seen since the change is no guide to it: an alarm comes when a change looks large.
+        """
+        cdef float new = rate_since(recall, first), old = self.reference_of(recall)
+        recall.n = recall.ones = 0
+        recall.moved = -1 if new < old or (new == old and first == 0) else 1
+
+    @cython.final
+    cdef float reference_of(self, const Recall* recall) noexcept nogil:
+        return (recall.given_ones + self.prior) / (recall.given + 2 * self.prior)
 
     @cython.final
     cdef Verdict verdict(self, char* record) noexcept nogil:
@@ -275,28 +284,35 @@ cdef class EvidenceRules(Rules):
                 most = recall.back * self.favour
                 found.cls, found.first, found.lanes, found.back = c, 0, 0, True
         if found.cls == -1 and self.hold:
-            found.back = self.all_back(record)
+            found.back = self.all_back(record, found.first)
         return found
 
     @cython.final
-    cdef bint all_back(self, char* record) noexcept nogil:
-        """Whether the reference explains every recall that is away from it nearly as well as a move towards it does."""
+    cdef bint all_back(self, char* record, int first) noexcept nogil:
+        """Whether all that is away from its reference moved towards it, and is explained by it nearly as well."""
         cdef Recall* recall
-        cdef int c, away = 0
+        cdef int c, towards, away = 0
         for c in range(self.classes):
             recall = self.recall(record, c)
             if recall.moved:
                 away += 1
-                if recall.back * self.favour < part(recall.lanes.evidence, SIZES if recall.moved < 0 else 0, SIZES):
+                towards = SIZES if recall.moved < 0 else 0
+                if self.lanes_of(c, first) != towards or (
+                        recall.back * self.favour < part(recall.lanes.evidence, towards, SIZES)):
                     return False
         return away > 0
+
+    @cython.final
+    cdef int lanes_of(self, int c, int lane) noexcept nogil:
+        """The first of a class's own lanes that move it the way a shared lane does."""
+        return 0 if self.shared[c if self.classes == 2 else 0].shift[lane] < 0 else SIZES
 
     @cython.final
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
         """Which way a class moved by a verdict on all of them: -1, 1, or 0 if its own events do not tell so."""
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int first = 0 if self.shared[c if self.classes == 2 else 0].shift[verdict.first] < 0 else SIZES
+        cdef int first = self.lanes_of(c, verdict.first)
         cdef float expected = part(self.own.weight, first, SIZES) * shared.taken
         if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
             return 0
@@ -320,17 +336,13 @@ cdef class EvidenceRules(Rules):
         else:
             moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
             moved = [(c, way) for c, way in moved if way] or [
-                (c, -1 if self.way(c, found.first) < 0 else 1) for c in range(self.classes)]
+                (c, -1 if self.lanes_of(c, found.first) == 0 else 1) for c in range(self.classes)]
         return found.cls, found.first, found.lanes, bool(found.back), moved
 
     @property
     def alarm(self):
         """The evidence at which an alarm is given."""
         return self.threshold
-
-    def way(self, int c, int lane):
-        """Which way a shared lane moves a class: negative is down."""
-        return self.shared[c if self.classes == 2 else 0].shift[lane]
 
     def evidence(self, records):
         """All evidence for a change, of each of many records."""
@@ -487,7 +499,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil:
         """Evidence that a recall which is away from its reference is back."""
-        cdef float reference = (recall.given_ones + self.prior) / (recall.given + 2 * self.prior)
+        cdef float reference = self.reference_of(recall)
         cdef float ratio = reference / recall.base if right else (1 - reference) / (1 - recall.base)
         cdef float old = recall.back, ages = <float>0.5 * gap * (gap + 1)
         recall.back = (old + gap * self.back_weight) * ratio

@@ -1,10 +1,11 @@
 import numpy as np
 import numpy.typing as npt
 
-STATES: dict[str, int]
-ENTRY: np.dtype[np.void]
+from fourrates.kernel.logs import Logs
 
-class Pending:
+STATES: dict[str, int]
+
+class Pending(Logs):
     def __init__(self, most_waiting: int, most_remembered: int, longest: float, width: int = 16) -> None: ...
     def take(
         self,
@@ -27,9 +28,6 @@ class Pending:
     def clock(self) -> tuple[float, float]: ...
     @property
     def oldest_time(self) -> float: ...
-    @property
-    def nbytes(self) -> int: ...
-    def dump(self, log: int) -> npt.NDArray[np.void]: ...
     def load(
         self, logs: tuple[npt.NDArray[np.void], ...], counts: tuple[int, ...], now: float, began: float
     ) -> int: ...

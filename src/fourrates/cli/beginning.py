@@ -1,0 +1,86 @@
+"""What the rows that a growing file holds already tell a watch: the classes, and how many events there are a day."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.cli.errors import checked
+from fourrates.io import Batch, Columns, Events, Tail
+from fourrates.io.table import Table
+from fourrates.io.values import times_of
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+LOOK = 1 << 20  # bytes at the beginning of a file
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known from the first rows.
+
+    Attributes
+    ----------
+    labels : list of labels
+        The classes, the positive one of two last.
+    rows : int
+        How many rows were looked at.
+    times : array of datetime64 or None
+        When they happened.
+    """
+
+    labels: list[Hashable]
+    rows: int
+    times: npt.NDArray[np.datetime64] | None
+
+    def __str__(self) -> str:
+        names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")
+        positive = f"; {self.labels[1]} is the positive one" if len(self.labels) == 2 else ""
+        return f"classes from the first {self.rows:,} rows: {names}{positive}"
+
+
+def beginning(
+    file: str, columns: Columns, positive: Hashable, threshold: float | None, labels: list[Hashable] | None = None
+) -> Beginning | None:
+    """Look at the rows that are there; None for a pipe, and for a file that has none yet.
+
+    Lines that are no rows are passed over here: the watch itself meets them again.
+    """
+    if file == "-" or not os.path.exists(file) or not stat.S_ISREG(os.stat(file).st_mode):
+        return None
+    with open(file, "rb") as opened:
+        head = opened.read(LOOK)
+    with checked():
+        rows = _Rows(file, columns, None if labels is None else Labels(labels, positive), threshold, positive=positive)
+        tail = Tail(rows, file, refuse=lambda *_: None)
+        for _ in tail.feed(head[: head.rfind(b"\n") + 1]):
+            pass
+        if not rows.met:
+            return None
+        if labels is None:
+            rows.learn_labels(rows.met)
+        times = None
+        if rows.columns.time is not None:
+            times = np.concatenate([times_of(table, rows.columns.time)[0] for table in rows.met])
+    return Beginning(labels or list(rows.labels.values), sum(table.size for table in rows.met), times)
+
+
+class _Rows(Events):
+    """Tables kept as they are: the classes are those of all of them."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.met: list[Table] = []
+
+    def batch(self, table: Table) -> Iterator[Batch]:
+        if not self.settled:
+            self.resolve(list(table.data), table.times, table.source)
+        self.met.append(table)
+        return iter(())
