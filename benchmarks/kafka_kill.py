@@ -67,15 +67,15 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         """Write every key once, then the unsteady ones often and the others now and then."""
-        began = time.monotonic()
         for key in range(self.keys):
             self._write(key, 0.0)
+        began = time.monotonic()
         while not self.ended.is_set() and self.written < self.most:
             hot = self.draw.random() < 0.8
             key = self.draw.randrange(UNSTEADY) if hot else self.draw.randrange(self.keys)
             broken = hot and (self.written // (UNSTEADY * 500) + key) % 2 == 1
             self._write(key, 0.5 if broken else 0.05)
-            ahead = self.written / self.rate - (time.monotonic() - began)
+            ahead = (self.written - self.keys) / self.rate - (time.monotonic() - began)
             if ahead > 0.05:
                 self.ended.wait(ahead)
         while self.producer.flush(5):
@@ -291,6 +291,8 @@ def main() -> int:
     parser.add_argument("--ends", type=int, default=10)
     parser.add_argument("--rate", type=float, default=3_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--session", type=int, default=4_000, help="milliseconds until the group misses a member")
+    parser.add_argument("--pause", type=float, nargs=2, default=(3.0, 9.0), help="seconds between two acts")
     parser.add_argument("--keep", action="store_true", help="write the numbers to where the pages read them")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -307,6 +309,8 @@ def main() -> int:
                 seed=options.seed,
                 rate=options.rate,
                 most=100_000_000,
+                session=options.session,
+                pause=tuple(options.pause),
             )
         finally:
             broker.close()
