@@ -191,7 +191,7 @@ def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, so
         (("shared", "age", 3), 1e30, "older than the stream"),
         (("recall", 1, "n"), -1, "observations that do not fit"),
         (("recall", 1, "ones"), 10**6, "observations that do not fit"),
-        (("recall", 1, "last"), 2**31, "an observation after event"),
+        (("recall", 1, "last"), 2**31, "an observation after the last event"),
         (("recall", 1, "moved"), 1, "moved neither up nor down"),
         (("recall", 1, "given"), 100, "another reference"),
         (("recall", 1, "due"), 1e9, "never will be"),

@@ -577,17 +577,16 @@ cdef class EvidenceRules(Rules):
         for i in range(lines):
             prefetch(common + i * LINE)
 
-    def check(self, record):
-        """Raise ValueError unless these bytes can be a record of these rules."""
-        cdef const uint8_t[::1] view = record
-        Rules.check(self, record)
-        one = np.frombuffer(view, self.dtype())[0]
-        parts = [one["recall"], one["shared"]] + ([one["mix"]] if self.watch_mix else [])
+    def check(self, const uint8_t[:, ::1] records):
+        """Raise ValueError unless each of these can be a record of these rules."""
+        Rules.check(self, records)
+        ones = np.asarray(records).view(self.dtype())[:, 0]
+        parts = [ones["recall"], ones["shared"][:, None]] + ([ones["mix"][:, None]] if self.watch_mix else [])
         with np.errstate(over="ignore", invalid="ignore"):
             for found in parts:
                 self.check_numbers(found)
-            self.check_counts(one)
-            self.check_evidence(one, parts)
+            self.check_counts(ones)
+            self.check_evidence(ones, parts)
 
     def check_numbers(self, found):
         """What holds for every part of a record by itself."""
@@ -611,18 +610,20 @@ cdef class EvidenceRules(Rules):
             if (np.abs(dispersion[name]) > 1.01 * most).any():
                 raise ValueError("blocks of no stream")
 
-    def check_counts(self, one):
+    def check_counts(self, ones):
         """Counts go together: events, those since the restart, observations of each class, and the reference."""
-        events, counts, recall = int(one["head"]["events"]) >> FLAGS, one["counts"], one["recall"]
-        taken, n, ones = int(one["shared"]["taken"]), recall["n"], recall["ones"]
-        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) != taken or taken > events:
-            raise ValueError(f"counts that do not fit {taken} events since the restart, of {events}")
-        more, more_ones = n - counts.sum(1), ones - counts.diagonal()  # what a recall went on from, under hold
-        if (ones < 0).any() or (ones > n).any() or (n > events).any() or not (
-                (0 <= more_ones) & (more_ones <= more)).all() or (not self.hold and more.any()):
-            raise ValueError(f"observations that do not fit {taken} events since the restart, of {events}")
+        events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
+        counts, recall, taken = ones["counts"], ones["recall"], ones["shared"]["taken"][:, None]
+        n, right = recall["n"], recall["ones"]
+        wrong = (counts < 0).any((1, 2)) | (counts > events[:, None]).any((1, 2)) | (counts.sum((1, 2)) != taken[:, 0])
+        wrong |= (taken > events)[:, 0] | (counts.sum((1, 2), dtype=np.float64) > 2.0**62)  # more would not be a sum
+        if wrong.any():
+            raise ValueError("counts that do not fit the events since the restart")
+        more, added = n - counts.sum(2), right - counts.diagonal(0, 1, 2)  # what a recall went on from, under hold
+        if ((right < 0) | (right > n) | (n > events) | (added < 0) | (added > more) | ((more > 0) > self.hold)).any():
+            raise ValueError("observations that do not fit the events since the restart")
         if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
-            raise ValueError(f"an observation after event {taken}")
+            raise ValueError("an observation after the last event")
         if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
         if (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
@@ -633,19 +634,19 @@ cdef class EvidenceRules(Rules):
         if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
             raise ValueError("a recall that moved to 1, and so can never be back")
         if self.watch_mix:
-            mix = one["mix"]
-            if not 0 <= int(mix["ones"]) <= int(mix["n"]) <= taken:
-                raise ValueError(f"a mix that does not fit {taken} events since the restart")
+            mix = ones["mix"]
+            if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
+                raise ValueError("a mix that does not fit the events since the restart")
             self.check_base(mix["base"], mix["due"], mix["n"], mix["n"])
 
     def check_reference(self, given, ones, moved):
         """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
-        if self.keyed and (given > 0).all():
-            own = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
-        else:
-            own = (given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))
-        none = (given == 0).all() and (ones == 0).all() and not moved.any()
-        if not (own.all() or (none and (self.keyed or not self.hold))):
+        own = ((given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))).all(1)
+        if self.keyed:
+            whole = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
+            own = np.where((given > 0).all(1), whole.all(1), own)
+        none = ~(given.any(1) | ones.any(1) | moved.any(1)) & (self.keyed or not self.hold)
+        if not (own | none).all():
             raise ValueError("another reference than that of the rules")
 
     def check_base(self, base, due, n, known):
@@ -655,29 +656,28 @@ cdef class EvidenceRules(Rules):
                 due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))).any():
             raise ValueError("a base that was never brought up to date, or never will be")
 
-    def check_evidence(self, one, parts):
+    def check_evidence(self, ones, parts):
         """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
-        recall, shared = one["recall"], one["shared"]
-        taken = int(shared["taken"])
+        recall, shared, taken = ones["recall"], ones["shared"], ones["shared"]["taken"][:, None]
         last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
-        events = [last[:, None], taken] + ([float(one["mix"]["n"])] if self.watch_mix else [])
+        events = [last, taken] + ([ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else [])
         weights = [list(self.own.weight), list(self.shared[0].weight), list(self.mix.weight)]
         for found, seen, weight in zip(parts, events, weights):
-            if found["evidence"][..., np.array(weight) == 0].any():
+            evidence, totals = found["evidence"], found["evidence"].sum(-1, dtype=np.float64)
+            if evidence[..., np.array(weight) == 0].any():
                 raise ValueError("evidence for what is not watched")
-            if (found["evidence"] > max(self.threshold, self.mix_threshold)).any():
+            if (evidence > max(self.threshold, self.mix_threshold)).any():
                 raise ValueError("evidence beyond the alarm")
-            if (found["age"] > 1.01 * seen * found["evidence"].astype(np.float64)).any():
+            if (found["age"] > 1.01 * seen[..., None] * evidence.astype(np.float64)).any():
                 raise ValueError("evidence that is older than the stream")
-            totals = found["evidence"].sum(-1, dtype=np.float64)
             if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
                 raise ValueError("evidence that does not add up")
-        if abs(float(recall["total"].sum(dtype=np.float64)) - float(shared["own"])) > 1e-6 * self.threshold:
+        if (np.abs(recall["total"].sum(1, dtype=np.float64) - shared["own"]) > 1e-6 * self.threshold).any():
             raise ValueError("evidence that does not add up")
-        most = recall["n"].astype(np.float64)[:, None] * recall["evidence"]
+        most = recall["n"].astype(np.float64)[..., None] * recall["evidence"]
         if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"]).any():
             raise ValueError("more observations since a change than there were")
         back = recall["back"].astype(np.float64)
-        if (back > self.threshold).any() or (back[recall["moved"] == 0] > 0).any() or (
-                recall["back_age"] > 1.01 * last * back).any():
+        stray = (recall["moved"] == 0) & (back > 0)
+        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * back)).any():
             raise ValueError("evidence of no recovery")

@@ -314,28 +314,32 @@ cdef class LinearRules(Rules):
             prefetch(&cells[self.layout.first[truth]])
             prefetch(&cells[self.layout.first[classes + guess]])
 
-    def check(self, record):
-        """Raise ValueError unless these bytes can be a record of these rules."""
-        cdef const uint8_t[::1] view = record
+    def check(self, const uint8_t[:, ::1] records):
+        """Raise ValueError unless each of these can be a record of these rules."""
         cdef const Cell* cells
-        cdef int classes = self.classes, i
-        Rules.check(self, record)
-        counts = np.frombuffer(view, np.int64, classes * classes, sizeof(Head)).reshape(classes, classes)
-        events = (<const Head*>&view[0]).events >> FLAGS
-        if (counts < 0).any() or (counts > events).any() or int(counts.sum(dtype=object)) > events:
-            raise ValueError(f"counts that do not fit {events} events")
-        if classes > 2:
-            sums = np.frombuffer(view, np.int64, 2 * classes, self.layout.sums)
-            if (sums != np.concatenate([counts.sum(1), counts.sum(0)])).any():
+        cdef const Head* head
+        cdef Py_ssize_t i
+        cdef int j, k = self.classes
+        Rules.check(self, records)
+        bodies = np.asarray(records)[:, sizeof(Head):]
+        counts = bodies[:, :8 * k * k].copy().view(np.int64).reshape(-1, k, k)
+        events = (np.asarray(records)[:, 16:24].copy().view(np.uint64)[:, 0] >> FLAGS).astype(np.int64)
+        if (counts < 0).any() or (counts > events[:, None, None]).any() or (
+                counts.sum((1, 2)) > events).any() or (counts.sum((1, 2), dtype=np.float64) > 2.0**62).any():
+            raise ValueError("counts that do not fit the events")
+        if k > 2:
+            sums = np.asarray(records)[:, self.layout.sums:self.layout.sums + 16 * k].copy().view(np.int64)
+            if (sums != np.concatenate([counts.sum(2), counts.sum(1)], 1)).any():
                 raise ValueError("sums that do not fit the counts")
-        cells = <const Cell*>(&view[0] + self.layout.cells)
-        for i in range(self.tests):
-            if not 0.0 <= cells[i].statistic <= 1.0:
-                raise ValueError(f"a statistic of {cells[i].statistic}, not in [0, 1]")
-            if cells[i].calm & 3 == 3:
-                raise ValueError("a statistic that stands nowhere")
-        if outside(&self.layout, cells) != ((<const Head*>&view[0]).events & WARNED != 0):
-            raise ValueError("a warning that does not fit where the statistics stand")
+        for i in range(records.shape[0]):
+            head, cells = <const Head*>&records[i, 0], <const Cell*>(&records[i, 0] + self.layout.cells)
+            for j in range(self.tests):
+                if not 0.0 <= cells[j].statistic <= 1.0:
+                    raise ValueError(f"a statistic of {cells[j].statistic}, not in [0, 1]")
+                if cells[j].calm & 3 == 3:
+                    raise ValueError("a statistic that stands nowhere")
+            if outside(&self.layout, cells) != (head.events & WARNED != 0):
+                raise ValueError("a warning that does not fit where the statistics stand")
 
     def counts(self, const uint8_t[::1] record):
         """The K x K counts of a record."""

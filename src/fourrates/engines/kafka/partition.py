@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
@@ -59,5 +60,10 @@ class Partition:
     def check_detector(self, asked: RecordDetector) -> None:
         """Raise a ValueError if the bank goes on with other settings than those asked for."""
         saved = self.bank.detector
-        if type(asked) is not type(saved) or asked.parameters != saved.parameters:
+        if type(asked) is not type(saved) or _settings(asked) != _settings(saved):
             raise ValueError(f"it goes on with {saved!r}, not with {asked!r}")
+
+
+def _settings(detector: RecordDetector) -> dict[str, Any]:
+    """Parameters, with the labels in the order of their codes: then it is clear which one is positive."""
+    return {**detector.parameters, "labels": list(detector.labels.values), "positive": None}
