@@ -1,0 +1,1 @@
+"""The same detector where the events already are: Spark, Kafka."""
