@@ -1,8 +1,8 @@
 """Spark, batch: time over the same job that only counts, drifts as one bank finds them, one exchange, and growth.
 
 Both jobs read the same files, exchange by key, sort by key and place, and run a function over Arrow batches; the one of
-the other job counts the events of each key in NumPy. Each timing is of a plan built for it. Ends with status 1 if a mark
-is missed.
+the other job counts the events of each key in NumPy. Each timing is of a plan built for it. Ends with status 1 if a
+mark is missed.
 
     python benchmarks/spark_batch.py [--events 50000000] [--keys 1000000] [--pairs 5] [--growth] [--small]
 """

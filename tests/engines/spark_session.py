@@ -50,3 +50,14 @@ def start(folder):
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def stands(stream):
+    """All there is to know of a stream, to the last digit."""
+    detector = stream.detector()
+    return repr((detector.events, detector.status, detector.evidence, dict(detector.rates), detector.confusion))
+
+
+def same_streams(bank, other):
+    """Whether two banks have the same streams, and each stands where the other has it."""
+    return {key: stands(bank[key]) for key in bank} == {key: stands(other[key]) for key in other}

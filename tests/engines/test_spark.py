@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from spark_session import QUIET, start
+from spark_session import QUIET, same_streams, start
 
 import fourrates as fr
 
@@ -198,16 +198,6 @@ def run(session, engine, folder, **more):
     query = query.option("checkpointLocation", str(folder / "state")).trigger(availableNow=True).start()
     query.awaitTermination()
     return session.read.parquet(str(folder / "out"))
-
-
-def stands(stream):
-    """All there is to know of a stream, to the last digit."""
-    detector = stream.detector()
-    return repr((detector.events, detector.status, detector.evidence, dict(detector.rates), detector.confusion))
-
-
-def same_streams(bank, other):
-    return {key: stands(bank[key]) for key in bank} == {key: stands(other[key]) for key in other}
 
 
 def test_a_stream_that_is_stopped_and_goes_on_ends_with_the_drifts_and_the_state_of_one_bank(

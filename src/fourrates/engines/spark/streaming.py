@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from fourrates.engines.spark.events import BAD, CLOCK, CODE, SHARD, Task, prepare, shard_of
 from fourrates.engines.spark.results import Rows, result_schema
 from fourrates.engines.spark.shard import STATE, Events, Found, Shard
 
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+    Step = Callable[[tuple[Any, ...], Iterator[pandas.DataFrame], GroupState], Iterator[pandas.DataFrame]]
+
 SHARDS = 64
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Step = Callable[[tuple[Any, ...], Iterator[pandas.DataFrame], GroupState], Iterator[pandas.DataFrame]]
+NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up to 2262
 
 
 def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: str | bool | None) -> DataFrame:
@@ -37,7 +41,7 @@ def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: 
         # Spark drops late rows in silence where it sees their time. It sees a time that is never late, and the
         # watermark of the real one: late rows are named.
         note = {DELAY: frame.schema[task.order[0]].metadata[DELAY]}
-        extra.append(F.lit(datetime(9999, 1, 1, tzinfo=UTC)).alias(CLOCK, metadata=note))
+        extra.append(F.lit(NEVER_LATE).alias(CLOCK, metadata=note))
     events = prepare(frame, task, extra)
     if is_time:
         events = events.withColumn(task.order[0], F.unix_micros(events[task.order[0]]))
@@ -62,6 +66,8 @@ def stepper(task: Task, schema: T.StructType, given: T.StructType, shards: int, 
     names = [*task.by, *task.order, CODE, *([BAD] if task.bad == "keep" else [])]
 
     def step(_: tuple[Any, ...], frames: Iterator[pandas.DataFrame], state: GroupState) -> Iterator[pandas.DataFrame]:
+        from pandas import ArrowDtype
+
         saved = state.getOption
         shard = Shard.begin(task.detector, shards) if saved is None else Shard.restore(saved, task.detector, shards)
         rows = Rows(task)
@@ -84,14 +90,12 @@ def stepper(task: Task, schema: T.StructType, given: T.StructType, shards: int, 
             rows.add(_own(one, task, is_time), one.what)
         state.update(shard.state())
         if rows:
-            yield rows.batch(schema).to_pandas(types_mapper=pandas.ArrowDtype)
+            yield rows.batch(schema).to_pandas(types_mapper=ArrowDtype)
 
     return step
 
 
 def _table(frames: list[pandas.DataFrame], names: list[str], given: T.StructType) -> pa.Table:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     schema = to_arrow_schema(T.StructType([given[name] for name in names]))
     tables = [pa.Table.from_pandas(frame[names], schema, preserve_index=False) for frame in frames]
     return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
