@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo paper test test-ui check fuzz docs dist bench tables figures peers environment clean
+.PHONY: demo paper test test-ui test-engines check fuzz docs dist bench tables figures peers environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -14,13 +14,18 @@ paper: $(VENV)/.installed-paper
 	$(BIN)/fourrates reproduce --out build/paper
 
 test: $(VENV)/.installed-check
-	$(BIN)/python -m pytest -q -n auto --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/engines $(PYTEST)
 
 # The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
 test-ui: $(VENV)/.installed-ui
 	@if ! { command -v chromium && command -v chromedriver && command -v tmux; } >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver tmux >/dev/null; fi
 	FOURRATES_UI=1 $(BIN)/python -m pytest -q tests/ui $(PYTEST)
+
+# Spark and Kafka. On Debian, as root, Java is installed where it is missing.
+test-engines: $(VENV)/.installed-engines
+	@if ! command -v java >/dev/null; then apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless >/dev/null; fi
+	FOURRATES_ENGINES=1 $(BIN)/python -m pytest -q tests/engines $(PYTEST)
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
@@ -93,8 +98,8 @@ clean:
 
 # All that .ci/run needs at once: the package is compiled anew for each target's own installation otherwise.
 environment: $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[check,ui,docs,dist]
-	touch $(addprefix $(VENV)/.installed-,check ui docs dist)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[check,ui,engines,docs,dist]
+	touch $(addprefix $(VENV)/.installed-,check ui engines docs dist)
 
 $(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])

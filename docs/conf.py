@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 
 # Docstrings
 default_role = "literal"
+autodoc_mock_imports = ["pyspark"]  # large, and nothing of it is described here
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": "list"}
 autodoc_typehints = "none"  # the text says it in words

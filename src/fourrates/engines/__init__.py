@@ -1,1 +1,1 @@
-"""The same detector where one machine ends: engines that own the stream, the partitions and the restarts."""
+"""The same detector where the events already are: Spark, Kafka."""

@@ -1,0 +1,133 @@
+"""Spark, batch: time over the same job that only counts, drifts as one bank finds them, one exchange, and growth.
+
+Both jobs read the same files, exchange by key, sort by key and place, and run a function over Arrow batches; the one of
+the other job counts the events of each key in NumPy. Each timing is of a plan built for it. Ends with status 1 if a
+mark is missed.
+
+    python benchmarks/spark_batch.py [--events 50000000] [--keys 1000000] [--pairs 5] [--growth] [--small]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import drawn
+import numpy as np
+import pyarrow as pa
+import spark_events as given
+
+import fourrates as fr
+
+ARL = 1_000_000
+ASKED = 1.3
+
+
+def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Streams and events of a partition, and the most events of a stream."""
+    streams = events = most = carried = 0
+    last = None
+    for batch in batches:
+        keys = batch.column(0).to_numpy()
+        ends = np.flatnonzero(np.diff(keys)) + 1
+        lengths = np.diff(np.r_[0, ends, keys.size])
+        lengths[0] += carried if last == keys[0] else 0
+        streams += lengths.size - (last == keys[0])
+        most, events = max(most, int(lengths.max())), events + keys.size
+        last, carried = keys[-1], int(lengths[-1])
+    yield pa.RecordBatch.from_pydict({"streams": [int(streams)], "events": [events], "most": [most]})
+
+
+def counting(frame: Any) -> Any:
+    """The job that only counts."""
+    sorted_events = frame.repartition("key").sortWithinPartitions("key", "seq")
+    return sorted_events.mapInArrow(count, "streams long, events long, most long")
+
+
+def detecting(frame: Any) -> Any:
+    """The job that finds drifts."""
+    from fourrates.engines.spark import detect
+
+    return detect(frame, **given.COLUMNS, arl=ARL)
+
+
+def seconds(spark: Any, folder: Path, job: Any) -> float:
+    """One run of a job, from its plan on."""
+    begun = time.perf_counter()
+    job(spark.read.schema(given.SCHEMA).parquet(str(folder))).write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+def plan(frame: Any) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue()
+
+
+def same_drifts(spark: Any, folder: Path) -> tuple[bool, int]:
+    """Whether the drifts are those of one bank that takes the events in their order, and how many there are."""
+    bank, wanted = fr.Bank(arl=ARL), []
+    for key, truth, guess in given.read(folder):
+        wanted += given.told(bank.update(key, truth, guess))
+    found = detecting(spark.read.schema(given.SCHEMA).parquet(str(folder)))
+    rows = found.where("kind = 'drift'").select(*given.ROW).collect()
+    return sorted(map(tuple, rows)) == sorted(wanted), len(wanted)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, default=50_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--growth", action="store_true", help="also with 10,000 and 100,000 keys")
+    parser.add_argument("--small", action="store_true", help="2 million events, 40,000 keys, 2 pairs; nothing is kept")
+    options = parser.parse_args()
+    if options.small:
+        options.events, options.keys, options.pairs = 2_000_000, 40_000, 2
+    marks = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given.write(folder / "in", options.events, options.keys, 1_000_000)
+        spark = given.session(folder, partitions=16)
+        frame = spark.read.schema(given.SCHEMA).parquet(str(folder / "in"))
+        exchanges = len(re.findall(r"\bExchange\b", plan(detecting(frame))))
+        for job in (counting, detecting):
+            seconds(spark, folder / "in", job)  # the workers and the compiler are warm
+        pairs = [[seconds(spark, folder / "in", job) for job in (counting, detecting)] for _ in range(options.pairs)]
+        ratio = statistics.median(detect / only for only, detect in pairs)
+        print(f"{options.events:,} events, {options.keys:,} keys; seconds of counting and of detecting:")
+        print("  " + ", ".join(f"{only:.1f} {detect:.1f}" for only, detect in pairs))
+        marks.append(ratio <= ASKED)
+        print(f"detecting / counting, median of {options.pairs} pairs: {ratio:.2f}; asked: at most {ASKED}")
+        marks.append(exchanges == 1)
+        print(f"exchanges in the plan: {exchanges}; asked: 1")
+        same, drifts = same_drifts(spark, folder / "in")
+        marks.append(same)
+        print(f"{drifts:,} changed rates, as one bank finds them: {'yes' if same else 'NO'}")
+        kept: dict[str, Any] = {"events": options.events, "keys": options.keys, "pairs": pairs, "ratio": ratio}
+        kept |= {"drifts": drifts, "same": same, "exchanges": exchanges}
+        if options.growth:
+            kept["growth"] = {}
+            for keys in (10_000, 100_000, 1_000_000):
+                given.write(folder / str(keys), options.events // 5, keys, 1_000_000)
+                best = min(seconds(spark, folder / str(keys), detecting) for _ in range(2))
+                kept["growth"][keys] = 1e9 * best / (options.events // 5)
+                print(f"{keys:>9,} keys: {kept['growth'][keys]:,.0f} ns an event")
+        spark.stop()
+    if not options.small:
+        drawn.keep("spark_batch", kept)
+    return 0 if all(marks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""kill -9 under a streaming query: the driver, a worker, and the driver between writing a micro-batch and its commit.
+
+A child process runs the query over files that are all there, a file a micro-batch, on a driver and two executors of its
+own, and is started again after each kill until the files are done. At the end the drifts in the sink are those of one
+bank, each once, and the state in the checkpoint is that of a run without kills.
+
+    python benchmarks/spark_kill.py [--kills 30] [--seed 0] [--small]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import drawn
+import spark_events as given
+
+import fourrates as fr
+
+ARL = 100_000
+KEYS, BATCH, SHARDS = 500, 4_000, 4
+KINDS = ("driver", "worker", "between write and commit")
+
+
+def child(folder: Path, last: int) -> None:
+    """Run the query; after writing micro-batch `last` the process kills itself, if that is not negative."""
+    from fourrates.engines.spark import detect, write_once
+
+    spark = given.session(folder, master="local-cluster[2,1,1024]", partitions=2, memory="1g")
+    source = spark.readStream.schema(given.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    found = detect(source, **given.COLUMNS, arl=ARL, shards=SHARDS)
+    write = write_once(str(folder / "out"))
+
+    def write_and_tell(frame: Any, batch: int) -> None:
+        write(frame, batch)
+        print(f"wrote {batch}", flush=True)
+        if batch == last:
+            os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    query = found.writeStream.foreachBatch(write_and_tell).option("checkpointLocation", str(folder / "state"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    print("done", flush=True)
+    spark.stop()
+
+
+def executors(group: int) -> list[int]:
+    """The processes of the executors of a driver's group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (
+                b"CoarseGrainedExecutorBackend" in (path / "cmdline").read_bytes()
+                and os.getpgid(int(path.name)) == group
+            ):
+                found.append(int(path.name))
+    return found
+
+
+def run(folder: Path, kind: str | None, draw: random.Random, written: int) -> tuple[bool, int, bool]:
+    """Start the query and kill it; whether all is done, the last micro-batch written, and whether it was killed."""
+    last = written + draw.randint(1, 2) if kind == KINDS[2] else -1
+    command = [sys.executable, __file__, "--child", str(folder), "--last", str(last)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=(folder / "stderr").open("a"), text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    target, killed, done = written + draw.randint(1, 2), False, False
+    for line in process.stdout:
+        done = line.startswith("done")
+        written = int(line.split()[1]) if line.startswith("wrote") else written
+        if kind in KINDS[:2] and not killed and written >= target:
+            time.sleep(draw.random() * 2)  # somewhere in the next micro-batch
+            victims = [process.pid] if kind == "driver" else executors(process.pid)[:1]
+            killed = bool(victims)
+            for victim in victims:
+                os.killpg(victim, signal.SIGKILL) if kind == "driver" else os.kill(victim, signal.SIGKILL)
+    process.wait()
+    return done, written, killed or (kind == KINDS[2] and not done)
+
+
+def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
+    """Everything that is not as it must be, and the number of changed rates there are."""
+    from fourrates.engines.spark import read_bank
+
+    bank, wanted = fr.Bank(arl=ARL), []
+    for key, truth, guess in given.read(folder / "in"):
+        wanted += given.told(bank.update(key, truth, guess))
+    rows = spark.read.parquet(str(folder / "out")).where("kind = 'drift'").select(*given.ROW).collect()
+    found = sorted(map(tuple, rows))
+    said = []
+    if found != sorted(wanted):
+        lost, more = set(wanted) - set(found), set(found) - set(wanted)
+        said.append(f"{len(lost)} lost, {len(more)} that are none, {len(found) - len(set(found))} repeated")
+    kept = read_bank(spark, str(folder / "state"))
+    if kept.events != bank.events or set(kept) != set(bank):
+        said.append(f"{kept.events} events of {len(kept)} streams in the state, {bank.events} of {len(bank)} in all")
+    differing = [key for key in bank if key in kept and stands(kept[key]) != stands(bank[key])]
+    return said + ([f"{len(differing)} streams with another state"] if differing else []), len(wanted)
+
+
+def stands(stream: Any) -> str:
+    """All there is to know of a stream, to the last digit."""
+    detector = stream.detector()
+    return repr((detector.events, detector.status, detector.evidence, dict(detector.rates), detector.confusion))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--small", action="store_true", help="three kills; nothing is kept")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--last", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        child(options.child, options.last)
+        return 0
+    kills = 3 if options.small else options.kills
+    draw = random.Random(options.seed)
+    counts = dict.fromkeys(KINDS, 0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        given.write(folder / "in", 4 * BATCH * kills, KEYS, BATCH)
+        done, written, begun = False, -1, time.monotonic()
+        while not done:
+            left = [kind for kind in KINDS if counts[kind] < kills // 3]
+            kind = draw.choice(left) if left else None
+            done, written, killed = run(folder, kind, draw, written)
+            if kind is not None and killed:
+                counts[kind] += 1
+                print(f"{sum(counts.values())} kills ({kind}), {written + 1} micro-batches written", flush=True)
+            if time.monotonic() - begun > 120 * (kills + 3):
+                print(f"not done in time: {(folder / 'stderr').read_text()[-2000:]}")
+                return 1
+        spark = given.session(folder, memory="1g")
+        said, drifts = wrong(spark, folder)
+        spark.stop()
+    print(
+        f"{counts}; {drifts} changed rates: " + ("; ".join(said) or "none lost, none repeated, the state as it must be")
+    )
+    if not options.small:
+        drawn.keep("spark_kill", {"kills": counts, "drifts": drifts, "wrong": said})
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

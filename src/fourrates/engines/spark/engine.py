@@ -1,0 +1,163 @@
+"""The one call: :func:`detect`, on a DataFrame that is all there and on one that streams."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fourrates.budget.words import DEFAULT_EVENTS, run_length
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.engines.spark.batch import find_in_batch
+from fourrates.engines.spark.events import TIMES, Bad, Task, check
+from fourrates.engines.spark.streaming import find_in_stream
+from fourrates.labels import Labels
+
+
+def detect(
+    df: DataFrame,
+    *,
+    truth: str,
+    pred: str,
+    by: str | Iterable[str] | None = None,
+    order: str | Iterable[str] | None = None,
+    arl: float | None = None,
+    budget: str | float | None = None,
+    rate: float | None = None,
+    reference: Any = None,
+    labels: Iterable[Hashable] = (0, 1),
+    positive: Hashable = None,
+    detector: RecordDetector | None = None,
+    shards: int | None = None,
+    watermark: str | bool | None = None,
+    bad: Bad = "keep",
+) -> DataFrame:
+    """Find the drifts of keyed streams in a DataFrame: those that :class:`fourrates.Bank` finds on one machine.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Events, a row each; batch or streaming.
+    truth, pred : str
+        Columns of true labels and of predictions.
+    by : str or several, optional
+        Columns that tell streams apart; without them all events are one stream.
+    order : str or several, optional
+        Columns that put the events of a stream in order; rows that are equal in all of them stay in the order in which
+        Spark brings them. In batch it is needed. A streaming DataFrame takes one, a timestamp or an integer: it orders
+        the events of a micro-batch, and with a `watermark` those of the whole stream.
+    arl : float, optional
+        Events of all streams together between two false alarms; 100,000 if nothing else is given.
+    budget : str or float, optional
+        The same in words, such as ``"1 per month"``. That needs to know how many events there are in a second: `rate`,
+        or in batch an `order` that is a timestamp, at the price of one more pass over it.
+    rate : float, optional
+        Events a second, in all streams together.
+    reference : K x K counts, pair of arrays or DataFrame, optional
+        The classifier as you shipped it, on its validation set; a DataFrame with the same columns `truth` and `pred`.
+    labels : iterable of labels
+        The classes.
+    positive : label, optional
+        The positive one of two labels; the second if not given.
+    detector : FourRates or LFR, optional
+        Settings instead of `arl`, `budget`, `reference`, `labels` and `positive`.
+    shards : int, optional
+        Batch: partitions to work on; Spark's own choice if not given. Streaming: parts of the state, 64 if not given,
+        which cannot change once a query has a checkpoint.
+    watermark : str or True, optional
+        Streaming: how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark on
+        `order` already. Events are then taken in the order of time once the watermark has passed them, and later ones
+        are rejected. Without it they are taken as they arrive.
+    bad : {"keep", "skip", "raise"}
+        Rows without a key or a label, or with a label that is none of the classes: rows of the result with the kind
+        ``"rejected"``, a reason and the row as JSON; nothing; or an error that ends the job.
+
+    Returns
+    -------
+    DataFrame
+        One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` ("drift",
+        "recovery", "shift" or "rejected"); `at`, `since`, `started`, `started_first` and `started_last`, which count
+        the events of that stream; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence`
+        and its `bound`; `id`, the same for the same finding; `reason` and `row` of what was rejected.
+    """
+    task = Task(
+        detector=_detector(df, truth, pred, order, arl, budget, rate, reference, labels, positive, detector),
+        truth=truth,
+        pred=pred,
+        by=_names(by),
+        order=_names(order),
+        bad=bad,
+    )
+    check(task, df.schema, df.isStreaming)
+    if shards is not None and shards < 1:
+        raise ValueError(f"shards {shards!r} is not at least 1")
+    if df.isStreaming:
+        return find_in_stream(df, task, shards, watermark)
+    if watermark is not None:
+        raise ValueError("watermark is for a streaming DataFrame; one that is all there is put in order by `order`")
+    if not task.order:
+        raise ValueError("order: a DataFrame has none of its own; name the column that puts its events in order")
+    return find_in_batch(df, task, shards)
+
+
+def _names(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _detector(
+    df: DataFrame,
+    truth: str,
+    pred: str,
+    order: str | Iterable[str] | None,
+    arl: float | None,
+    budget: str | float | None,
+    rate: float | None,
+    reference: Any,
+    labels: Iterable[Hashable],
+    positive: Hashable,
+    detector: RecordDetector | None,
+) -> RecordDetector:
+    if detector is not None:
+        for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("positive", positive)):
+            if value is not None:
+                raise ValueError(f"{name} and a detector: give {name} to the detector")
+        if not isinstance(detector, RecordDetector):
+            raise TypeError(f"detector is neither a FourRates nor an LFR: {detector!r}")
+        return detector.clone()
+    if arl is not None and budget is not None:
+        raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
+    length: float = DEFAULT_EVENTS if arl is None else arl
+    if isinstance(budget, str):
+        length = run_length(budget, rate or _event_rate(df, _names(order)))
+    elif budget is not None:
+        length = budget
+    classes = tuple(labels)
+    if isinstance(reference, DataFrame):
+        reference = _counts(reference, truth, pred, Labels(classes))
+    return FourRates(length, reference=reference, labels=classes, positive=positive)
+
+
+def _event_rate(df: DataFrame, order: tuple[str, ...]) -> float | None:
+    """Events a second, by the first and the last time."""
+    if df.isStreaming or not order or order[0] not in df.columns or not isinstance(df.schema[order[0]].dataType, TIMES):
+        return None
+    time = F.col(order[0]).cast(T.TimestampType()).cast("double")
+    (found,) = df.agg(F.min(time), F.max(time), F.count(time)).collect()
+    first, last, count = found
+    return (count - 1) / (last - first) if count > 1 and last > first else None
+
+
+def _counts(reference: DataFrame, truth: str, pred: str, labels: Labels) -> Any:
+    """The confusion counts of a DataFrame, by the labels as they were given."""
+    counts = np.zeros((len(labels.given), len(labels.given)), np.int64)
+    for actual, guess, count in reference.groupBy(truth, pred).count().collect():
+        for name, label in ((truth, actual), (pred, guess)):
+            if labels.code(label) < 0:
+                raise labels.unknown(label, f"reference, {name}")
+        counts[labels.code(actual), labels.code(guess)] += count
+    return counts

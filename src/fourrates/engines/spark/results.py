@@ -1,0 +1,117 @@
+"""Rows of what was found: drifts, recoveries, shifts of the classes, and rows that were no events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from fourrates.drift import Drift, Recovery, Shift
+from fourrates.engines.spark.events import Task
+
+FIELDS = {
+    "kind": T.StringType(),
+    "at": T.LongType(),
+    "since": T.LongType(),
+    "started": T.LongType(),
+    "started_first": T.LongType(),
+    "started_last": T.LongType(),
+    "rate": T.StringType(),
+    "direction": T.StringType(),
+    "before": T.DoubleType(),
+    "before_n": T.LongType(),
+    "after": T.DoubleType(),
+    "after_n": T.LongType(),
+    "evidence": T.DoubleType(),
+    "bound": T.DoubleType(),
+    "id": T.StringType(),
+    "reason": T.StringType(),
+    "row": T.StringType(),
+}
+
+
+def result_schema(task: Task, schema: T.StructType) -> T.StructType:
+    """The columns of the result: those of the key, that of the order, and what was found."""
+    own = [*task.by, *task.order[:1]]
+    if taken := [name for name in own if name in FIELDS]:
+        raise ValueError(f"column {taken[0]!r} has the name of a column of the result: rename it")
+    given = [T.StructField(name, schema[name].dataType) for name in own]
+    return T.StructType(given + [T.StructField(name, kind) for name, kind in FIELDS.items()])
+
+
+class Rows:
+    """Rows of the result, gathered.
+
+    Parameters
+    ----------
+    task : Task
+        What names and how many columns the keys have.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._own = [*task.by, *task.order[:1]]
+        self._rows: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, own: Sequence[Any], found: Drift | Shift) -> None:
+        """One row for each rate that moved; `own` are the values of the key and of the order."""
+        place = dict(zip(self._own, own, strict=True))
+        for row in _shift(found) if isinstance(found, Shift) else _drift(found):
+            name = json.dumps([str(value) for value in own[: len(self._own)]] + [row["kind"], row["at"], row["rate"]])
+            self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
+
+    def reject(self, letters: Iterable[str]) -> None:
+        """Rows that were no events, each with what is wrong with it."""
+        for letter in letters:
+            self._rows.append({"kind": "rejected", **json.loads(letter)})
+
+    def batch(self, schema: T.StructType) -> pa.RecordBatch:
+        """All of them, as Arrow has them."""
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        columns = [pa.array([row.get(field.name) for row in self._rows], field.type) for field in arrow]
+        return pa.RecordBatch.from_arrays(columns, schema=arrow)
+
+
+def _drift(drift: Drift) -> list[dict[str, Any]]:
+    first, last = drift.started_between or (None, None)
+    head = {
+        "kind": "recovery" if isinstance(drift, Recovery) else "drift",
+        "at": drift.at,
+        "since": drift.since,
+        "started": drift.started,
+        "started_first": first,
+        "started_last": last,
+    }
+    return [
+        head
+        | {"rate": change.rate, "direction": change.direction}
+        | {"evidence": _finite(change.statistic), "bound": _finite(change.bound)}
+        | _shares(change.before, change.after)
+        for change in drift.changes
+    ]
+
+
+def _shift(shift: Shift) -> list[dict[str, Any]]:
+    direction = "up" if shift.after.value > shift.before.value else "down"
+    head = {"kind": "shift", "at": shift.at, "started": shift.started, "rate": "positives", "direction": direction}
+    return [head | _shares(shift.before, shift.after)]
+
+
+def _shares(before: Any, after: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, share in (("before", before), ("after", after)):
+        if share is not None:
+            found |= {name: _finite(share.value), f"{name}_n": share.n}
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,257 @@
+"""Spark finds what one bank finds, batch and streaming, and names what cannot be an event."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from spark_session import QUIET, same_streams, start
+
+import fourrates as fr
+
+pytestmark = QUIET
+SIZE, KEYS, ARL = 12_000, 24, 1e5
+FOUND = ["at", "since", "started", "rate", "direction", "before", "after", "evidence"]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    made = start(tmp_path_factory.mktemp("spark"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def engine(session):
+    from fourrates.engines import spark
+
+    return spark
+
+
+@pytest.fixture(scope="module")
+def events():
+    """Key, moment, truth, guess; every sixth stream goes wrong half-way."""
+    random = np.random.default_rng(3)
+    key = random.integers(0, KEYS, SIZE)
+    truth = random.random(SIZE) < 0.4
+    broken = (key % 6 == 0) & (np.arange(SIZE) > SIZE // 2) & truth
+    return key, np.arange(SIZE), truth, truth ^ (random.random(SIZE) < np.where(broken, 0.8, 0.1))
+
+
+def table(events, key=None):
+    import pyarrow as pa
+
+    keys, moment, truth, guess = events
+    return pa.table(
+        {
+            "key": keys if key is None else key,
+            "time": pa.array(moment * 1_000_000, pa.timestamp("us", tz="UTC")),
+            "y": truth.astype(np.int32),
+            "p": guess.astype(np.int32),
+        }
+    )
+
+
+def frame(session, events):
+    return session.createDataFrame(table(events))
+
+
+def drifts(result):
+    """The drifts of a DataFrame of findings, as tuples."""
+    return sorted(tuple(row) for row in result.where("kind = 'drift'").select("key", *FOUND).collect())
+
+
+def expected(keys, truth, guess, detector=None):
+    """The drifts of one bank, as tuples."""
+    bank = fr.Bank(detector or fr.FourRates(ARL))
+    return bank, sorted(
+        (
+            *(one.key, one.drift.at, one.drift.since, one.drift.started, change.rate, change.direction),
+            *(change.before.value, change.after.value, change.statistic),
+        )
+        for one in bank.update(keys, truth, guess)
+        for change in one.drift.changes
+    )
+
+
+COLUMNS = {"truth": "y", "pred": "p", "by": "key", "order": "time"}
+
+
+def test_the_drifts_are_those_of_one_bank_whatever_the_partitions_with_one_exchange(session, engine, events, capsys):
+    bank, wanted = expected(events[0], events[2], events[3])
+    assert len(wanted) >= 4
+    whole = frame(session, events)
+    for given, shards in ((whole.repartition(3), None), (whole.orderBy("p", "y"), 5)):
+        assert drifts(engine.detect(given, **COLUMNS, arl=ARL, shards=shards)) == wanted
+    engine.detect(whole, **COLUMNS, arl=ARL).explain()
+    plan = capsys.readouterr().out
+    assert len(re.findall(r"\bExchange\b", plan)) == len(re.findall(r"\bSort\b", plan)) == 1
+    assert bank.events == SIZE
+
+
+def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, engine, events):
+    from pyspark.sql import functions as F
+
+    keys, _, truth, guess = events
+    words = {
+        "y": F.when(F.col("y") == 1, "spam").otherwise("ham"),
+        "p": F.when(F.col("p") == 1, "spam").otherwise("ham"),
+    }
+    given = frame(session, events).withColumns(words | {"shop": F.concat(F.lit("shop "), F.col("key") % 5)})
+    reference = session.createDataFrame(
+        [("ham", "ham"), ("spam", "spam")] * 90 + [("ham", "spam"), ("spam", "ham")] * 10, "y string, p string"
+    )
+    found = engine.detect(
+        given,
+        truth="y",
+        pred="p",
+        by=["shop", "key"],
+        order="time",
+        arl=ARL,
+        labels=["ham", "spam"],
+        reference=reference,
+    )
+    detector = fr.FourRates(ARL, reference=[[90, 10], [10, 90]])
+    wanted = expected(keys, truth, guess, detector)[1]
+    rows = found.where("kind != 'shift'").select("key", *FOUND, "shop", "kind").collect()
+    assert sorted(tuple(row)[:9] for row in rows) == wanted
+    assert all(row["shop"] == f"shop {row['key'] % 5}" for row in rows)
+    assert "drift" in {row["kind"] for row in rows}
+
+
+BAD_ROWS = [
+    (None, 1, "1", "0", "no key in 'key'"),
+    (1, 2, None, "0", "y_true: no label in 'y'"),
+    (1, 3, "1", "maybe", "y_pred: label 'maybe' in 'p' is not one of ('0', '1')"),
+    (2, None, "1", "1", "no order in 'time'"),
+]
+
+
+def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, engine, events):
+    keys, _, truth, guess = events
+    schema = "key long, time long, y string, p string"
+    good = session.createDataFrame(table(events)).selectExpr(
+        "key", "unix_micros(time) time", "string(y) y", "string(p) p"
+    )
+    given = good.union(session.createDataFrame([row[:4] for row in BAD_ROWS], schema))
+    call = {**COLUMNS, "arl": ARL, "labels": ["0", "1"]}
+    found = engine.detect(given, **call)
+    assert drifts(found) == expected(keys, truth, guess)[1]
+    rejected = found.where("kind = 'rejected'").collect()
+    assert sorted(row["reason"] for row in rejected) == sorted(row[4] for row in BAD_ROWS)
+    assert json.loads(next(row["row"] for row in rejected if "maybe" in row["reason"])) == {
+        "key": 1,
+        "time": 3,
+        "y": "1",
+        "p": "maybe",
+    }
+    assert engine.detect(given, **call, bad="skip").where("kind = 'rejected'").count() == 0
+    with pytest.raises(Exception, match=r"no key in 'key'|is not one of|no label|no order"):
+        engine.detect(given, **call, bad="raise").collect()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"truth": "label"}, "truth: there is no column 'label'; there are key, time, y, p"),
+        ({"labels": ["a", "b"]}, r"truth: column 'y' is int, which the labels \('a', 'b'\) are not"),
+        ({"order": None}, "order: a DataFrame has none of its own"),
+        ({"by": ["key", "key"]}, "column 'key' is asked for twice"),
+        ({"bad": "ignore"}, r"bad 'ignore' is not one of \('keep', 'skip', 'raise'\)"),
+        ({"shards": 0}, "shards 0 is not at least 1"),
+        ({"watermark": "1 minute"}, "watermark is for a streaming DataFrame"),
+        ({"arl": 1e4, "budget": 1e4}, "give one of them"),
+        ({"detector": fr.LFR(), "arl": 1e4}, "give arl to the detector"),
+    ],
+)
+def test_what_does_not_fit_is_named_before_anything_runs(session, engine, change, message):
+    given = session.createDataFrame([], "key long, time timestamp, y int, p int")
+    with pytest.raises(ValueError, match=message):
+        engine.detect(given, **{**COLUMNS, **change})
+
+
+def test_a_budget_in_words_counts_the_events_of_the_data(session, engine, events):
+    call = {**COLUMNS, "bad": "skip"}
+    found = engine.detect(frame(session, events), **call, budget="1 per day")  # an event a second
+    assert drifts(found) == expected(events[0], events[2], events[3], fr.FourRates(86_400))[1]
+
+
+# ------------------------------------------------------------------------------------------- streaming
+
+
+def source(session, folder):
+    reader = session.readStream.schema("key long, time timestamp, y int, p int")
+    return reader.option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def write(folder, events, places, name):
+    import pyarrow.parquet as pq
+
+    folder.mkdir(exist_ok=True)
+    pq.write_table(table([column[places] for column in events]), folder / f"{name}.parquet")
+
+
+def run(session, engine, folder, **more):
+    """All there is in `folder/in`, in micro-batches of a file each."""
+    found = engine.detect(source(session, folder / "in"), **{**COLUMNS, "arl": ARL, "shards": 3, **more})
+    query = found.writeStream.foreachBatch(engine.write_once(str(folder / "out")))
+    query = query.option("checkpointLocation", str(folder / "state")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return session.read.parquet(str(folder / "out"))
+
+
+def test_a_stream_that_is_stopped_and_goes_on_ends_with_the_drifts_and_the_state_of_one_bank(
+    session, engine, events, tmp_path
+):
+    bank, wanted = expected(events[0], events[2], events[3])
+    write(tmp_path / "in", events, slice(0, 5000), "a")
+    assert len(drifts(run(session, engine, tmp_path))) < len(wanted)
+    write(tmp_path / "in", events, slice(5000, SIZE), "b")
+    assert drifts(run(session, engine, tmp_path)) == wanted
+    assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
+    write(tmp_path / "in", events, slice(0, 10), "c")
+    with pytest.raises(Exception, match="keys in 3 shards, not in 4: keep shards=3"):
+        run(session, engine, tmp_path, shards=4)
+    with pytest.raises(Exception, match="the checkpoint is that of FourRates"):
+        run(session, engine, tmp_path, arl=2 * ARL)
+
+
+def test_events_within_the_watermark_are_put_in_order_and_later_ones_are_named(session, engine, events, tmp_path):
+    random = np.random.default_rng(5)
+    late = np.argsort(np.arange(SIZE) + random.uniform(0, 300, SIZE), kind="stable")  # by at most 300 seconds
+    for i, part in enumerate(np.array_split(late, 3)):
+        write(tmp_path / "in", events, part, f"{i}")
+    end = [np.array([column]) for column in (0, SIZE + 10_000, 1, 1)]  # carries the watermark over all events
+    write(tmp_path / "in", end, slice(None), "3")
+    write(tmp_path / "in", [np.array([column]) for column in (7, 5, 1, 1)], slice(None), "4")
+    found = run(session, engine, tmp_path, watermark="400 seconds")
+    bank, wanted = expected(events[0], events[2], events[3])
+    assert drifts(found) == wanted
+    (rejected,) = found.where("kind = 'rejected'").collect()
+    assert rejected["reason"].startswith("late: 1970-01-01T00:00:05+00:00 in 'time' is ")
+    assert json.loads(rejected["row"]) == {"key": 7, "time": "1970-01-01T00:00:05+00:00", "y": 1, "p": 1}
+    assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
+
+
+def test_a_micro_batch_that_is_repeated_replaces_what_it_wrote(session, engine, tmp_path):
+    session.sparkContext.setLocalProperty("sql.streaming.queryId", "q")
+    write_batch = engine.write_once(str(tmp_path / "out"))
+    for value, batch in ((1, 0), (2, 1), (3, 1)):
+        write_batch(session.createDataFrame([(value,)], "value int"), batch)
+    assert sorted(row["value"] for row in session.read.parquet(str(tmp_path / "out")).collect()) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"order": "y", "watermark": "1 minute"}, "watermark: give order= a column of timestamps"),
+        ({"watermark": True}, "watermark: column 'time' has none"),
+        ({"by": "share"}, "by: column 'share' is double, which cannot be a key: cast it to string"),
+        ({"order": ["time", "y"]}, "order: a stream is put in order by one column"),
+        ({"budget": "1 per month"}, "needs a column of times"),
+    ],
+)
+def test_what_does_not_fit_a_stream_is_named_before_anything_runs(session, engine, tmp_path, change, message):
+    given = session.readStream.schema("key long, share double, time timestamp, y int, p int").parquet(str(tmp_path))
+    with pytest.raises(ValueError, match=message):
+        engine.detect(given, **{**COLUMNS, **change})
