@@ -1,9 +1,10 @@
-"""kill -9 at random moments: `watch --state` with rotation, and the spool of alerts.
+"""kill -9 at random moments: `watch --state` with rotation, `detect --state`, `Bank.save` and the spool of alerts.
 
 A writer appends events to a log in pieces that end anywhere and rotates it, by rename and by copying and emptying it; a
 receiver takes the alerts and now and then fails. Meanwhile the process that watches is killed at random moments and
 started again. At the end: the events counted are those written, the drifts are those of one detector over all of them,
-every drift was delivered at least once, under one id, and every file can be read.
+every drift was delivered at least once, under one id, and every file can be read. `detect` is killed while it reads a
+log that grows, a process that saves a bank while it does so: each event must have counted once.
 
     python benchmarks/kill.py [--kills 200] [--seed 0] [--out build/kill.json]
 """
@@ -26,9 +27,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
+
 import fourrates as fr
 from fourrates.alerts import Spool, Webhook
 from fourrates.cli.checkpoint import Checkpoint
+from fourrates.cli.progress import Progress
 from fourrates.run import Run
 
 CALM, BROKEN = [(1, 1), (0, 0)], [(1, 0), (0, 0)]
@@ -250,8 +254,99 @@ def spool(folder: Path, kills: int, seed: int) -> Outcome:
     return found
 
 
+def detect(folder: Path, kills: int, seed: int) -> Outcome:
+    """Kill `detect --state` so many times on a log that grows; whatever it told before it ended counts as told."""
+    log, state = folder / "log.csv", folder / "state"
+    draw, found = random.Random(seed), Outcome()
+    writer = Writer(log, seed, copytruncate=False, pause=0.2)
+    writer.start()
+    command = [sys.executable, "-m", "fourrates", "detect", log, "--state", state, "--json"]
+    told: set[int] = set()
+    lasts = 1.0  # seconds that a run takes; most are killed near their end, where they save
+    while found.kills < kills:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        began = time.monotonic()
+        killed = False
+        try:
+            out, _ = process.communicate(timeout=lasts * draw.uniform(0.3, 1.1))
+            lasts = 0.8 * lasts + 0.2 * (time.monotonic() - began)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            killed = True
+            out, _ = process.communicate()
+            lasts *= 1.02
+        if not killed and process.returncode != 0:
+            found.wrong.append(f"ended by itself with status {process.returncode}")
+        found.kills += killed
+        if out.endswith(b"}\n"):
+            told.update(drift["at"] for drift in json.loads(out)["drifts"])
+        if state.exists():
+            _rows_of(state)
+    writer.ended.set()
+    writer.join()
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        found.wrong.append(f"the last run ended with status {done.returncode}: {done.stderr.decode()[-500:]}")
+        return found
+    told.update(drift["at"] for drift in json.loads(done.stdout)["drifts"])
+    found.events = _rows_of(state)
+    if found.events != len(writer.pairs):
+        found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
+    wanted = {drift.at for drift in fr.FourRates().update_many(*map(list, zip(*writer.pairs, strict=True)))}
+    found.alerts, found.deliveries = len(wanted), len(told)
+    if told != wanted:
+        found.wrong.append(
+            f"drifts never told: {sorted(wanted - told)[:5]}; told and not there: {sorted(told - wanted)[:5]}"
+        )
+    return found
+
+
+def _rows_of(state: Path) -> int:
+    saved = Progress.load(state)
+    return 0 if saved is None else Run.from_bytes(saved.run).events
+
+
+BATCH = 500
+SAVER = f"""
+import os, sys, numpy as np, fourrates as fr
+path = sys.argv[1]
+bank = fr.Bank.load(path) if os.path.exists(path) else fr.Bank(arl=10_000)
+while True:
+    random = np.random.default_rng(bank.events)
+    bank.update(random.integers(0, 50, {BATCH}), *random.integers(0, 2, (2, {BATCH})))
+    bank.save(path)
+    print(bank.events, flush=True)
+"""
+
+
+def bank(folder: Path, kills: int, seed: int) -> Outcome:
+    """Kill a process that updates a bank and saves it after each batch; the next goes on from the file."""
+    draw, found, path = random.Random(seed), Outcome(), folder / "bank"
+    for _ in range(kills):
+        process = subprocess.Popen([sys.executable, "-c", SAVER, path], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        time.sleep(draw.random() * 0.05)
+        process.kill()
+        # The last line may be cut, the last but one is whole.
+        saved = [int(line) for line in (first + process.communicate()[0]).split("\n")[:-1] if line]
+        found.kills += 1
+        found.events = fr.Bank.load(path).events
+        if not saved or found.events - saved[-1] not in (0, BATCH):
+            found.wrong.append(f"{found.events} events in the file after {saved[-1:]} were saved")
+    wanted = fr.Bank(arl=10_000)
+    while wanted.events < found.events:
+        draws = np.random.default_rng(wanted.events)
+        wanted.update(draws.integers(0, 50, BATCH), *draws.integers(0, 2, (2, BATCH)))
+    if wanted.to_bytes() != fr.Bank.load(path).to_bytes():
+        found.wrong.append("the bank is not the one that took every batch once")
+    if left := [one.name for one in folder.iterdir() if one != path and not one.name.endswith(".part")]:
+        found.wrong.append(f"left over: {left}")
+    return found
+
+
 def main() -> int:
-    """Run all three; the exit status says whether anything was wrong."""
+    """Run them all; the exit status says whether anything was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
@@ -260,6 +355,8 @@ def main() -> int:
     results = {}
     for name, job in (
         ("the spool of alerts", spool),
+        ("Bank.save", bank),
+        ("detect --state", detect),
         ("watch --state, renames", watch),
         ("watch --state, renames and copytruncate", lambda *a: watch(*a, copytruncate=True)),
     ):

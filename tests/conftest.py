@@ -1,5 +1,9 @@
 """Tables and alerts go to folders of the tests' own, so that no test depends on what a user's machine holds."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pytest
 from receiver import Receiver
 
@@ -18,3 +22,18 @@ def receiver():
     made = Receiver()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def benchmark():
+    """A module of benchmarks/, by its name."""
+
+    def load(name):
+        path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # where data classes look for themselves
+        spec.loader.exec_module(module)
+        return module
+
+    return load

@@ -1,6 +1,7 @@
 """A bank is one detector for each key, only smaller and faster; and what it does with bad input and files."""
 
 import math
+import os
 import pickle
 import struct
 import subprocess
@@ -679,3 +680,11 @@ def test_two_threads_at_once_are_refused():
     worker.join()
     assert refused > 0
     assert bank.events == size + 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9")
+def test_a_process_killed_while_it_saves_leaves_a_bank_that_took_every_batch_once(benchmark, tmp_path):
+    """Five kills here; benchmarks/kill.py does 200."""
+    found = benchmark("kill").bank(tmp_path, kills=5, seed=1)
+    assert found.wrong == []
+    assert found.events >= 5 * 500

@@ -1,6 +1,5 @@
 """What is saved: its form, what is refused, what older versions wrote, and that no bytes make a kernel misbehave."""
 
-import importlib.util
 import json
 import struct
 import sys
@@ -165,15 +164,12 @@ def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
 
 # Bytes from anywhere --------------------------------------------------------------------------------------------
 
-spec = importlib.util.spec_from_file_location("fuzz_states", ROOT / "benchmarks" / "fuzz_states.py")
-fuzz_states = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(fuzz_states)
-
 
 @pytest.mark.parametrize(("source", "count"), [("records", 5_000), ("files", 3_000), ("banks", 1_000)])
-def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(source, count):
+def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, source, count):
     # A sample; `make fuzz` tries a million.
     resource = pytest.importorskip("resource", reason="no way to ask for the memory used")
+    fuzz_states = benchmark("fuzz_states")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes, wrong = fuzz_states.fuzz(getattr(fuzz_states, source)(np.random.default_rng(7)), count)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB, or bytes on macOS

@@ -8,6 +8,7 @@ raises a ValueError that says what is wrong. What the sections hold is checked b
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ MAGIC = b"4rates"
 VERSION = 4
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
 OLD_HEADER = struct.Struct("<6sBBI")  # version 3: magic, version, length of the class name, length of the parameters
+MAX_STATE = 1 << 30  # bytes; a state that is longer is read where that is asked for
 DEEPEST = 32  # brackets within brackets in the JSON text
 
 
@@ -50,9 +52,28 @@ def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> by
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def unpack(saved: bytes | memoryview) -> Saved:
+def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:
+    """The content of a file that holds a state, nothing if it is a device; a ValueError if it is too long to be one."""
+    content = bytearray()
+    if os.path.exists(path) and not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            content += block
+            check_size(len(content), max_state)
+    return bytes(content)
+
+
+def check_size(size: int, max_state: int) -> None:
+    """Raise a ValueError if a state is longer than it may be."""
+    if size > max_state:
+        raise ValueError(f"a state of more than {max_state:,} bytes (max_state)")
+
+
+def unpack(saved: bytes | memoryview, max_state: int = MAX_STATE) -> Saved:
     """Take a state apart, after its checksum; version 3, of single detectors, is read too."""
     view = memoryview(saved).cast("B")
+    check_size(len(view), max_state)
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]

@@ -122,7 +122,7 @@ def test_a_reader_that_closes_the_pipe(drifting):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
-@pytest.mark.parametrize("option", ["--csv", "--report", "--save", "--plot"])
+@pytest.mark.parametrize("option", ["--csv", "--report", "--state", "--plot"])
 def test_a_disk_that_is_full(fourrates, drifting, option):
     ran = fourrates("detect", drifting, option, "/dev/full")
     assert ran.status == 2
@@ -138,7 +138,7 @@ def test_a_full_disk_behind_the_output(drifting):
     assert done.stderr.splitlines()[-1] == "fourrates: no space left on device"
 
 
-@pytest.mark.parametrize("option", ["--csv", "--report", "--save", "--plot"])
+@pytest.mark.parametrize("option", ["--csv", "--report", "--state", "--plot"])
 def test_a_folder_that_is_not_writable(fourrates, drifting, tmp_path, option):
     if os.geteuid() == 0:  # the mode of a folder does not stop root; /proc does
         folder = "/proc"
@@ -162,8 +162,8 @@ def test_an_option_that_is_none(fourrates, drifting):
 
 def test_a_state_that_is_none(fourrates, drifting, tmp_path):
     state = tmp_path / "state"
-    for content in ("", "{}", '{"fourrates": 99, "detector": "LFR"}', '{"fourrates": 1, "detector": "Path"}', "junk"):
+    for content in ("{}", '{"fourrates": 99, "detector": "LFR"}', '{"fourrates": 1, "detector": "Path"}', "junk"):
         state.write_text(content)
-        ran = fourrates("detect", drifting, "--resume", state)
+        ran = fourrates("detect", drifting, "--state", state)
         assert refused(ran), ran.err
-    assert refused(fourrates("detect", drifting, "--resume", tmp_path / "nowhere"))
+        assert state.read_text() == content

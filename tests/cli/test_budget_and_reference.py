@@ -69,7 +69,7 @@ def test_labels_from_another_file_are_joined(fourrates, drifting, stream, tmp_pa
     words = ["detect", predictions, "--labels-from", outcomes, "--id", "order", "--arl", 60_000]
     wanted = fr.FourRates(60_000).update_many(stream.y_true, stream.y_pred)
     assert places(detected(fourrates(*words, "--json"))) == [(drift.at, "drift") for drift in wanted]
-    assert fourrates(*words, "--save", tmp_path / "state").status == 2
+    assert fourrates(*words, "--state", tmp_path / "state").status == 2
     assert fourrates("detect", drifting, "--id", "y_true").status == 2
 
 
@@ -81,9 +81,9 @@ def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
     rows = [f"{t},{t if r else 1 - t}\n" for t, r in zip(truth, right, strict=True)]
     reference = ["--reference", "9000,1000,1000,9000", "--arl", 1_000_000]
     path.write_text("y_true,y_pred\n" + "".join(rows[:2000]))
-    assert fourrates("detect", path, *reference, "--fail-on", "drift", "--save", state).status == 1
+    assert fourrates("detect", path, *reference, "--fail-on", "drift", "--state", state).status == 1
     path.write_text("y_true,y_pred\n" + "".join(rows[2000:]))
-    ran = fourrates("detect", path, "--resume", state, "--fail-on", "drift")
+    ran = fourrates("detect", path, "--state", state, "--fail-on", "drift")
     assert ran.status == 0
     assert ran.out.startswith("no drift and 1 recovery in ")
 

@@ -87,7 +87,7 @@ def test_what_was_asked_for_and_cannot_be_is_the_askers(fourrates, drifting, wor
     assert refused(ran), (ran.status, ran.err)
 
 
-@pytest.mark.parametrize("option", ["--csv", "--report", "--plot", "--save"])
+@pytest.mark.parametrize("option", ["--csv", "--report", "--plot", "--state"])
 def test_an_error_names_the_file_that_was_given(fourrates, drifting, tmp_path, monkeypatch, option):
     given = "results/page.html"  # as it was typed, neither made absolute nor the scratch file beside it
     monkeypatch.chdir(tmp_path)

@@ -139,7 +139,7 @@ def test_a_name_that_is_no_text_and_an_output_that_holds_little(tmp_path, encodi
     path = os.path.join(os.fsencode(tmp_path), b"\xff.csv")
     os.rename(source, path)
     base = [sys.executable, "-m", "fourrates", "detect", path, "--by", "model", "--labels", "a,b"]
-    outputs = {name: tmp_path / name for name in ("csv", "report", "plot.png", "save")}
+    outputs = {name: tmp_path / name for name in ("csv", "report", "plot.png", "state")}
     options = [word for name, file in outputs.items() for word in (f"--{name.split('.')[0]}", file)]
     for more in ([], ["--json"], options):
         environment = {**os.environ, "PYTHONIOENCODING": encoding}

@@ -233,13 +233,8 @@ def test_asked_twice_it_ends_at_once_and_still_names_what_is_left(tmp_path, rece
 
 @pytest.mark.skipif(os.name == "nt", reason="kill -9")
 @pytest.mark.parametrize("copytruncate", [False, True])
-def test_killed_at_random_moments_nothing_is_lost_or_counted_twice(tmp_path, copytruncate):
+def test_killed_at_random_moments_nothing_is_lost_or_counted_twice(benchmark, tmp_path, copytruncate):
     """Two kills each; benchmarks/kill.py does 200."""
-    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../benchmarks"))
-    try:
-        import kill
-    finally:
-        sys.path.pop(0)
-    found = kill.watch(tmp_path, kills=2, seed=1, copytruncate=copytruncate, longest=0.3)
+    found = benchmark("kill").watch(tmp_path, kills=2, seed=1, copytruncate=copytruncate, longest=0.3)
     assert found.kills == 2
     assert found.wrong == []

@@ -16,6 +16,7 @@ from typing import Any
 
 from fourrates import files
 from fourrates.io import InputError, Position
+from fourrates.state import MAX_STATE, read_state
 
 TITLE = b"fourrates watch 1"
 
@@ -81,15 +82,14 @@ class Checkpoint:
         return b"%s %08x\n%s\n" % (TITLE, zlib.crc32(body), body)
 
     @classmethod
-    def load(cls, path: Path) -> Checkpoint | None:
+    def load(cls, path: Path, max_state: int = MAX_STATE) -> Checkpoint | None:
         """Read it; None if there is no such file, or an empty one."""
         try:
-            saved = path.read_bytes()
+            saved = read_state(path, max_state)
+            return cls.from_bytes(saved) if saved else None
         except FileNotFoundError:
             return None
-        try:
-            return cls.from_bytes(saved) if saved else None
-        except InputError as error:
+        except ValueError as error:
             raise InputError(f"{path}: {error}") from None
 
     @classmethod

@@ -12,7 +12,7 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
-from fourrates.io import Batch, Missing
+from fourrates.io import Batch, Columns, Missing
 from fourrates.names import printable
 from fourrates.run import Place, Run
 
@@ -98,12 +98,8 @@ def compare(
     positive_label = opt.label_of(positive, classes)
     events = opt.events_of(
         files,
-        truth=truth,
-        pred=pred,
-        score=score,
+        Columns(truth, pred, score, time),
         threshold=threshold,
-        time=time,
-        by=None,
         labels=classes,
         positive=positive_label,
         missing=missing,

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import numpy as np
 
 from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
+from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
 from fourrates.findings import Findings, tracer
-from fourrates.io import Columns, Events, InputError, Joined, Missing
+from fourrates.io import Columns, Events, History, InputError, Joined, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
 from fourrates.run import Found, Run
@@ -25,7 +27,6 @@ from fourrates.run import Found, Run
 SHOWN = 40  # drifts in the table
 SHIFTS = 5  # shifts of the classes below it
 
-LATER = "Going on later"
 FILE = click.Path(path_type=Path)
 
 
@@ -51,8 +52,13 @@ FILE = click.Path(path_type=Path)
     default="never",
     help="Exit status 1 if there was a drift, for use in pipelines.",
 )
-@option("--save", section=LATER, metavar="FILE", type=FILE, help="Save the state at the end.")
-@option("--resume", section=LATER, metavar="FILE", type=FILE, help="Go on from a saved state.")
+@option(
+    "--state",
+    section=opt.LATER,
+    metavar="FILE",
+    type=FILE,
+    help="Go on from this state if it is there, read what is new, and save it again.",
+)
 def detect(
     files: tuple[str, ...],
     truth: str | None,
@@ -74,8 +80,7 @@ def detect(
     report: Path | None,
     plot: Path | None,
     fail_on: Literal["never", "drift"],
-    save: Path | None,
-    resume: Path | None,
+    state: Path | None,
 ) -> int:
     """Find the drifts in files of labels and predictions.
 
@@ -86,46 +91,49 @@ def detect(
       fourrates detect all-models.csv --by model --budget '1 per quarter' --json
       fourrates detect predictions.csv --labels-from outcomes.csv --id order
       fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
-      fourrates detect today.csv --resume state --save state --fail-on drift
+      fourrates detect today.csv --state today.state --fail-on drift
     """
-    for path in (csv, report, plot, save):
+    for path in (csv, report, plot, state):
         if path is not None:
             disk.check_writable(path)
-    if labels_from is not None and (save is not None or resume is not None):
-        raise InputError("--labels-from: what still waits for its label is not saved; leave out --save and --resume")
+    if labels_from is not None and state is not None:
+        raise InputError("--labels-from: what still waits for its label is not saved; leave out --state")
     chosen = opt.spec(detector or opt.DEFAULT)
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
-    trace = None if report is None and plot is None else tracer(many=by is not None)
-    run: Run | None = None
-    if resume is not None:
-        run = _resumed(resume, trace)
-        if labels is None:
-            classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
+    columns = Columns(truth, pred, score, time, by, id)
+    saved = None if state is None else Progress.load(state)
+    if saved is not None:
+        columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
+    trace = None if report is None and plot is None else tracer(many=columns.by is not None)
+    run = None if saved is None else _resumed(saved.run, state, trace)
+    if run is not None and labels is None:
+        classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
+    history = None if state is None else History.from_list([] if saved is None else saved.files, opt.say)
     events = opt.events_of(
         files,
-        truth=truth,
-        pred=pred,
-        score=score,
+        columns,
         threshold=threshold,
-        time=time,
-        by=by,
         labels=classes,
         positive=positive_label,
         missing=missing,
         labels_from=labels_from,
-        id=id,
+        history=history,
     )
-    batches = opt.started(events, files)
+    if saved is not None and isinstance(events, Events):
+        events.settle(columns)
+    batches = opt.started(events, files) if history is None else opt.begun(events)
+    asked = {"detector": detector, "arl": arl, "labels": labels, "positive": positive, "reference": reference}
     counts = None
-    if reference is not None:
+    if reference is not None and (saved is None or saved.asked.get("reference") != reference):
         counts = opt.reference_of(reference, events, Columns(truth, pred, score), threshold)
     if run is None:
+        if batches.is_empty:
+            opt.say("nothing to read yet")
+            return 0
         run = Run(opt.make_detector(chosen, events.labels, arl, batches.times, counts), trace)
-    elif any(option is not None for option in (detector, arl, labels, reference)):
-        if "arl" not in chosen.parameters and type(run.detector) is chosen.kind:
-            arl = opt.budget_of(arl, run.detector)
-        _same(run.detector, opt.make_detector(chosen, events.labels, arl, batches.times, counts), resume)
+    elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
+        _check_same(run.detector, chosen, events, arl, batches.times, counts, state)
     found: list[Found] = []
     try:
         for batch in batches:
@@ -149,20 +157,46 @@ def detect(
         print(output.as_json(Findings(run, events, found, []).to_dict()))
     else:
         _print(run, events, found)
-    if save is not None:
+    if state is not None and history is not None:
         sys.stdout.flush()  # first what was found, then the state that goes on from there
-        disk.write(save, run.to_bytes())
+        Progress(
+            run=run.to_bytes(),
+            columns=events.columns,
+            threshold=threshold,
+            asked=asked if saved is None else saved.asked,
+            files=history.to_list(),
+        ).save(state)
     return 1 if fail_on == "drift" and any(not one.is_recovery for one in found) else 0
 
 
-def _resumed(path: Path, trace: Callable[[Detector], Any] | None) -> Run:
+def _resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | None) -> Run:
     try:
-        return Run.from_bytes(path.read_bytes(), trace)
+        return Run.from_bytes(saved, trace)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _same(saved: Detector, asked: Detector, path: Path | None) -> None:
+def _same_threshold(saved: float | None, asked: float | None) -> float | None:
+    if asked is not None and asked != saved:
+        raise InputError(f"the state was saved with the threshold {saved}; {asked} is asked for now")
+    return saved
+
+
+def _check_same(
+    saved: Detector,
+    chosen: opt.Spec,
+    events: Events | Joined,
+    arl: str | None,
+    times: Any,
+    counts: Any,
+    path: Path | None,
+) -> None:
+    """Raise if the options, which are not written as they were, ask for another detector."""
+    if "arl" not in chosen.parameters and type(saved) is chosen.kind:
+        arl = opt.budget_of(arl, saved)
+    if counts is None and (reference := saved.parameters.get("reference")) is not None:
+        counts = np.array(reference)
+    asked = opt.make_detector(chosen, events.labels, arl, times, counts)
     if type(saved) is not type(asked) or saved.parameters != asked.parameters:
         raise InputError(f"{path} goes on with {saved!r}; leave out the options that ask for another detector")
 

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -21,11 +21,11 @@ from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.findings import Begun, make, reference_counts
-from fourrates.io import MISSING, Columns, Events, InputError, Joined, Missing, joined, read
+from fourrates.io import MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
 from fourrates.labels import Labels
 from fourrates.names import printable
 
-DATA, DETECTOR, OUTPUT = "What to read", "Which detector", "What to write"
+DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
 
 files = argument(
     "files",
@@ -135,18 +135,14 @@ def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
 
 def events_of(
     files: Any,
+    columns: Columns,
     *,
-    truth: str | None,
-    pred: str | None,
-    score: str | None,
     threshold: float | None,
-    time: str | None,
-    by: str | None,
     labels: list[Hashable] | None,
     positive: Hashable,
     missing: Missing,
     labels_from: str | None = None,
-    id: str | None = None,
+    history: History | None = None,
 ) -> Events | Joined:
     """What the options of the data stand for."""
     with checked():
@@ -154,33 +150,39 @@ def events_of(
             return joined(
                 files,
                 labels_from,
-                columns=Columns(None, pred, score, time, by, id),
-                label_columns=Columns(truth=truth, id=id),
+                columns=replace(columns, truth=None),
+                label_columns=Columns(truth=columns.truth, id=columns.id),
                 labels=(0, 1) if labels is None else labels,
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
                 say=say,
             )
-        if id is not None:
+        if columns.id is not None:
             raise InputError("--id goes with --labels-from, which says where the labels are")
         return read(
             files,
-            columns=Columns(truth, pred, score, time, by),
+            columns=columns,
             labels=labels,
             positive=positive,
             threshold=threshold,
             missing=missing,
+            history=history,
             say=say,
         )
 
 
-def started(events: Events | Joined, files: Sequence[str]) -> Begun:
-    """The batches, the first of them read."""
+def begun(events: Events | Joined) -> Begun:
+    """The batches, the first of them read, if there are any."""
     try:
-        batches = Begun(events.ahead())
+        return Begun(events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
+
+
+def started(events: Events | Joined, files: Sequence[str]) -> Begun:
+    """The batches, the first of them read, without which there is nothing to do."""
+    batches = begun(events)
     if batches.is_empty:
         raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
     return batches

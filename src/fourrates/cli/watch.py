@@ -39,7 +39,7 @@ READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 SAVE = 1.0  # seconds between two savings of the state; after a drift it is saved at once
 GRACE = 10.0  # seconds at the end to deliver what is left
-ALERTS, LATER = "Who is told", "Going on later"
+ALERTS = "Who is told"
 FILE = click.Path(path_type=Path)
 
 
@@ -115,7 +115,7 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
 )
 @option(
     "--state",
-    section=LATER,
+    section=opt.LATER,
     metavar="FILE",
     type=FILE,
     help="Go on from this state if it is there, and keep it up to date.",
@@ -175,12 +175,8 @@ def watch(
         positive_label = run.detector.parameters["positive"]
     events = opt.events_of(
         [file],
-        truth=truth,
-        pred=pred,
-        score=score,
+        Columns(truth, pred, score, time, by),
         threshold=threshold,
-        time=time,
-        by=by,
         labels=classes,
         positive=positive_label,
         missing=missing,

@@ -9,12 +9,13 @@ grows and is rotated; :func:`joined` for labels in a place of their own.
 Columns that are not named are guessed from common names, and what was guessed is said through `say`.
 """
 
-from fourrates.io.events import MISSING, Batch, Columns, Events, Missing, read
+from fourrates.io.events import MISSING, Columns, Events, Missing, read
 from fourrates.io.follow import Follower, Piece, Position
+from fourrates.io.history import History
 from fourrates.io.joined import Joined, joined
 from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
-from fourrates.io.table import InputError
+from fourrates.io.table import Batch, InputError
 from fourrates.io.tail import Tail
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Columns",
     "Events",
     "Follower",
+    "History",
     "InputError",
     "Joined",
     "Missing",

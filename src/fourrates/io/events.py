@@ -12,7 +12,7 @@ import numpy as np
 
 from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
-from fourrates.io.table import InputError, Table
+from fourrates.io.table import Batch, InputError, Table
 from fourrates.io.values import (
     UNKNOWN,
     Words,
@@ -30,7 +30,8 @@ from fourrates.labels import Labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.values import Codes, Mask, Times
+    from fourrates.io.history import History
+    from fourrates.io.values import Mask
 
 Missing = Literal["skip", "refuse"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -65,32 +66,6 @@ class Columns:
         return [name for name in those if name is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Some events, in order.
-
-    Attributes
-    ----------
-    truths, guesses : arrays of uint16
-        Class codes, in the order of the labels.
-    source : str
-        The file they came from.
-    rows : array of int64
-        Where each stands in it: rows are counted from 1, a header and blank lines are none, in every format.
-    times : array of datetime64[us], optional
-        When each happened; NaT where unknown.
-    keys : array of int64, optional
-        Which stream each belongs to, as a position in `Events.keys`.
-    """
-
-    truths: Codes
-    guesses: Codes
-    source: str
-    rows: npt.NDArray[np.int64]
-    times: Times | None = None
-    keys: npt.NDArray[np.int64] | None = None
-
-
 def read(
     source: Any,
     *,
@@ -100,6 +75,7 @@ def read(
     threshold: float | None = None,
     missing: Missing = "skip",
     max_line: int = MAX_LINE,
+    history: History | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Events:
     """Batches of events from nearly anything.
@@ -119,6 +95,8 @@ def read(
         What to do with a row whose label, prediction or key is missing: count and skip it, or raise.
     max_line : int
         Bytes that a line of JSON, or the header of a CSV file, may have; 16 MiB by default.
+    history : History, optional
+        The files that were read before: what is in it is not read again.
     say : callable, optional
         Told, in a sentence, what was guessed.
 
@@ -139,7 +117,7 @@ def read(
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
     known = None if labels is None else Labels(labels, positive)
-    return Events(source, columns or Columns(), known, threshold, missing, say, positive, max_line)
+    return Events(source, columns or Columns(), known, threshold, missing, say, positive, max_line, history)
 
 
 class Events:
@@ -171,6 +149,7 @@ class Events:
         say: Callable[[str], None] | None = None,
         positive: Hashable = None,
         max_line: int = MAX_LINE,
+        history: History | None = None,
     ) -> None:
         if max_line < 1:
             raise ValueError(f"max_line {max_line!r} is not positive")
@@ -178,7 +157,7 @@ class Events:
             raise ValueError(f"missing {missing!r} is not one of {MISSING}")
         if columns.score is not None and columns.guess is not None:
             raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.missing, self.max_line = columns, missing, max_line
+        self.columns, self.missing, self.max_line, self.history = columns, missing, max_line, history
         self.labels = labels if labels is not None else Labels((0, 1))
         self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
@@ -223,7 +202,18 @@ class Events:
 
     def _batches(self, tables: Iterator[Table]) -> Iterator[Batch]:
         for table in tables:
-            yield from self.batch(table)
+            for batch in self.batch(table):
+                if self.history is not None:
+                    self.history.note(batch, self.keys)
+                yield batch
+
+    def again(self, source: Any) -> Iterator[tuple[Batch, Sequence[str]]]:
+        """Batches of a source and the names of their streams, read with the same settings and counted nowhere."""
+        events = Events(
+            source, self.columns, self.labels, self._threshold, self.missing, None, self._positive, self.max_line
+        )
+        for batch in events:
+            yield batch, events.keys
 
     # From names to columns ----------------------------------------------------------------------------------
 

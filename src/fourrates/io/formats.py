@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.io.events import Events
+    from fourrates.io.history import Part
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
 
@@ -116,11 +117,14 @@ def _arrow_column(array: Any) -> Any:
     return array
 
 
-def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterator[Table]:
-    """Tables of a CSV file with any of the usual delimiters."""
+def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part | None = None) -> Iterator[Table]:
+    """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
     pa = pyarrow("pyarrow")
     pc = pyarrow("pyarrow.csv")
     header, delimiter = read_header(head, source, events)
+    first = 1 if part is None else part.rows + 1
+    if part is not None:
+        stream = part.text(_up_to_header(head) if header.there else b"")
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
     columns = events.resolve(header.names, times, source)
     types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by, columns.id) if name is not None}
@@ -133,7 +137,6 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
     def locate(row: int) -> str:
         return f"line {_line(source, row, delimiter, header.there)}"
 
-    first = 1
     try:
         reader = pc.open_csv(
             pa.PythonFile(stream, "r"),
@@ -172,8 +175,14 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events) -> Iterato
         if "Invalid UTF8" in str(error):
             raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
         raise
-    if first == 1:
+    if first == 1 and part is None:
         raise InputError(f"{source}: a header and no rows")
+
+
+def _up_to_header(head: bytes) -> bytes:
+    """The first bytes of a CSV file up to the end of the line that holds its header."""
+    blank = len(head) - len(head.lstrip())
+    return head[: head.index(b"\n", blank) + 1]
 
 
 def _check_utf8(batch: Any) -> None:
@@ -232,9 +241,11 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     return row + header
 
 
-def json_tables(stream: Any, source: str, max_line: int = MAX_LINE) -> Iterator[Table]:
-    """Tables of a file of JSON lines."""
+def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: Part | None = None) -> Iterator[Table]:
+    """Tables of a file of JSON lines; of its new lines where only a part is to be read."""
     buffer, first, row = LineBuffer(max_line), 1, 1
+    if part is not None:
+        stream, first, row = part.text(b""), part.lines + 1, part.rows + 1
     while block := stream.read(BLOCK):
         if whole := buffer.feed(block):
             lines = whole[:-1].split(b"\n")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.io.ahead import ahead
-from fourrates.io.events import Batch, Columns, Events, Missing, guess_column, listed
+from fourrates.io.events import Columns, Events, Missing, guess_column, listed
 from fourrates.io.opening import pyarrow
-from fourrates.io.table import InputError, Table
+from fourrates.io.table import Batch, InputError, Table
 from fourrates.io.values import UNKNOWN, either, is_missing, item, numbers, times_of
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels

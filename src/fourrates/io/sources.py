@@ -18,6 +18,7 @@ from fourrates.io.values import look_like_times
 
 if TYPE_CHECKING:
     from fourrates.io.events import Events
+    from fourrates.io.history import Part
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
@@ -117,6 +118,16 @@ def _bare_suffix(name: str) -> str:
 
 
 def _file_tables(path: str, events: Events) -> Iterator[Table]:
+    """The tables of a file; only what is new of one that was read before."""
+    if events.history is None or not os.path.isfile(path):
+        yield from _tables_of(path, events, None)
+    elif (part := events.history.begin(path)) is not None:
+        for table in _tables_of(path, events, part):
+            if (new := part.take(table)) is not None:
+                yield new
+
+
+def _tables_of(path: str, events: Events, part: Part | None) -> Iterator[Table]:
     source = named(path)
     stream, on_disk = opened(path)
     pa = pyarrow("pyarrow")
@@ -125,15 +136,22 @@ def _file_tables(path: str, events: Events) -> Iterator[Table]:
         stream = Chain(head, stream)
         suffix = _bare_suffix(path)
         kind = _kind(head, suffix, source)
+        lines = on_disk and kind in ("jsonl", "csv")
+        if part is not None and events.history is not None:
+            if lines and not events.history.go_on_by_lines(path, part):
+                return
+            if not lines:
+                events.history.go_on_by_rows(path, part, lambda: events.again(path))
+        part = part if lines else None
         if kind in ("parquet", "ipc file"):
             with open(path, "rb") if on_disk else spooled(stream) as file:
                 yield from seekable_tables(kind, file, source, events)
         elif kind == "ipc stream":
             yield from arrow_tables(pa.ipc.open_stream(pa.PythonFile(stream, "r")), source, events)
         elif kind == "jsonl":
-            yield from json_tables(stream, source, events.max_line)
+            yield from json_tables(stream, source, events.max_line, part)
         else:
-            yield from csv_tables(stream, head, source, events)
+            yield from csv_tables(stream, head, source, events, part)
     except (pa.ArrowException, OSError, EOFError) as error:
         raise InputError(f"{source}: {first_line(error)}") from None
     finally:

@@ -1,4 +1,4 @@
-"""Columns as they came from somewhere, before they mean anything."""
+"""Columns as they came from somewhere, before they mean anything, and the events they turn out to hold."""
 
 from __future__ import annotations
 
@@ -36,3 +36,29 @@ class Table:
     def place(self, at: int) -> str:
         """File and line of a row."""
         return f"{self.source}, {self.locate(int(self.rows[at]))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some events, in order.
+
+    Attributes
+    ----------
+    truths, guesses : arrays of uint16
+        Class codes, in the order of the labels.
+    source : str
+        The file they came from.
+    rows : array of int64
+        Where each stands in it: rows are counted from 1, a header and blank lines are none, in every format.
+    times : array of datetime64[us], optional
+        When each happened; NaT where unknown.
+    keys : array of int64, optional
+        Which stream each belongs to, as a position in `Events.keys`.
+    """
+
+    truths: npt.NDArray[np.uint16]
+    guesses: npt.NDArray[np.uint16]
+    source: str
+    rows: npt.NDArray[np.int64]
+    times: npt.NDArray[np.datetime64] | None = None
+    keys: npt.NDArray[np.int64] | None = None
