@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo paper test test-ui check fuzz docs dist bench tables figures peers environment clean
+.PHONY: demo paper test test-ui check fuzz docs dist bench tables figures screenshots walk quick peers environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -61,6 +61,12 @@ dist: $(VENV)/.installed-dist
 	$(BIN)/python -m twine check --strict dist/*
 	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release $(PYTEST)
 
+# Every command and snippet of the README and of Monday morning, in a fresh environment, on files as they are.
+walk: $(VENV)/.installed-dist
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist
+	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release/test_walk.py $(PYTEST)
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
@@ -81,6 +87,10 @@ tables: $(VENV)/.installed-relearn
 PAGES := README.md $(wildcard docs/*.md docs/*/*.md)
 figures: $(VENV)/.installed-check
 	$(BIN)/python -m cogapp -r -I docs/_site -p "import cog, figures" $(PAGES)
+
+# The pictures in the README, as the programs draw them. Needs chromium and tmux.
+screenshots: $(VENV)/.installed-pictures
+	$(BIN)/python docs/_site/screenshots.py
 
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
 peers: $(VENV)/.installed-plot
