@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo paper test test-ui test-engines check fuzz docs dist bench tables figures peers environment clean
+.PHONY: demo paper test quick test-ui test-engines walk check fuzz docs dist bench tables figures screenshots peers \
+    environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
@@ -66,6 +67,12 @@ dist: $(VENV)/.installed-dist
 	$(BIN)/python -m twine check --strict dist/*
 	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release $(PYTEST)
 
+# Every command and snippet of the README and of Monday morning, in a fresh environment, on files as they are.
+walk: $(VENV)/.installed-dist
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist
+	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release/test_walk.py $(PYTEST)
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
@@ -86,6 +93,10 @@ tables: $(VENV)/.installed-relearn
 PAGES := README.md $(wildcard docs/*.md docs/*/*.md)
 figures: $(VENV)/.installed-check
 	$(BIN)/python -m cogapp -r -I docs/_site -p "import cog, figures" $(PAGES)
+
+# The pictures in the README, as the programs draw them. Needs chromium and tmux.
+screenshots: $(VENV)/.installed-pictures
+	$(BIN)/python docs/_site/screenshots.py
 
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
 peers: $(VENV)/.installed-plot

@@ -37,7 +37,7 @@ def test_links_to_files_lead_to_files(name):
 
 def test_every_block_says_what_it_is():
     kinds = {kind for _, kind, _ in BLOCKS if not kind.startswith("{")}
-    assert kinds <= {"python", "bash", "text"}
+    assert kinds <= {"python", "bash", "text", "ini"}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import inspect
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
-SHOWN = 20  # findings told in a summary, and in a notebook
+SHOWN = 20  # findings in a summary
 FEW = 5  # streams named in a sentence
 FEWER = 24  # times fewer points for the picture of each stream, where there are many
 
@@ -453,19 +452,11 @@ class Findings:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        """For notebooks: the headline and a table; no name in the data can be more than text."""
-        utc = self._source.utc
-        kinds = [("Recovery" if one.is_recovery else "Drift", one) for one in self._found[:SHOWN]]
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in (kind, *_cells(one, utc))) + "</tr>"
-            for kind, one in kinds
-        )
-        head = "".join(f"<th>{name}</th>" for name in ("", "stream", "found", "started about", "what moved"))
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
-        more = [f"... and {len(self._found) - SHOWN:,} more"] if len(self._found) > SHOWN else []
-        more += [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        notes = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in (*more, *self.said))
-        return f"<div><p><b>{html.escape(self.headline())}</b></p>{table}<ul>{notes}</ul></div>"
+        """For notebooks: the headline, the rates that moved over time, and a table."""
+        from fourrates.report.notebook import fragment
+
+        shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
+        return fragment(self.headline(), self._found, self._source.utc, [*shifts, *self.said], self.run.traces)
 
 
 def _named(stream: str | None) -> str:
@@ -475,12 +466,3 @@ def _named(stream: str | None) -> str:
 def _line(one: Found, utc: bool) -> str:
     when = plain.moment(one.at.time, utc, precise=False)
     return f"{_named(one.stream)}{'' if when is None else f'{when}, '}{one.drift}"
-
-
-def _cells(one: Found, utc: bool) -> tuple[str, str, str, str]:
-    when = plain.moment(one.at.time, utc, precise=False)
-    found = f"event {one.drift.at:,}" + ("" if when is None else f", {when}")
-    moved = "; ".join(map(str, one.drift.changes))
-    since = plain.moment(one.started.time, utc, precise=False) if one.started is not None else None
-    started = f"event {one.drift.window.start:,}" + ("" if since is None else f", {since}")
-    return one.stream or "", found, started, moved

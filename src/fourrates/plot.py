@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Sequence
@@ -41,10 +42,17 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("drawing needs matplotlib: pip install 'fourrates[plot]'") from None
+
+    class Drawing(Figure):
+        """A figure that a notebook shows, whether or not pyplot, which would see to that, is imported."""
+
+        def _repr_png_(self) -> bytes:
+            return rendered(self, "png", 90)
+
     every, enough = ordered(trace.curves(), [one.drift for one in found])
     curves = every[: min(enough, MOST)]
     several = len({curve.kind for curve in every}) > 1
-    drawing = Figure(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
+    drawing = Drawing(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
     panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
     breaks = np.array([one.drift.at for one in found], np.int64)
     for panel, curve in zip(panels, curves, strict=True):
@@ -132,16 +140,19 @@ def drawn(run: Run, found: Sequence[Found], stream: str | None = None) -> Figure
 
 def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) -> None:
     """Draw the first stream that drifted, or the first of all, into a PNG, SVG or PDF file."""
-    import io
-
     from fourrates import files
 
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     drawing = drawn(run, found)
-    content = io.BytesIO()
     if suffix not in ("png", "svg", "pdf"):
         raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")
+    files.write(path, rendered(drawing, suffix, 150))
+
+
+def rendered(drawing: Figure, kind: str, dpi: int) -> bytes:
+    """A figure as the bytes of a file."""
+    content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a name in letters that the font lacks: boxes will do
-        drawing.savefig(content, format=suffix, dpi=150)
-    files.write(path, content.getvalue())
+        drawing.savefig(content, format=kind, dpi=dpi)
+    return content.getvalue()

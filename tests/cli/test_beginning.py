@@ -112,8 +112,8 @@ def test_a_state_keeps_its_budget_of_time(fourrates, tmp_path):
     stream = fraud(seed=2, length=20_000, days=2)
     write(tmp_path / "monday.csv", stream, part=slice(0, 8_000))
     write(tmp_path / "tuesday.csv", stream, part=slice(8_000, None))
-    state, budget = tmp_path / "state", ("--budget", "one a month")
-    assert fourrates("detect", tmp_path / "monday.csv", *budget, "--state", state).status == 0
-    ran = fourrates("detect", tmp_path / "tuesday.csv", *budget, "--state", state)
+    state = tmp_path / "state"
+    assert fourrates("detect", tmp_path / "monday.csv", "--budget", "one a month", "--state", state).status == 0
+    ran = fourrates("detect", tmp_path / "tuesday.csv", "--budget", "1 per month", "--state", state)
     assert ran.status == 0, ran.err
     assert fourrates("detect", tmp_path / "tuesday.csv", "--budget", "5000", "--state", state).status == 2

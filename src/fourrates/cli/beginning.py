@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.cli.errors import checked
+from fourrates.findings import RATED
 from fourrates.io import Batch, Columns, Events, Tail
 from fourrates.io.table import Table
 from fourrates.io.values import times_of
@@ -19,7 +20,7 @@ from fourrates.labels import Labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LOOK = 1 << 20  # bytes at the beginning of a file
+PIECE = 1 << 20  # bytes read at a time, until there are as many rows as `detect` looks at
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +56,22 @@ def beginning(
     """
     if file == "-" or not os.path.exists(file) or not stat.S_ISREG(os.stat(file).st_mode):
         return None
-    with open(file, "rb") as opened:
-        head = opened.read(LOOK)
-    with checked():
+    with open(file, "rb") as opened, checked():
         rows = _Rows(file, columns, None if labels is None else Labels(labels, positive), threshold, positive=positive)
         tail = Tail(rows, file, refuse=lambda *_: None)
-        for _ in tail.feed(head[: head.rfind(b"\n") + 1]):
-            pass
+        size = 0
+        while size < RATED and (piece := opened.read(PIECE)):
+            for _ in tail.feed(piece):  # nothing comes of it but tables
+                pass
+            size = sum(table.size for table in rows.met)
         if not rows.met:
             return None
         if labels is None:
             rows.learn_labels(rows.met)
         times = None
         if rows.columns.time is not None:
-            times = np.concatenate([times_of(table, rows.columns.time)[0] for table in rows.met])
-    return Beginning(labels or list(rows.labels.values), sum(table.size for table in rows.met), times)
+            times = np.concatenate([times_of(table, rows.columns.time)[0] for table in rows.met])[:RATED]
+    return Beginning(labels or list(rows.labels.values), size, times)
 
 
 class _Rows(Events):

@@ -7,7 +7,7 @@ import math
 import sys
 import time as clock
 from collections import deque
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
+NARROW = 15  # the shortest bar
 SHORT = 12  # of the bar of its evidence
 
 
@@ -206,23 +207,30 @@ class Picture:
         for justify in ("left", "left", "right", "right", "right", "left"):
             grid.add_column(justify=justify, no_wrap=True)
         words = ("now", "baseline", "n", "evidence") if weighs else ("now", "since reset", "n")
-        scale = "0" + " " * (WIDTH // 2 - 2) + "0.5" + " " * (WIDTH // 2 - 3) + "1"
+        shown = dict(islice(rates.items(), max(4, self.console.height - 16)))
+        width = self._bar_width([shortened(name) for name in shown], weighs)
+        scale = "0" + "0.5".center(width - 2) + "1"
         grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
-        room = max(4, self.console.height - 16)
-        for name, state in islice(rates.items(), room):
+        for name, state in shown.items():
             colour = "yellow" if name in worrying else "green"
             now, usual = standing(state)
             grid.add_row(
                 Text(shortened(name), "bold"),
-                bar(state, colour),
+                bar(state, colour, width),
                 Text(_number(now), colour),
                 Text(_number(usual)),
                 f"{state.n:,}",
                 *([weight(state.evidence, colour)] if weighs else []),
             )
-        if len(rates) > room:
-            grid.add_row(Text(f"... and {len(rates) - room} more", "dim"))
+        if len(rates) > len(shown):
+            grid.add_row(Text(f"... and {len(rates) - len(shown)} more", "dim"))
         return grid
+
+    def _bar_width(self, names: Sequence[str], weighs: bool) -> int:
+        """What a terminal has left for the bars next to names and numbers; they may be short, the numbers may not."""
+        numbers = 5 + 11 + 11 + (SHORT + 5 if weighs else 0)
+        left = self.console.width - max(map(len, names), default=0) - numbers - 10 - 6  # gaps, and the frame
+        return min(max(left, NARROW), WIDTH)
 
 
 def standing(state: RateState) -> tuple[float | None, float | None]:
@@ -232,14 +240,17 @@ def standing(state: RateState) -> tuple[float | None, float | None]:
     return state.estimate, None if state.baseline is None else state.baseline.value
 
 
-def bar(state: RateState, colour: str) -> Text:
+def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
     """A rate between 0 and 1: its statistic within its bounds, or its estimate against the interval of its baseline."""
     from rich.text import Text
 
-    cells = [" "] * WIDTH
+    cells = [" "] * width
+
+    def column(value: float) -> int:
+        return round(min(max(value, 0.0), 1.0) * (width - 1))
 
     def span(bounds: Bounds | Share, line: str, end: str) -> None:
-        first, last = _column(bounds.lower), _column(bounds.upper)
+        first, last = column(bounds.lower), column(bounds.upper)
         cells[first : last + 1] = line * (last + 1 - first)
         cells[first] = cells[last] = end
 
@@ -247,14 +258,14 @@ def bar(state: RateState, colour: str) -> Text:
         span(state.detect, "·", "┃")
         span(state.warn, "─", "│")
         for edge in (state.detect.lower, state.detect.upper):  # which a warning's may cover
-            cells[_column(edge)] = "┃"
+            cells[column(edge)] = "┃"
     elif state.baseline is not None and state.baseline.n:
         span(state.baseline, "─", "│")
     text = Text("".join(cells), "dim")
     now, _ = standing(state)
     if now is None or math.isnan(now):
         return text
-    at = _column(now)
+    at = column(now)
     return text[:at] + Text("●", f"bold {colour}") + text[at + 1 :]
 
 
@@ -285,10 +296,6 @@ def _key(detector: Detector) -> Text:
     else:
         text += Text.assemble("┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim"))
     return text + Text("Ctrl-C ends", "dim")
-
-
-def _column(value: float) -> int:
-    return round(min(max(value, 0.0), 1.0) * (WIDTH - 1))
 
 
 def _when(record: dict[str, Any]) -> str:

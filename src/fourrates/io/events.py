@@ -40,8 +40,10 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
 
 NAMES = {
-    "truth": "y_true true truth ground_truth label labels target actual actuals outcome observed true_label y class",
-    "guess": "y_pred pred prediction predictions predicted predicted_label pred_label y_hat yhat guess",
+    "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class label labels target "
+    "actual actuals outcome observed y_actual gold gold_label y class",
+    "guess": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
+    "model_prediction y_hat yhat y_predicted guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
     "time": "timestamp time datetime date ts event_time created_at",
     "id": "id event_id prediction_id transaction_id transaction request_id uuid",

@@ -1,0 +1,116 @@
+"""Pictures of the report, of `watch` and of a notebook, as they are, for the README: ``make screenshots``.
+
+Each is made from the stream of the demo by what a person would run: the command line, `watch` in a terminal (tmux), a
+notebook executed by nbconvert. Chromium draws them; they are kept small.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from fourrates.streams import fraud
+
+PICTURES = Path(__file__).parents[1] / "pictures"
+FOURRATES = [sys.executable, "-m", "fourrates"]
+COLOURS = 96  # of a picture: enough for text and lines, and a quarter of the bytes
+SEEN = 121_500  # events of the stream: shortly after the alarm
+COLUMNS, LINES = 100, 30  # of the terminal
+
+
+def shoot(page: Path, name: str, width: int, height: int) -> None:
+    """Draw a page of HTML, cut off what is empty at its end, and keep it."""
+    with tempfile.TemporaryDirectory() as folder:
+        shot = Path(folder) / "shot.png"
+        chromium = shutil.which("chromium") or "google-chrome"
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
+        command = [chromium, *flags, f"--window-size={width},{height}", f"--screenshot={shot}", page.resolve().as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        image = Image.open(io.BytesIO(shot.read_bytes())).convert("RGB")
+    pixels = np.asarray(image)
+    used = np.flatnonzero((pixels != pixels[-1, -1]).any(axis=(1, 2)))
+    image = image.crop((0, 0, image.width, min(image.height, int(used[-1]) + 24)))
+    PICTURES.mkdir(exist_ok=True)
+    path = PICTURES / f"{name}.png"
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path.name}: {image.width} x {image.height}, {path.stat().st_size // 1000} kB")
+
+
+def write(path: Path, part: slice = slice(None)) -> None:
+    """The stream of the demo, or the beginning of it."""
+    stream = fraud(seed=1)
+    rows = zip(np.datetime_as_string(stream.times[part]), stream.y_true[part], stream.y_pred[part], strict=True)
+    path.write_text("timestamp,y_true,y_pred\n" + "".join(f"{when},{truth},{guess}\n" for when, truth, guess in rows))
+
+
+def report(folder: Path) -> None:
+    """The page that `detect --report` writes."""
+    page = folder / "report.html"
+    command = [*FOURRATES, "detect", "transactions.csv", "--report", page.name]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    shoot(page, "report", 1100, 900)
+
+
+def watch(folder: Path) -> None:
+    """`watch` in a terminal, shortly after it found the fall."""
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+    from rich.text import Text
+
+    log = folder / "log.csv"
+    write(log, slice(0, SEEN))
+    server = ["tmux", "-L", "fourrates-pictures"]
+    command = f"cd {shlex.quote(str(folder))} && {shlex.join([*FOURRATES, 'watch', log.name])}"
+    started = [*server, "new-session", "-d", "-s", "watch", "-x", str(COLUMNS), "-y", str(LINES), command]
+    subprocess.run(started, check=True)
+    try:
+        seen, before = "", None
+        for _ in range(120):  # until it has read all there is
+            time.sleep(0.5)
+            seen = subprocess.run(
+                [*server, "capture-pane", "-e", "-p", "-t", "watch"], check=True, capture_output=True, text=True
+            ).stdout
+            if f"{SEEN:,} events" in seen and seen == before:
+                break
+            before = seen
+    finally:
+        subprocess.run([*server, "kill-server"], check=False, capture_output=True)
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(seen.rstrip()))
+    page = folder / "watch.html"
+    page.write_text(console.export_html(theme=MONOKAI, inline_styles=True))
+    shoot(page, "watch", 990, 700)
+
+
+def notebook(folder: Path) -> None:
+    """Findings in a notebook."""
+    import nbformat
+
+    cells = ["import fourrates as fr\n\nfound = fr.detect('transactions.csv')\nfound"]
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(made, folder / "monday.ipynb")
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "monday.ipynb"]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=300)
+    shoot(folder / "monday.html", "notebook", 900, 700)
+
+
+def main() -> None:
+    """Make them all, or those named."""
+    makers = {maker.__name__: maker for maker in (report, watch, notebook)}
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "transactions.csv")
+        for name in sys.argv[1:] or makers:
+            makers[name](Path(folder))
+
+
+if __name__ == "__main__":
+    main()
