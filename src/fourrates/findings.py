@@ -16,6 +16,7 @@ from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
 from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
+from fourrates.io.remarks import explain_all_missing
 from fourrates.run import Found, FoundShift, Run
 
 if TYPE_CHECKING:
@@ -106,7 +107,6 @@ def detect(
         labels = _labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
-        classes = (0, 1) if labels is None else labels
         late = Columns(truth=truth, id=id)
         columns = Columns(None, pred, score, time, by, id)
         events = joined(
@@ -114,7 +114,7 @@ def detect(
             labels_from,
             columns=columns,
             label_columns=late,
-            labels=classes,
+            labels=labels,
             positive=positive,
             threshold=threshold,
             say=said.append,
@@ -123,7 +123,7 @@ def detect(
         events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
     begun = Begun(iter(events))
     if begun.is_empty:
-        raise InputError("no row has both a label and a prediction")
+        raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
     if made is None:
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
@@ -138,6 +138,7 @@ def detect(
         found += run.take(batch, events.keys)
     if run.unreferred:
         said.append(without_reference(run))
+    said += events.odd()
     return Findings(run, events, found, said)
 
 
@@ -441,8 +442,6 @@ class Findings:
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
         if len(self.shifts) > SHOWN:
             lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
-        if self._source.skipped:
-            lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
         return "\n".join([*lines, *self.said])
 
     def __repr__(self) -> str:

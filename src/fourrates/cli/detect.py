@@ -142,8 +142,8 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    if run.unreferred:
-        opt.say(without_reference(run))
+    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd()]:
+        opt.say(sentence)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -213,8 +213,6 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
-    if events.skipped:
-        opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
     if not found and not run.shifts:  # nothing to draw, so rich need not be imported
         colour = False if "NO_COLOR" in os.environ else None
         click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)
