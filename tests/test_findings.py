@@ -115,7 +115,7 @@ def test_every_source_gives_the_same(kind, tmp_path):
         source = str(tmp_path / "x.parquet")
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
     assert [one.drift for one in found] == wanted
-    assert "classes from the data: ham, spam; spam is the positive one" in found.said
+    assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
 
 
 def test_a_class_that_comes_late_in_a_frame_is_known_from_the_start():
@@ -189,5 +189,5 @@ def test_what_cannot_be_is_a_value_error(options, why):
 
 
 def test_nothing_to_read_is_said():
-    with pytest.raises(io.InputError, match="no row has both"):
+    with pytest.raises(io.InputError, match="none of 2 rows has a label"):
         fr.detect({"y_true": [None, None], "y_pred": [0, 1]})

@@ -437,6 +437,8 @@ class Findings:
         """What was found, and what was guessed or chosen on the way, in lines of text."""
         lines = [self.headline()]
         lines += [f"  {_line(one, self._source.utc)}" for one in self._found[:SHOWN]]
+        if self.drifts and (shortage := self.drifts[-1].drift.shortage) is not None:
+            lines.append(f"to learn from the last drift: {shortage}")
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
