@@ -151,12 +151,16 @@ def budget_extremes() -> str:
 def real_streams_table() -> str:
     """Alarms over those asked for, on streams that are not independent."""
     found = results("real_streams")["streams"]
-    cells = {(one["stream"], one["arl"]): f"{one['ratio']:.2f} ({one['plain']:.2f})" for one in found}
+    cells = {(one["stream"], one["arl"]): f"{one['ratio']:.2f}" + _in_brackets(one["plain"]) for one in found}
     lengths = sorted({one["arl"] for one in found})
     return table(
         ["stream", *(f"one in {arl:,.0f}" for arl in lengths)],
         ([name, *(cells[name, arl] for arl in lengths)] for name in dict.fromkeys(one["stream"] for one in found)),
     )
+
+
+def _in_brackets(ratio: float | None) -> str:
+    return "" if ratio is None else f" ({ratio:.2f})"
 
 
 def elecnorm_table() -> str:
