@@ -40,6 +40,7 @@ def test_a_second_process_reads_what_the_first_wrote(folder, monkeypatch):
     assert calls == []
 
 
+@pytest.mark.slow
 def test_any_number_of_levels_is_kept(folder, monkeypatch):
     levels = [0.4 / i for i in range(1, 80)]
     first = null.table(0.3, levels)

@@ -76,6 +76,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @blocks("bash")
 def test_commands(where, text, folder, capsys):
     for line in filter(None, text.splitlines()):

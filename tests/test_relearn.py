@@ -131,6 +131,7 @@ def flipping(size=2000, change=1000, seed=3):
 # ---------------------------------------------------------------------------------------------- the loop
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize(
     ("model", "least", "most"),

@@ -16,6 +16,7 @@ def events(size, seed=1, classes=2):
     return truth, guess
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"decay": (0.9, 0.98)}, {"labels": range(5)}, {"detect": {"tpr": 1e-3}}, {"arl": 20_000}],
@@ -76,13 +77,14 @@ def test_what_crossed_comes_first():
     assert {curve.rate for curve in curves[: len(found[0].changes)]} == {c.rate for c in found[0].changes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"detect": 1e-9}, {"decay": (0.9, 0.98), "detect": 4e-9}])
 def test_no_excursion_is_lost(parameters):
     """Wherever a statistic left its warning bounds in a bin, a point outside is kept of it; so are its extremes."""
     detector = fr.LFR(**parameters)
     tests = sum(len(state.statistics) for state in detector.rates.values())
     trace = Trace(detector, points=400 * tests)
-    truth, guess = events(100_000)
+    truth, guess = events(30_000)
     guess[:20] = 1 - truth[:20]  # a first bin with extremes
     bits = {name: [] for name in detector.rates}
     for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
@@ -92,7 +94,7 @@ def test_no_excursion_is_lost(parameters):
             bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
     trace.take(truth, guess)
     width = trace._recorder.width
-    assert 100_000 / width <= 100
+    assert 30_000 / width <= 100
     firsts = {curve.rate: curve for curve in reversed(trace.curves())}
     for curve in firsts.values():
         every = np.array(bits[curve.rate])

@@ -98,6 +98,7 @@ def test_a_folder_without_data(fourrates, tmp_path):
     assert refused(fourrates("detect", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_pipe_that_closes_before_anything_came(fourrates):
     for command in ("detect", "watch"):
         ran = fourrates(command, "-", stdin=subprocess.DEVNULL)
@@ -129,6 +130,7 @@ def test_a_disk_that_is_full(fourrates, drifting, option):
     assert "no space left on device" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 def test_a_full_disk_behind_the_output(drifting):
     command = [sys.executable, "-m", "fourrates", "detect", str(drifting)]

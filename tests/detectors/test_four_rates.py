@@ -271,6 +271,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=5, deadline=None)
@@ -313,6 +314,7 @@ def test_all_ways_of_feeding_it_give_the_same_drifts_in_all_fields(name, data, s
     assert state == one.to_bytes()
 
 
+@pytest.mark.slow
 def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
     makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand

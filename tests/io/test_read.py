@@ -349,6 +349,7 @@ def test_json_lines_may_leave_names_out():
     assert batch.rows.tolist() == [1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_memory_stays_flat_whatever_the_size(tmp_path):
     """Peaks of reading 0.5 and 4 million rows differ by less than the codes of 4 million rows would take (16 MB)."""

@@ -17,6 +17,7 @@ def drawings(tmp_path_factory):
     return {item.name: item.make(context) for item in choice.items}
 
 
+@pytest.mark.slow
 def test_every_axis_is_named(drawings):
     for name, drawing in drawings.items():
         panels = [panel for panel in drawing.figure.axes if panel.get_label() != "<colorbar>"]
