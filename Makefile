@@ -118,6 +118,7 @@ environment: $(VENV)/bin/python
 	touch $(addprefix $(VENV)/.installed-,check ui engines docs dist)
 
 $(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
+	@echo "Installing fourrates and what it needs into $(VENV), compiling its kernels: a few minutes, once."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])
 	touch $@
 
