@@ -549,6 +549,7 @@ def test_a_stream_of_two_classes_takes_little_memory(detector, size, scale):
     assert bank.nbytes / len(bank) <= size
 
 
+@pytest.mark.slow
 def test_memory_is_given_back():
     bank = fr.Bank()
     bank.update(np.arange(200_000), np.ones(200_000, np.int8), np.ones(200_000, np.int8))
@@ -671,6 +672,7 @@ def test_evidence_names_a_stream_before_its_alarm():
     assert len(named) > len({one.key for one in found})
 
 
+@pytest.mark.slow
 def test_two_threads_at_once_are_refused():
     bank = fr.Bank(arl=1_000_000)
     size = 3_000_000

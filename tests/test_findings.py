@@ -86,6 +86,7 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_page_are_made(found, tmp_path):
     pytest.importorskip("matplotlib")
     assert len(found.plot().axes) == 4

@@ -261,5 +261,6 @@ def test_bad_questions_are_refused(arguments, message):
         null.bounds(**{"n": 10, "k": 5, "level": 0.01, "decay": 0.9, **arguments})
 
 
+@pytest.mark.slow
 def test_a_table_stays_within_thirty_two_megabytes():
     assert null.table(0.98, (0.01, 1e-5)).nbytes < 32e6

@@ -156,6 +156,7 @@ def test_batches_cut_anywhere_give_what_a_plain_loop_gives(kind, model, least, m
         assert relearner.events == 1300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
     X, y = restless(1800, seed, classes=4)

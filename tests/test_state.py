@@ -158,6 +158,7 @@ def test_a_state_of_version_3_goes_on_as_version_3_did(name, how):
     assert values == expected["statistics"]
 
 
+@pytest.mark.slow
 def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
     with pytest.raises(ValueError, match="windows that arl 50,000 once meant, which FourRates replaced"):
         fr.LFR.from_bytes((VERSION_3 / "windows.bin").read_bytes())

@@ -21,6 +21,7 @@ def test_the_smaller_the_change_the_longer_the_memory():
     assert best[0].decay <= 0.85 < 0.97 <= best[-1].decay
 
 
+@pytest.mark.slow
 def test_the_best_decay_is_the_least_of_its_curve():
     best = fr.best_decay(SOUND, [[35, 15], [5, 45]], ARL)
     assert best.delay == best.delays[best.decay] == min(best.delays.values())

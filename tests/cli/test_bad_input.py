@@ -122,6 +122,7 @@ def test_a_reader_that_closes_the_pipe(drifting):
     assert done.stderr.splitlines()[-1] == "fourrates: the pipe that took the output was closed"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 @pytest.mark.parametrize("option", ["--csv", "--report", "--state", "--plot"])
 def test_a_disk_that_is_full(fourrates, drifting, option):

@@ -21,6 +21,8 @@ from fourrates.streams import datasets
 
 from .conftest import refused
 
+pytestmark = pytest.mark.slow
+
 DATA = os.environ.get("FOURRATES_DATA")
 here = pytest.mark.skipif(not DATA, reason="FOURRATES_DATA names no folder with the public data sets")
 
@@ -46,7 +48,6 @@ def _made():
     return choose([] if DATA else ["synthetic"], quick=True).items
 
 
-@pytest.mark.slow
 def test_a_small_run_makes_every_table_and_figure(small):
     folder, _, out = small
     made = _made()
@@ -110,7 +111,6 @@ def test_a_second_run_does_no_work_and_finds_the_same(small, monkeypatch):
     assert json.loads(out)["items"] == {name: before[name] for name in names}
 
 
-@pytest.mark.slow
 def test_only_what_is_asked_for_is_made(tmp_path, fourrates):
     ran = fourrates("reproduce", "--only", "table4", "--only", "figure1", "--out", tmp_path, "--json")
     assert ran.status == 0
@@ -118,7 +118,6 @@ def test_only_what_is_asked_for_is_made(tmp_path, fourrates):
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["figure1.png", "figure1.svg"]
 
 
-@pytest.mark.slow
 def test_another_seed_gives_other_numbers(tmp_path, fourrates):
     def records(seed):
         words = ("--only", "table3", "--only", "synthetic", "--runs", 20, "--jobs", 1, "--out", tmp_path, "--json")
@@ -175,7 +174,6 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path, fourrates):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-@pytest.mark.slow
 def test_an_interrupt_keeps_what_is_finished_and_the_next_run_goes_on(tmp_path):
     words = ["--only", "table2", "--only", "synthetic", "--runs", "150", "--jobs", "2", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "fourrates", "reproduce", *words]

@@ -130,6 +130,7 @@ def test_a_side_that_is_not_watched_stays_silent(sides):
     assert bool(detector.update_many(*rise)) == (sides == "up")
 
 
+@pytest.mark.slow
 def test_a_warning_opens_before_the_drift_and_closes_when_it_lapses():
     detector = fr.FourRates(arl=1e12, warn=100_000)
     history = []
@@ -330,6 +331,7 @@ def test_steps_over_many_states_in_turn_do_not_mix_them_up():
 # Bad use ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_detector_used_by_two_threads_raises():
     detector = fr.FourRates(1e9)
     truth = np.ones(5_000_000, np.uint8)

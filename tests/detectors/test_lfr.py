@@ -92,6 +92,7 @@ def test_it_does_what_the_algorithm_says_in_a_long_quiet_stream():
     assert found == reference(zip(truth.tolist(), guess.tolist(), strict=True), 2, (0.9,), 0.05, 1e-4)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=400))
 @settings(max_examples=60, deadline=None)
 def test_any_sequence_is_judged_as_the_algorithm_says(pairs):
@@ -190,6 +191,7 @@ def test_a_drift_says_what_moved():
     assert "tpr down" in str(drift)
 
 
+@pytest.mark.slow
 def test_rates_say_where_each_rate_stands():
     detector = fr.LFR()
     detector.update_many([1, 1, 1, 0], [1, 1, 0, 0])

@@ -6,6 +6,8 @@ from fourrates.paper import catalogue, figures
 from fourrates.paper.catalogue import Context, choose
 from fourrates.paper.work import results
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def drawings(tmp_path_factory):
@@ -17,7 +19,6 @@ def drawings(tmp_path_factory):
     return {item.name: item.make(context) for item in choice.items}
 
 
-@pytest.mark.slow
 def test_every_axis_is_named(drawings):
     for name, drawing in drawings.items():
         panels = [panel for panel in drawing.figure.axes if panel.get_label() != "<colorbar>"]
