@@ -11,7 +11,6 @@ SOURCE = Path(__file__).parents[1] / "src"
 LONGEST = 500  # lines
 # Longer for now, each at the length it has; a module that grows fails, and so does one that is short enough by now.
 LONG = {
-    "fourrates/bank.py": 682,
     "fourrates/evaluate.py": 528,
     "fourrates/kernel/evidence.pyx": 683,
     "fourrates/relearn.py": 589,
@@ -73,7 +72,20 @@ def test_the_core_imports_numpy_only():
     allowed = re.compile(r"numpy|fourrates")
     import sys
 
-    core = ["bank", "drift", "keys", "labels", "null", "record", "rules", "state"]
+    core = [
+        "bank",
+        "discoveries",
+        "drift",
+        "keys",
+        "labels",
+        "null",
+        "record",
+        "references",
+        "rules",
+        "settings",
+        "state",
+        "stream",
+    ]
     core += [f"detectors.{path.stem}" for path in (SOURCE / "fourrates" / "detectors").glob("*.py")]
     for name in core:
         path = MODULES.get(f"fourrates.{name}")

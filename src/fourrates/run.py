@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fourrates.detectors
-from fourrates.bank import Bank, Stream
+from fourrates.bank import Bank
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, check_after
@@ -28,6 +28,7 @@ from fourrates.found import Place as Place
 from fourrates.io import Batch, InputError
 from fourrates.references import References
 from fourrates.state import Saved, pack, unpack
+from fourrates.stream import Stream
 
 if TYPE_CHECKING:
     import numpy.typing as npt
