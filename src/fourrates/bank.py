@@ -18,14 +18,14 @@ from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
 from fourrates.discoveries import discovered, e_values
 from fourrates.drift import KeyedDrift, KeyedShift
-from fourrates.kernel.codes import check_codes
 from fourrates.kernel.record import Arena
-from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
+from fourrates.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
 from fourrates.settings import GroupOf, Settings
-from fourrates.state import Saved, pack, unpack
+from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 from fourrates.stream import Standing, Stream
+from fourrates.turn import Turn, in_turn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -106,11 +106,13 @@ class Bank:
         self._labels = settings.labels
         self._arena = Arena(settings.rules)
         self._keys = Keys(max_streams)
+        self._turn = Turn("this bank")
         self.events = 0
         self.shifts: list[KeyedShift] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
 
+    @in_turn
     def add_references(self, reference: Mapping[Any, Any]) -> None:
         """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
         references = self._settings.references
@@ -153,6 +155,10 @@ class Bank:
         asked = classify_keys(keys)
         if not asked.size == truths.size == guesses.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {guesses.size}")
+        with self._turn:
+            return self._take(asked, truths, guesses)
+
+    def _take(self, asked: Sorted, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
@@ -179,10 +185,7 @@ class Bank:
 
     def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        for name, codes in (("truths", truths), ("guesses", guesses)):
-            if (bad := check_codes(codes, len(self._labels.values))) >= 0:
-                raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self._labels.values)}")
-        return self._update(keys, truths, guesses)
+        return self._update(keys, self._labels.copy(truths, "truths"), self._labels.copy(guesses, "guesses"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
@@ -258,6 +261,7 @@ class Bank:
         """Memory of the streams, in bytes: states and the index of integers; keys of other kinds are Python's."""
         return int(self._arena.nbytes + self._keys.nbytes + self._period.nbytes)
 
+    @in_turn
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
         """Forget streams, and say how many.
 
@@ -293,11 +297,18 @@ class Bank:
         self._keys.arrange(heads["key"][kept], heads["kind"][kept], self._keys.names)
         return evicted
 
+    @in_turn
     def merge(self, other: Bank) -> None:
         """Take in the streams of another bank, as if its events had come after those of this one.
 
         Its keys must be others, its settings the same. The other bank stays as it is.
         """
+        if other is self:
+            raise ValueError("a bank cannot be merged with itself")
+        with other._turn:
+            self._merge(other)
+
+    def _merge(self, other: Bank) -> None:
         self._settings.check_same(other._settings)
         heads = other._arena.heads()
         numbers, kinds = heads["key"], heads["kind"]
@@ -305,6 +316,8 @@ class Bank:
         if common.size:
             key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
             raise ValueError(f"key {key!r} is in both banks")
+        if len(self) + len(other) > self._keys.most:
+            raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
         if self._settings.references is not None and other._settings.references is not None:
             self._settings.references.add(other._settings.references)
         records = other._arena.records()
@@ -328,12 +341,14 @@ class Bank:
 
     # False discoveries ----------------------------------------------------------------------------------------
 
+    @in_turn
     def start_period(self) -> None:
         """Begin a new period: :meth:`discoveries` will tell of the events from now on."""
         self._period = self._arena.heads()["events"]
         self._arena.start_period()
         self._left = 0
 
+    @in_turn
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
@@ -373,7 +388,7 @@ class Bank:
         files.write(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None) -> Bank:
+    def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None, max_state: int = MAX_STATE) -> Bank:
         """Bring back what :meth:`save` wrote; a file that is damaged or something else is a ValueError that says so.
 
         Parameters
@@ -382,14 +397,15 @@ class Bank:
             The file.
         group_of : mapping or callable
             As for :class:`Bank`, where there are groups: it is not in the file.
+        max_state : int
+            The longest file that is read, in bytes; a gigabyte holds about a million streams.
         """
-        with open(path, "rb") as file:
-            content = file.read()
         try:
-            return cls.from_bytes(content, group_of=group_of)
+            return cls.from_bytes(read_state(path, max_state), group_of=group_of)
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
+    @in_turn
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
         about, sections = self._settings.to_state()
@@ -444,6 +460,7 @@ class Bank:
         self._keys.arrange(heads["key"], heads["kind"], names)
         self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
+    @in_turn
     def __reduce__(self) -> tuple[Any, ...]:
         settings = self._settings
         groups = dict(zip(settings.names[1:], settings.detectors[1:], strict=True))

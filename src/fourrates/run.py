@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
 NAT = np.datetime64("NaT")
 
+MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
+
 
 @dataclass(slots=True)
 class _Warning:
@@ -119,6 +121,8 @@ class Run:
         From names of streams to their references, for FourRates; the other streams have none.
     after : {"restart", "hold"}
         What follows the drift of a stream that has a reference of its own.
+    max_streams : int
+        The most streams there may be.
 
     Attributes
     ----------
@@ -151,8 +155,9 @@ class Run:
         trace: Callable[[Detector], Trace] | None = None,
         references: Mapping[str, Any] | None = None,
         after: After = "hold",
+        max_streams: int = MAX_STREAMS,
     ) -> None:
-        self.detector = detector
+        self.detector, self.max_streams = detector, max_streams
         self.references, self.after = None if references is None else dict(references), after
         self.events = 0
         self.shifts: list[FoundShift] = []
@@ -251,6 +256,8 @@ class Run:
         for name in names:
             if name in self._numbers:
                 continue
+            if len(self._names) >= self.max_streams:
+                raise InputError(f"more than {self.max_streams:,} streams (--max-streams)")
             number = self._numbers[name] = len(self._names)
             self._names.append(name)
             start = self.detector.clone()

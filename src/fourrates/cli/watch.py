@@ -20,7 +20,7 @@ from fourrates.cli.errors import checked
 from fourrates.cli.picture import Lines, Picture
 from fourrates.cli.watching import Watching, feed, until_asked
 from fourrates.detectors import Detector
-from fourrates.io import MAX_LINE, Columns, Events, InputError, Missing, Tail
+from fourrates.io import Columns, Events, InputError, Missing, Tail
 from fourrates.run import Run
 
 GRACE = 10.0  # seconds at the end to deliver what is left
@@ -45,18 +45,11 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
 @opt.columns
 @opt.by
 @opt.classes
-@option(
-    "--max-line",
-    section=opt.DATA,
-    metavar="BYTES",
-    type=click.IntRange(1),
-    default=MAX_LINE,
-    help="The longest line that is read.",
-)
 @option("--bad-rows", section=opt.DATA, metavar="FILE", type=FILE, help="Set bad lines aside here instead of ending.")
 @opt.detector
 @opt.arl
 @opt.reference
+@opt.limits
 @opt.json
 @option(
     "--warnings/--no-warnings",
@@ -116,11 +109,13 @@ def watch(
     labels: str | None,
     positive: str | None,
     missing: Missing,
-    max_line: int,
     bad_rows: Path | None,
     detector: str | None,
     arl: str | None,
     reference: str | None,
+    max_line: int,
+    max_streams: int,
+    max_state: int,
     json: bool,
     warnings: bool,
     exec_: str | None,
@@ -167,7 +162,7 @@ def watch(
             bad_rows=bad_rows,
             state=state,
         )
-    saved = _saved(state, file, by)
+    saved = _saved(state, file, by, max_state)
     run = None if saved is None else _restored(saved, state)
     classes = opt.labels_of(labels)
     begun = None
@@ -203,6 +198,7 @@ def watch(
         if run is None:
             run = made
         _check_same(made.detector, run.detector, state)
+    run.max_streams = max_streams
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
     with ExitStack() as stack:
@@ -241,11 +237,11 @@ def _learned(begun: Beginning | None) -> list[Hashable]:
 # What was saved ---------------------------------------------------------------------------------------------
 
 
-def _saved(state: Path | None, file: str, by: str | None) -> Checkpoint | None:
+def _saved(state: Path | None, file: str, by: str | None, max_state: int) -> Checkpoint | None:
     if state is None:
         return None
     disk.check_writable(state)
-    saved = Checkpoint.load(state)
+    saved = Checkpoint.load(state, max_state)
     if saved is None:
         return None
     if saved.source != source_of(file):
