@@ -55,7 +55,7 @@ def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> by
 def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:
     """The content of a file that holds a state, nothing if it is a device; a ValueError if it is too long to be one."""
     content = bytearray()
-    if os.path.exists(path) and not os.path.isfile(path):
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         return b""
     with open(path, "rb") as file:
         check_size(os.fstat(file.fileno()).st_size, max_state)
