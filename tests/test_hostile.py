@@ -308,3 +308,17 @@ def test_coded_events_cost_the_same_however_many_drifts_they_hold():
             done, drifts = done + taken, drifts + (drift is not None)
     assert drifts > 500
     assert drifts == len(fr.FourRates(arl=100).update_many(truth, guess))
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        *((kind, 120) for kind in ("csv", "tsv", "jsonl", "parquet", "arrow", "states", "cache")),
+        *(("spools", 60), ("commands", 80)),
+    ],
+)
+def test_a_changed_file_is_read_or_refused_and_nothing_else_happens(benchmark, kind, count):
+    """Some seconds of what `make fuzz` does for minutes."""
+    outcomes, wrong = benchmark("fuzz_files").fuzz(kind, count, seed=3)
+    assert wrong == {}
+    assert outcomes.total() == count
