@@ -4,9 +4,12 @@ import itertools
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -322,3 +325,45 @@ def test_a_changed_file_is_read_or_refused_and_nothing_else_happens(benchmark, k
     outcomes, wrong = benchmark("fuzz_files").fuzz(kind, count, seed=3)
     assert wrong == {}
     assert outcomes.total() == count
+
+
+def written(path, streams=5):
+    rows = [f"{i % 2},{i % 2},s{i % streams}" for i in range(200)]
+    path.write_text("\n".join(["y_true,y_pred,model", *rows]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["detect", "watch"])
+def test_more_streams_than_asked_for_are_refused(tmp_path, command):
+    data = Path(written(tmp_path / "data.csv"))
+    call = [sys.executable, "-m", "fourrates", command, "-", "--by", "model", "--json"]
+    for most, status in (("4", 2), ("5", 0)):
+        done = subprocess.run([*call, "--max-streams", most], input=data.read_bytes(), capture_output=True)
+        assert done.returncode == status
+        assert (b"more than 4 streams (--max-streams)" in done.stderr) == (status == 2)
+
+
+def test_a_line_and_a_state_are_bounded_as_asked_for(tmp_path):
+    data, state = written(tmp_path / "data.jsonl"), tmp_path / "state"
+    Path(data).write_text('{"y_true": 1, "y_pred": 1}\n' * 50)
+    call = [sys.executable, "-m", "fourrates", "detect", data, "--state", str(state)]
+    refused = subprocess.run([*call, "--max-line", "20"], capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "longer than 20 bytes (--max-line)" in refused.stderr
+    assert subprocess.run(call, capture_output=True).returncode == 0
+    refused = subprocess.run([*call, "--max-state", "100"], capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "state: a state of more than 100 bytes" in refused.stderr
+
+
+def test_nothing_goes_over_the_network_unasked(tmp_path):
+    """No socket is made by a run that writes all it can write."""
+    watch = "import sys; sys.addaudithook(lambda event, _: event.startswith('socket.') and sys.exit('a socket'))\n"
+    run = "from fourrates.cli import main; main()"
+    data = written(tmp_path / "data.csv")
+    words = ["detect", data, "--by", "model", "--report", tmp_path / "a.html", "--plot", tmp_path / "a.png"]
+    words += ["--csv", tmp_path / "a.csv", "--state", tmp_path / "state"]
+    done = subprocess.run([sys.executable, "-c", watch + run, *words], capture_output=True, text=True)
+    assert (done.returncode, "socket" in done.stderr) == (0, False), done.stderr
+    other = subprocess.run([sys.executable, "-c", watch + "import socket; socket.socket()"], capture_output=True)
+    assert other.returncode != 0  # so it would have been seen
