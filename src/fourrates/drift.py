@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
@@ -323,3 +323,34 @@ class RateState:
     def expected(self) -> float | None:
         """What the statistic would be under a stable concept."""
         return self._first().expected
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedDrift:
+    """A drift of one stream of a bank.
+
+    Attributes
+    ----------
+    key : hashable
+        Which stream.
+    event : int
+        The event that gave the alarm, counted from 0 over all events of the bank.
+    drift : Drift
+        What happened; its `at` and `since` count the events of this stream alone.
+    """
+
+    key: Hashable
+    event: int
+    drift: Drift
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.drift}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedShift:
+    """A shift of the true classes in one stream of a bank: which stream, at which event of the bank, and what."""
+
+    key: Hashable
+    event: int
+    shift: Shift

@@ -39,6 +39,7 @@ FILE = click.Path(path_type=Path)
 @opt.detector
 @opt.arl
 @opt.reference
+@opt.limits
 @opt.json
 @option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV.")
 @option(
@@ -75,6 +76,9 @@ def detect(
     detector: str | None,
     arl: str | None,
     reference: str | None,
+    max_line: int,
+    max_streams: int,
+    max_state: int,
     json: bool,
     csv: Path | None,
     report: Path | None,
@@ -103,7 +107,7 @@ def detect(
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
     columns = Columns(truth, pred, score, time, by, id)
-    saved = None if state is None else Progress.load(state)
+    saved = None if state is None else Progress.load(state, max_state)
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
     trace = None if report is None and plot is None else tracer(many=columns.by is not None)
@@ -120,6 +124,7 @@ def detect(
         missing=missing,
         labels_from=labels_from,
         history=history,
+        max_line=max_line,
     )
     if saved is not None and isinstance(events, Events):
         events.settle(columns)
@@ -135,6 +140,7 @@ def detect(
         run = opt.make_run(chosen, events.labels, arl, batches.times, counts, trace)
     elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
         _check_same(run, chosen, events, arl, batches.times, counts, state)
+    run.max_streams = max_streams
     found: list[Found] = []
     try:
         for batch in batches:

@@ -603,11 +603,11 @@ cdef class EvidenceRules(Rules):
                 raise ValueError(f"{name} is not in [0, 1]")
         dispersion = found["dispersion"]
         pairs, squares = dispersion["pairs"], dispersion["squares"]
-        longest = 2 * SMALLEST ** BLOCKS
-        if (pairs < 0).any() or (pairs > 1e8).any() or (squares < 0).any() or (squares > 1e19).any():
+        # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
+        if (pairs < 0).any() or (pairs >= self.tempering.remembered).any() or (squares < 0).any() or (squares > 1e34).any():
             raise ValueError("dispersion of no stream")
-        for name, most in (("block", SMALLEST), ("signed", longest), ("both", longest)):
-            if (np.abs(dispersion[name]) > 1.01 * most).any():
+        for name in ("signed", "both"):
+            if (np.abs(dispersion[name]) > 1e9).any():
                 raise ValueError("blocks of no stream")
 
     def check_counts(self, ones):
@@ -626,7 +626,11 @@ cdef class EvidenceRules(Rules):
             raise ValueError("an observation after the last event")
         if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
-        if (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
+        at = events % SMALLEST
+        blocks = [(recall["dispersion"]["block"], recall["phase"] % SMALLEST), (ones["shared"]["dispersion"]["block"], at[:, 0])]
+        blocks += [(ones["mix"]["dispersion"]["block"], at[:, 0])] if self.watch_mix else []
+        wrong = (np.abs(ones["shared"]["residual"]) > at[:, 0] + 1e-3).any() or (recall["phase"] >= PERIOD).any()
+        if wrong or (recall["quorate"] > 1).any() or any([((b < 0) | (b > most)).any() for b, most in blocks]):
             raise ValueError("blocks of no stream")
         self.check_reference(recall["given"], recall["given_ones"], recall["moved"])
         known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from fourrates.alerts.payload import drift_alert, encode, stable_id
-from fourrates.bank import Bank, KeyedDrift, KeyedShift
+from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
+from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.engines.kafka.address import Address
 from fourrates.engines.kafka.chunk import Chunk, Refused
 from fourrates.engines.kafka.outbox import Letter, Outbox
