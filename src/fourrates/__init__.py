@@ -11,6 +11,7 @@ from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
+from fourrates.diagnosis import Diagnosis, diagnose
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
@@ -23,6 +24,7 @@ __all__ = [
     "LFR",
     "NFR",
     "Bank",
+    "Diagnosis",
     "Drift",
     "Findings",
     "FourRates",
@@ -38,6 +40,7 @@ __all__ = [
     "best_decay",
     "design",
     "detect",
+    "diagnose",
     "expected_delay",
     "expected_run_length",
     "step",

@@ -100,10 +100,10 @@ def detect(
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = made.parameters["labels"], made.parameters["positive"]
-    source = _reusable(source)
+    source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
-        labels = _labels_in_memory(source, asked, threshold, positive, said.append)
+        labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
         classes = (0, 1) if labels is None else labels
@@ -316,14 +316,14 @@ def tracer(many: bool) -> Callable[[Detector], Trace]:
     return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
 
 
-def _reusable(source: Any) -> Any:
+def reusable(source: Any) -> Any:
     """A frame in a form that can be read twice; files and arrays are that already."""
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
         return pyarrow("pyarrow").table(source)
     return source
 
 
-def _labels_in_memory(
+def labels_in_memory(
     source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
 ) -> tuple[Hashable, ...] | None:
     """The labels of all rows of a frame; None for files and pipes, whose first rows must do."""
