@@ -93,24 +93,11 @@ def diagnose(
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     known = None if labels is None else Labels(labels, positive)
     events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
-    return examined(events, arl=arl, budget=budget, points=points, said=said)
-
-
-def examined(
-    events: Events,
-    *,
-    arl: float | None = None,
-    budget: str | float | None = None,
-    points: Sequence[float] = POINTS,
-    said: list[str],
-    name: str = "budget",
-) -> Diagnosis:
-    """The diagnosis of events; `said` has what was guessed about them, and `name` is what the budget is called."""
     look = _Look(events)
     begun = Begun(look.batches())
     if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
-    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times, name=name)
+    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)
     run = Run(detector)
     drifts = 0
     for batch in begun:
