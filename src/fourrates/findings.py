@@ -14,6 +14,7 @@ from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
+from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
 from fourrates.run import Found, FoundShift, Run
@@ -386,6 +387,11 @@ class Findings:
         return self.run.shifts
 
     @property
+    def dispersion(self) -> dict[str, float]:
+        """By recall, how much more it scatters than with independent events: over all streams, for FourRates."""
+        return dispersions(self.run)
+
+    @property
     def events(self) -> int:
         """Events read, in all streams."""
         return self.run.events
@@ -395,6 +401,7 @@ class Findings:
         labels, utc = self.run.detector.labels.values, self._source.utc
         return {
             **plain.about(self.run, self._source, self._found),
+            "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
             "said": self.said,
             "drifts": [plain.as_record(one, utc, labels) for one in self._found],
             "shifts": [plain.shift_record(one, utc) for one in self.shifts],
@@ -443,7 +450,10 @@ class Findings:
             lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
         if self._source.skipped:
             lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
-        return "\n".join([*lines, *self.said])
+        return "\n".join([*lines, *self._correlated(), *self.said])
+
+    def _correlated(self) -> list[str]:
+        return [words] if (words := in_words(self.dispersion)) else []
 
     def __repr__(self) -> str:
         return f"<Findings: {self.headline()}>"
@@ -456,7 +466,9 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        return fragment(self.headline(), self._found, self._source.utc, [*shifts, *self.said], self.run.traces)
+        return fragment(
+            self.headline(), self._found, self._source.utc, [*shifts, *self._correlated(), *self.said], self.run.traces
+        )
 
 
 def _named(stream: str | None) -> str:

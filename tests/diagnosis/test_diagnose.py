@@ -1,4 +1,4 @@
-"""What `fr.diagnose` says of streams in which one thing is wrong, and that it says nothing of those in which nothing is."""
+"""What `fr.diagnose` says of streams in which one thing is wrong, and of those in which nothing is."""
 
 import json
 import tracemalloc

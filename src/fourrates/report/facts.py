@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fourrates.dispersion import dispersions
 from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class Facts:
         Those with the strongest last drift first.
     findings : tuple of Finding
         Of all streams, in the order they were found.
+    dispersion : dict
+        By recall, how much more it scatters than with independent events, where the detector tells.
     """
 
     streams: tuple[Stream, ...]
@@ -121,6 +124,7 @@ class Facts:
     first_time: int | None
     last_time: int | None
     utc: bool
+    dispersion: dict[str, float]
 
 
 def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
@@ -148,6 +152,7 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
         _microseconds(run.first_time),
         _microseconds(run.last_time),
         events.utc,
+        dispersions(run),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.dispersion import in_words
 from fourrates.names import printable, shortened
 from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
 
@@ -102,6 +103,8 @@ class Words:
         warned = sum(stream.standing == "warning" for stream in facts.streams)
         if warned:
             text += ". A warning stands at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
+        if correlated := in_words(facts.dispersion):
+            text += f". {correlated[0].upper()}{correlated[1:]}"
         return text + "."
 
     def standing(self, stream: Stream) -> str:
