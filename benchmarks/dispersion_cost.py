@@ -60,7 +60,7 @@ def scenario(name: str, seed: int) -> Draw:
 
 
 def repeating(seed: int, positives: float = 0.5) -> Draw:
-    """Right or wrong as the event before with probability 0.3, else by chance: wrong in 10 %, then 20 % of negatives."""
+    """Right or wrong as the event before with probability 0.3, else by chance: negatives wrong in 10 %, then 20 %."""
     random = np.random.default_rng(seed)
 
     def events(size: int, new: bool) -> Any:

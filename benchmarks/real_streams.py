@@ -1,8 +1,8 @@
 """Streams that are not independent: how often FourRates alarms where nothing changes, over what was asked for.
 
 Errors that repeat, seasons of the error rate and of the class mix, classes in runs, every event twice; with dispersion
-estimated, as a person gets it, and with independence taken for granted; until a cell has 26 alarms, which makes its
-standard error less than 20 %, or 60 were asked for. Then elecNorm with three models: alarms at one in 30 days, beside
+estimated, as a person gets it, and with independence taken for granted; until a cell has 100 alarms, 26 where the
+budget is long, which makes its standard error 10 or less than 20 %. Then elecNorm with three models: alarms at one in 30 days, beside
 those of the same rows shuffled within months, and how soon an injected change is found.
 """
 
@@ -21,8 +21,8 @@ from drawn import keep
 import fourrates as fr
 
 Pairs = tuple[Any, Any]
-CHUNK = 500_000
-ENOUGH, MOST = 26, 60  # alarms: seen, and asked for
+CHUNK = 250_000
+LONG = 500_000  # a budget that takes time to measure
 FLIPS, MONTH = 20, 1_440
 POSITIVES, ERRORS = 0.3, 0.1
 
@@ -87,7 +87,8 @@ def alarms(detector: fr.FourRates, draw: Callable[[np.random.Generator, int], Pa
     random = np.random.default_rng(11)
     arl = detector.parameters["arl"]
     found = shifts = 0
-    while found < ENOUGH and detector.events < MOST * arl:
+    enough, most = (26, 60) if arl >= LONG else (100, 250)
+    while found < enough and detector.events < most * arl:
         drifts = detector.update_many(*draw(random, CHUNK))
         found, shifts = found + len(drifts), shifts + len(drifts.shifts)
     asked = detector.events / arl

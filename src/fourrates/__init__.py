@@ -15,6 +15,7 @@ from fourrates.diagnosis import Diagnosis, diagnose
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
+from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "KeyedDrift",
     "LabelJoin",
     "PerfSim",
+    "PrecisionChange",
     "RateChange",
     "RateState",
     "Recovery",

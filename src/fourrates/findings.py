@@ -442,7 +442,9 @@ class Findings:
     def summary(self) -> str:
         """What was found, and what was guessed or chosen on the way, in lines of text."""
         lines = [self.headline()]
-        lines += [f"  {_line(one, self._source.utc)}" for one in self._found[:SHOWN]]
+        for one in self._found[:SHOWN]:
+            lines.append(f"  {_line(one, self._source.utc)}")
+            lines += [f"    {change}" for change in one.drift.precisions]
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]

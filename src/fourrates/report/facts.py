@@ -17,6 +17,7 @@ from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
     from fourrates.io import Events, Joined
+    from fourrates.precision import PrecisionChange
     from fourrates.run import Found, Matrix, Run
     from fourrates.trace import Trace
 
@@ -75,6 +76,7 @@ class Finding:
     stream: str | None
     number: int  # in its stream
     moves: tuple[Move, ...]
+    precisions: tuple[PrecisionChange, ...]
     recovery: bool
     at: Moment
     since: Moment
@@ -175,6 +177,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 one.stream,
                 number,
                 moves,
+                drift.precisions,
                 one.is_recovery or _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
