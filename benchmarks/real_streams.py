@@ -2,8 +2,8 @@
 
 Errors that repeat, seasons of the error rate and of the class mix, classes in runs, every event twice; with dispersion
 estimated, as a person gets it, and with independence taken for granted; until a cell has 100 alarms, 26 where the
-budget is long, which makes its standard error 10 or less than 20 %. Then elecNorm with three models: alarms at one in 30 days, beside
-those of the same rows shuffled within months, and how soon an injected change is found.
+budget is long, which makes its standard error 10 or less than 20 %. Then elecNorm with three models: alarms at one in
+30 days, beside those of the same rows shuffled within months, and how soon an injected change is found.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python benchmarks/peers/streams.py
 
-The streams of ``benchmarks/real_streams.py``, as files, for river, frouros and CapyMOA with their default settings, each
-in its own environment as in ``run.py``. Beside them FourRates with one alarm in 100,000 events asked for. None of the
-others takes a budget: what is to be compared is how a detector fares on a stream against how it fares on an independent
-one, which stands in the first row.
+The streams of ``benchmarks/real_streams.py``, as files, for river, frouros and CapyMOA with their default settings,
+each in its own environment as in ``run.py``. Beside them FourRates with one alarm in 100,000 events asked for. None of the
+others takes a budget: to be compared is how a detector fares on a stream and how on an independent one, which stands in
+the first row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 from run import BUILD, HERE, LeftOut, called, environment
 
 sys.path.insert(0, str(HERE.parent))
-from drawn import keep  # noqa: E402  # of the benchmarks above
-from real_streams import STREAMS, alarms  # noqa: E402
+from drawn import keep  # of the benchmarks above
+from real_streams import STREAMS, alarms
 
-import fourrates as fr  # noqa: E402
+import fourrates as fr
 
 FAMILIES = ("river", "frouros", "capymoa")
 EVENTS, ARL = 400_000, 100_000
