@@ -178,7 +178,7 @@ def alarms(entry: Entry, folder: Path) -> dict[str, Any]:
     """How often it alarms on each stream, with its default settings, in as many events as are there for its kind."""
     found = {}
     for path in sorted(folder.glob("*.npy")):
-        pairs = np.load(path)[:, : entry.events * 4]
+        pairs = np.load(path)[:, : 2 * entry.events]
         found[path.stem] = {
             "alarms": sum(1 for _ in entry.loop(entry.make(), fed(pairs, entry.takes))),
             "events": pairs.shape[1],

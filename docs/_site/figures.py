@@ -276,8 +276,8 @@ def any_size_reference_sentence() -> str:
     """Small lasting changes against a reference."""
     found = results("any_size_reference")
     return (
-        f"The ten changes of [any size](any-size.md) against a reference of {found['reference']:,} events: delay over the\n"
-        f"limit {found['1000']['mean']:.2f} after 1,000 events of history, {found['50000']['mean']:.2f} after 50,000 "
+        f"The ten changes of [any size](any-size.md) against a reference of {found['reference']:,} events: delay over\n"
+        f"the limit {found['1000']['mean']:.2f} after 1,000 events of history, {found['50000']['mean']:.2f} after 50,000 "
         "(geometric means)."
     )
 
