@@ -277,8 +277,8 @@ def any_size_reference_sentence() -> str:
     found = results("any_size_reference")
     return (
         f"The ten changes of [any size](any-size.md) against a reference of {found['reference']:,} events: delay over\n"
-        f"the limit {found['1000']['mean']:.2f} after 1,000 events of history, {found['50000']['mean']:.2f} after 50,000 "
-        "(geometric means)."
+        f"the limit {found['1000']['mean']:.2f} after 1,000 events of history, {found['50000']['mean']:.2f} after "
+        "50,000 (geometric means)."
     )
 
 
