@@ -18,6 +18,7 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
+from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, History, InputError, Joined, Missing
 from fourrates.names import printable
@@ -219,6 +220,8 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
+    if (correlated := in_words(dispersions(run))) is not None:
+        opt.say(correlated)
     if not found and not run.shifts:  # nothing to draw, so rich need not be imported
         colour = False if "NO_COLOR" in os.environ else None
         click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)

@@ -88,9 +88,10 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
                 [
                     *([Text("recovery", "green")] if one.is_recovery else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+                    *(Text(f"{p.rate} {p.reason}", "dim") for p in one.drift.precisions),
                 ]
             ),
-            _lines(one, map(moved, changes)),
+            _lines(one, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in one.drift.precisions)]),
             *(
                 [_lines(one, (_interval(c) for c in changes)), _lines(one, (_observed(c) for c in changes))]
                 if known

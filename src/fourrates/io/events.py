@@ -138,6 +138,8 @@ class Events:
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
         Rows read, and those among them that were skipped because something was missing.
+    lacking : dict
+        By column, the rows in which its value was missing.
     sources : list of str
         The files read so far.
     utc : bool
@@ -170,6 +172,7 @@ class Events:
         self.keys: list[str] = []
         self.rows = self.skipped = 0
         self.remarks = Remarks()
+        self.lacking: dict[str, int] = {}
         self.utc = False
         self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
@@ -256,7 +259,7 @@ class Events:
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
-        settled = Columns(truth, guess, score, time, asked.by)
+        settled = Columns(truth, guess, score, time, asked.by, asked.id)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
             for kind, what, extra in (
@@ -342,7 +345,7 @@ class Events:
             self.learn_labels([table])
         size = table.size
         missing: Mask | None = None
-        unlabelled = 0
+        lacking: dict[str, int] = {}
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
             if name is None:
@@ -351,8 +354,8 @@ class Events:
             bad = codes == UNKNOWN
             if gone is not None:
                 bad &= ~gone
-                missing = gone if missing is None else missing | gone
-                unlabelled += int(gone.sum()) if name == columns.truth else 0
+                missing = either(missing, gone)
+                lacking[name] = int(gone.sum())
             if bad.any():
                 raise self._unknown(table, name, int(bad.argmax()))
             pairs.append(codes)
@@ -360,6 +363,7 @@ class Events:
             scores, gone, with_comma = numbers(table, columns.score)
             self.remarks.scores(scores, with_comma)
             missing = either(missing, gone)
+            lacking[columns.score] = 0 if gone is None else int(gone.sum())
             pairs.append((scores >= self.threshold).astype(np.uint16))
         times = None
         if columns.time is not None:
@@ -368,6 +372,7 @@ class Events:
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
             missing = either(missing, gone)
+            lacking[columns.by] = 0 if gone is None else int(gone.sum())
         rows = table.rows
         if missing is not None and missing.any():
             if self.missing == "refuse":
@@ -381,7 +386,10 @@ class Events:
             keys = None if keys is None else keys[kept]
         # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
         self.rows += size
-        self.remarks.unlabelled += unlabelled
+        for name, count in lacking.items():
+            if count:
+                self.lacking[name] = self.lacking.get(name, 0) + count
+        self.remarks.unlabelled = self.lacking.get(columns.truth or "", 0)
         self.utc |= times is not None and utc
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
