@@ -1,9 +1,9 @@
 """Which changes FourRates looks for: steps and weights, by the rate as it is known and how often it was observed.
 
 A change is worth looking for if it can be found: within some tenth of the budget, and within about as many observations
-as the rate is known from. So the steps are placed by how long they take to be found, from 15 observations up to that, and
-the shares of the budget go with them. A step of 0.14 in log-odds takes 5,000 observations to be found at a rate of 0.9
-and half a million at 0.999, where no share of the budget is spent on it.
+as the rate is known from. So the steps are placed by how long they take to be found, from 15 observations up to that,
+and the shares of the budget go with them. A step of 0.14 in log-odds takes 9,000 observations to be found at a rate of
+0.9, and 800,000 at 0.999, where no share of the budget is spent on it.
 
 The table is a function of what came before an observation, so its use changes nothing in the theorem (see
 docs/mathematics.md): all weights sum to at most one at every event.
@@ -141,4 +141,4 @@ def _steps(scales: Floats, nats: float, way: int) -> Floats:
     logs = np.log(_information(_rates()[:, None], way * tried))
     wanted = np.log(nats / scales)
     found = [np.interp(want, log, np.log(tried)) for want, log in zip(wanted, logs, strict=True)]
-    return way * np.exp(np.array(found))
+    return np.asarray(way * np.exp(np.array(found)))

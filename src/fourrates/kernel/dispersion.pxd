@@ -31,7 +31,7 @@ cdef struct Tempering:
 
 
 cdef inline void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
-                      float variance) noexcept nogil:
+                             float variance) noexcept nogil:
     """The present block of 8 is full; `residual` is what of it is compared.
 
     `variance` is that of an observation, or 0 where the blocks hold variances instead of right ones: then these are what

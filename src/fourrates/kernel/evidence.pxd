@@ -3,14 +3,8 @@
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from fourrates.kernel.dispersion cimport Dispersion, Tempering
+from fourrates.kernel.lanes cimport LANES, SIZES
 from fourrates.kernel.record cimport Rules
-
-cdef extern from "lanes.h":
-    cdef enum:
-        LANES "FOURRATES_LANES"
-
-cdef enum:
-    SIZES = 6             # of a change; the second half of a row has them again, the other way or in another direction
 
 
 cdef struct Alternatives:

@@ -11,24 +11,20 @@ alarm is given when their sum reaches the threshold. See docs/mathematics.md.
 cimport cython
 from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import numpy as np
 
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
+from fourrates.kernel.lanes cimport (
+    LANES, SIZES, expand, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios,
+    largest, part,
+)
 from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
-
-cdef extern from "lanes.h":
-    float fourrates_log2(float x) noexcept nogil
-    int fourrates_exponent(float x) noexcept nogil
-    void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
-    float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
-    void fourrates_count(const float* evidence, float* seen, float* right, const float* ratio, float one) noexcept nogil
-    float fourrates_sum(const float* lane) noexcept nogil
 
 cdef extern from *:
     """
@@ -39,28 +35,6 @@ cdef extern from *:
     #endif
     """
     void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
-
-cdef void expand(const float* power, float* lanes) noexcept nogil:
-    """Powers by size, as the lanes have them: twice."""
-    memcpy(lanes, power, SIZES * sizeof(float))
-    memcpy(lanes + SIZES, power, SIZES * sizeof(float))
-
-
-cdef int largest(const float* evidence, int first, int lanes) noexcept nogil:
-    cdef int j, found = first
-    for j in range(first, first + lanes):
-        if evidence[j] > evidence[found]:
-            found = j
-    return found
-
-
-cdef float part(const float* evidence, int first, int lanes) noexcept nogil:
-    cdef int j
-    cdef float found = 0.0
-    for j in range(first, first + lanes):
-        found += evidence[j]
-    return found
-
 
 cdef float rate_since(const Recall* recall, int first) noexcept nogil:
     """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
