@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.alternatives import SIZES, Sides
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
 from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
-from fourrates.rules import WARN, Mix, Sides, evidence_rules
+from fourrates.rules import WARN, Mix, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
@@ -327,9 +328,6 @@ def check_after(after: Any) -> After:
     if after not in get_args(After):
         raise ValueError(f"after {after!r} is not one of {get_args(After)}")
     return after  # type: ignore[no-any-return]
-
-
-SIZES = 6  # steps in one direction, as the kernel has them
 
 
 def _known(recall: Any) -> tuple[float, float]:
