@@ -11,9 +11,11 @@ from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
+from fourrates.diagnosis import Diagnosis, diagnose
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
+from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
 __all__ = [
@@ -23,12 +25,14 @@ __all__ = [
     "LFR",
     "NFR",
     "Bank",
+    "Diagnosis",
     "Drift",
     "Findings",
     "FourRates",
     "KeyedDrift",
     "LabelJoin",
     "PerfSim",
+    "PrecisionChange",
     "RateChange",
     "RateState",
     "Recovery",
@@ -38,6 +42,7 @@ __all__ = [
     "best_decay",
     "design",
     "detect",
+    "diagnose",
     "expected_delay",
     "expected_run_length",
     "step",

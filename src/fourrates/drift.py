@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
 from fourrates.null import Bounds
+from fourrates.precision import PrecisionChange
 
 Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]
@@ -113,6 +114,9 @@ class Drift:
         The likeliest first event of the new concept; None where the detector does not know: only FourRates does.
     started_between : (int, int) or None
         An interval that is to hold it in nine of ten cases.
+    precisions : tuple of PrecisionChange
+        For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both. Not part of
+        what makes two drifts equal.
     """
 
     at: int
@@ -121,6 +125,7 @@ class Drift:
     confusion: tuple[tuple[int, ...], ...]
     started: int | None = None
     started_between: tuple[int, int] | None = None
+    precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
 
     @property
     def window(self) -> range:
@@ -166,12 +171,15 @@ class Shift:
         The likeliest first event of the new mix.
     before, after : Share
         The share of the positive class.
+    precisions : tuple of PrecisionChange
+        How ppv and npv move with it. Not part of what makes two shifts equal.
     """
 
     at: int
     started: int
     before: Share
     after: Share
+    precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return (

@@ -14,6 +14,7 @@ from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
+from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
 from fourrates.run import Found, FoundShift, Run
@@ -100,10 +101,10 @@ def detect(
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = made.parameters["labels"], made.parameters["positive"]
-    source = _reusable(source)
+    source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
-        labels = _labels_in_memory(source, asked, threshold, positive, said.append)
+        labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
         classes = (0, 1) if labels is None else labels
@@ -316,14 +317,14 @@ def tracer(many: bool) -> Callable[[Detector], Trace]:
     return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
 
 
-def _reusable(source: Any) -> Any:
+def reusable(source: Any) -> Any:
     """A frame in a form that can be read twice; files and arrays are that already."""
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
         return pyarrow("pyarrow").table(source)
     return source
 
 
-def _labels_in_memory(
+def labels_in_memory(
     source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
 ) -> tuple[Hashable, ...] | None:
     """The labels of all rows of a frame; None for files and pipes, whose first rows must do."""
@@ -386,6 +387,11 @@ class Findings:
         return self.run.shifts
 
     @property
+    def dispersion(self) -> dict[str, float]:
+        """By recall, how much more it scatters than with independent events: over all streams, for FourRates."""
+        return dispersions(self.run)
+
+    @property
     def events(self) -> int:
         """Events read, in all streams."""
         return self.run.events
@@ -395,6 +401,7 @@ class Findings:
         labels, utc = self.run.detector.labels.values, self._source.utc
         return {
             **plain.about(self.run, self._source, self._found),
+            "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
             "said": self.said,
             "drifts": [plain.as_record(one, utc, labels) for one in self._found],
             "shifts": [plain.shift_record(one, utc) for one in self.shifts],
@@ -435,7 +442,9 @@ class Findings:
     def summary(self) -> str:
         """What was found, and what was guessed or chosen on the way, in lines of text."""
         lines = [self.headline()]
-        lines += [f"  {_line(one, self._source.utc)}" for one in self._found[:SHOWN]]
+        for one in self._found[:SHOWN]:
+            lines.append(f"  {_line(one, self._source.utc)}")
+            lines += [f"    {change}" for change in one.drift.precisions]
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
@@ -443,7 +452,10 @@ class Findings:
             lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
         if self._source.skipped:
             lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
-        return "\n".join([*lines, *self.said])
+        return "\n".join([*lines, *self._correlated(), *self.said])
+
+    def _correlated(self) -> list[str]:
+        return [words] if (words := in_words(self.dispersion)) else []
 
     def __repr__(self) -> str:
         return f"<Findings: {self.headline()}>"
@@ -456,7 +468,9 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        return fragment(self.headline(), self._found, self._source.utc, [*shifts, *self.said], self.run.traces)
+        return fragment(
+            self.headline(), self._found, self._source.utc, [*shifts, *self._correlated(), *self.said], self.run.traces
+        )
 
 
 def _named(stream: str | None) -> str:

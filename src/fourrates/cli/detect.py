@@ -18,6 +18,7 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
+from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, History, InputError, Joined, Missing
 from fourrates.names import printable
@@ -221,6 +222,8 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
     if events.skipped:
         opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
+    if (correlated := in_words(dispersions(run))) is not None:
+        opt.say(correlated)
     if not found and not run.shifts:  # nothing to draw, so rich need not be imported
         colour = False if "NO_COLOR" in os.environ else None
         click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)

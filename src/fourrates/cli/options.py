@@ -52,11 +52,14 @@ columns = together(
     option("--time", section=DATA, metavar="COLUMN", help="Column of times, ISO 8601 or epoch; guessed if not given."),
 )
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
-classes = together(
+class_names = together(
     option(
         "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
     ),
     option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
+)
+classes = together(
+    class_names,
     option(
         "--missing",
         section=DATA,

@@ -80,9 +80,16 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
                 [
                     *([Text("recovery", "green")] if one.is_recovery else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+                    *(Text(f"{p.rate} {p.reason}", "dim") for p in one.drift.precisions),
                 ]
             ),
-            "\n".join([*([""] if one.is_recovery else []), *map(moved, changes)]),
+            "\n".join(
+                [
+                    *([""] if one.is_recovery else []),
+                    *map(moved, changes),
+                    *(f"{p.before:.3f} → {p.after:.3f}" for p in one.drift.precisions),
+                ]
+            ),
             literal(matrix(one.before, labels)),
             literal(matrix(one.after, labels)),
         )

@@ -135,6 +135,8 @@ class Events:
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
         Rows read, and those among them that were skipped because something was missing.
+    lacking : dict
+        By column, the rows in which its value was missing.
     sources : list of str
         The files read so far.
     utc : bool
@@ -164,6 +166,7 @@ class Events:
         self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
         self.rows = self.skipped = 0
+        self.lacking: dict[str, int] = {}
         self.utc = False
         self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
@@ -240,7 +243,7 @@ class Events:
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
-        settled = Columns(truth, guess, score, time, asked.by)
+        settled = Columns(truth, guess, score, time, asked.by, asked.id)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
             for kind, what, extra in (
@@ -308,6 +311,7 @@ class Events:
             self.learn_labels([table])
         size = table.size
         missing: Mask | None = None
+        lacking: dict[str, int] = {}
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
             if name is None:
@@ -316,13 +320,15 @@ class Events:
             bad = codes == UNKNOWN
             if gone is not None:
                 bad &= ~gone
-                missing = gone if missing is None else missing | gone
+                missing = either(missing, gone)
+                lacking[name] = int(gone.sum())
             if bad.any():
                 raise self._unknown(table, name, int(bad.argmax()))
             pairs.append(codes)
         if columns.score is not None:
             scores, gone = numbers(table, columns.score)
             missing = either(missing, gone)
+            lacking[columns.score] = 0 if gone is None else int(gone.sum())
             pairs.append((scores >= self.threshold).astype(np.uint16))
         times = None
         if columns.time is not None:
@@ -331,6 +337,7 @@ class Events:
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
             missing = either(missing, gone)
+            lacking[columns.by] = 0 if gone is None else int(gone.sum())
         rows = table.rows
         if missing is not None and missing.any():
             if self.missing == "refuse":
@@ -344,6 +351,9 @@ class Events:
             keys = None if keys is None else keys[kept]
         # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
         self.rows += size
+        for name, count in lacking.items():
+            if count:
+                self.lacking[name] = self.lacking.get(name, 0) + count
         self.utc |= times is not None and utc
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)

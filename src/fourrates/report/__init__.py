@@ -117,6 +117,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
             }
             for move in finding.moves
         ],
+        "precisions": [(one.rate, one.before, one.after, one.reason) for one in finding.precisions],
         "at": (finding.at, words.time(finding.at)),
         "since": (finding.since, words.time(finding.since)),
         "started": None if finding.started is None else (finding.started, words.time(finding.started)),

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fourrates.dispersion import dispersions
 from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
     from fourrates.io import Events, Joined
+    from fourrates.precision import PrecisionChange
     from fourrates.run import Found, Matrix, Run
     from fourrates.trace import Trace
 
@@ -74,6 +76,7 @@ class Finding:
     stream: str | None
     number: int  # in its stream
     moves: tuple[Move, ...]
+    precisions: tuple[PrecisionChange, ...]
     recovery: bool
     at: Moment
     since: Moment
@@ -112,6 +115,8 @@ class Facts:
         Those with the strongest last drift first.
     findings : tuple of Finding
         Of all streams, in the order they were found.
+    dispersion : dict
+        By recall, how much more it scatters than with independent events, where the detector tells.
     """
 
     streams: tuple[Stream, ...]
@@ -121,6 +126,7 @@ class Facts:
     first_time: int | None
     last_time: int | None
     utc: bool
+    dispersion: dict[str, float]
 
 
 def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
@@ -148,6 +154,7 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
         _microseconds(run.first_time),
         _microseconds(run.last_time),
         events.utc,
+        dispersions(run),
     )
 
 
@@ -170,6 +177,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 one.stream,
                 number,
                 moves,
+                drift.precisions,
                 one.is_recovery or _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
