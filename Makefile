@@ -14,8 +14,13 @@ demo: $(VENV)/.installed-demo
 paper: $(VENV)/.installed-paper
 	$(BIN)/fourrates reproduce --out build/paper
 
+# Everything but what needs a browser (test-ui) or Java (test-engines): under 8 minutes of processor time.
 test: $(VENV)/.installed-check
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/engines $(PYTEST)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/ui --ignore tests/engines $(PYTEST)
+
+# While you work: the tests that are not marked slow, under a minute on two cores.
+quick: $(VENV)/.installed-check
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not slow' --ignore tests/ui --ignore tests/engines tests $(PYTEST)
 
 # The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
 test-ui: $(VENV)/.installed-ui
@@ -132,6 +137,7 @@ environment: $(VENV)/bin/python
 	touch $(addprefix $(VENV)/.installed-,check ui engines docs dist)
 
 $(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
+	@echo "Installing fourrates and what it needs into $(VENV), compiling its kernels: a few minutes, once."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])
 	touch $@
 

@@ -51,6 +51,7 @@ def test_the_graph_of_imports_has_edges():
     assert len(MODULES) > 50
 
 
+@pytest.mark.slow
 def test_imports_make_no_circle():
     graph = {name: imported(name, path) for name, path in MODULES.items()}
     try:

@@ -204,6 +204,7 @@ def written(path, columns):
     return str(path)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_file_of_references_by_stream_and_goes_on_with_them(tmp_path):
     data, reference = written(tmp_path / "d.csv", frame(bad="a")), written(tmp_path / "r.csv", validation())
     saved = str(tmp_path / "state")

@@ -131,6 +131,7 @@ def flipping(size=2000, change=1000, seed=3):
 # ---------------------------------------------------------------------------------------------- the loop
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize(
     ("model", "least", "most"),
@@ -155,6 +156,7 @@ def test_batches_cut_anywhere_give_what_a_plain_loop_gives(kind, model, least, m
         assert relearner.events == 1300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
     X, y = restless(1800, seed, classes=4)

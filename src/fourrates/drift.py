@@ -14,6 +14,9 @@ Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]
 
 
+ENOUGH = 200  # examples, and examples of each class, with which a window is not called too small to learn from
+ENOUGH_OF_A_CLASS = 50
+CLASSES = {"tpr": "positives", "tnr": "negatives"}  # what a recall of two classes is about
 DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability 0.9
 
 
@@ -131,6 +134,36 @@ class Drift:
     def window(self) -> range:
         """The events of the new concept: what the next model should learn from."""
         return range(self.since if self.started is None else self.started, self.at + 1)
+
+    @property
+    def shortage(self) -> str | None:
+        """A sentence if the window holds too few examples, or too few of a class, to learn from; else None.
+
+        Examples
+        --------
+        >>> import fourrates as fr
+        >>> from fourrates.streams import SCENARIOS
+        >>> (drift,) = fr.FourRates(arl=100_000).update_many(*SCENARIOS["Imbalance2"].stream(seed=1))
+        >>> drift.shortage
+        'the window holds 88 examples, about 15 of them positives: too few to learn from, wait for more'
+        """
+        size = len(self.window)
+        seen = {
+            CLASSES.get(change.rate, change.rate.removeprefix("recall:")): min(change.after.n, size)
+            for change in self.changes
+            if change.after is not None and (change.rate in CLASSES or change.rate.startswith("recall:"))
+        }
+        if len(seen) == 1 and seen.keys() <= {*CLASSES.values()}:  # of two classes, the other is what is left
+            (one,) = seen
+            (other,) = {*CLASSES.values()} - {one}
+            seen[other] = size - seen[one]
+        rarest = min(seen, key=lambda name: seen[name], default=None)
+        few = rarest is not None and seen[rarest] < ENOUGH_OF_A_CLASS
+        if size >= ENOUGH and not few:
+            return None
+        told = f", about {seen[rarest]:,} of them {rarest}" if rarest is not None and few else ""
+        examples = f"{size:,} example{'' if size == 1 else 's'}{told}"
+        return f"the window holds {examples}: too few to learn from, wait for more"
 
     def shifted(self, by: int) -> Self:
         """The same drift in a stream that began `by` events earlier."""

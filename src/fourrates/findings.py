@@ -17,6 +17,7 @@ from fourrates.detectors.four_rates import confusion_counts
 from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
+from fourrates.io.remarks import explain_all_missing
 from fourrates.run import Found, FoundShift, Run
 
 if TYPE_CHECKING:
@@ -107,7 +108,6 @@ def detect(
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
-        classes = (0, 1) if labels is None else labels
         late = Columns(truth=truth, id=id)
         columns = Columns(None, pred, score, time, by, id)
         events = joined(
@@ -115,7 +115,7 @@ def detect(
             labels_from,
             columns=columns,
             label_columns=late,
-            labels=classes,
+            labels=labels,
             positive=positive,
             threshold=threshold,
             say=said.append,
@@ -124,7 +124,7 @@ def detect(
         events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
     begun = Begun(iter(events))
     if begun.is_empty:
-        raise InputError("no row has both a label and a prediction")
+        raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
     if made is None:
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
@@ -139,6 +139,7 @@ def detect(
         found += run.take(batch, events.keys)
     if run.unreferred:
         said.append(without_reference(run))
+    said += events.odd()
     return Findings(run, events, found, said)
 
 
@@ -445,13 +446,13 @@ class Findings:
         for one in self._found[:SHOWN]:
             lines.append(f"  {_line(one, self._source.utc)}")
             lines += [f"    {change}" for change in one.drift.precisions]
+        if self.drifts and (shortage := self.drifts[-1].drift.shortage) is not None:
+            lines.append(f"to learn from the last drift: {shortage}")
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
         if len(self.shifts) > SHOWN:
             lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
-        if self._source.skipped:
-            lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
         return "\n".join([*lines, *self._correlated(), *self.said])
 
     def _correlated(self) -> list[str]:

@@ -149,8 +149,8 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    if run.unreferred:
-        opt.say(without_reference(run))
+    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd()]:
+        opt.say(sentence)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -220,8 +220,6 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
-    if events.skipped:
-        opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
     if (correlated := in_words(dispersions(run))) is not None:
         opt.say(correlated)
     if not found and not run.shifts:  # nothing to draw, so rich need not be imported
@@ -234,6 +232,9 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     else:
         out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
         out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
+    drifts = [one for one in found if not one.is_recovery]
+    if drifts and (shortage := drifts[-1].drift.shortage) is not None:
+        out.print(output.literal(f"to learn from the last drift: {shortage}"), soft_wrap=True)
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
     for one in run.shifts[:SHIFTS]:

@@ -22,6 +22,7 @@ from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.findings import Begun, check_own_references, make, reference_counts
 from fourrates.io import MAX_LINE, MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
+from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.names import printable
 from fourrates.run import MAX_STREAMS, Run
@@ -186,7 +187,7 @@ def events_of(
                 labels_from,
                 columns=replace(columns, truth=None),
                 label_columns=Columns(truth=columns.truth, id=columns.id),
-                labels=(0, 1) if labels is None else labels,
+                labels=labels,
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
@@ -219,7 +220,7 @@ def started(events: Events | Joined, files: Sequence[str]) -> Begun:
     """Batches of which there is at least one, the first of them read."""
     batches = begun(events)
     if batches.is_empty:
-        raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
+        raise InputError(explain_all_missing(files, events.rows, events.remarks.unlabelled))
     return batches
 
 

@@ -83,6 +83,7 @@ class Finding:
     started: Moment | None
     between: tuple[Moment, Moment] | None
     window: range
+    shortage: str | None  # what to say where the window is too small
     rows: str  # where the window stands in the files
     before: Matrix
     after: Matrix
@@ -184,6 +185,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 None if drift.started is None else _moment(drift.started, clock),
                 None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 drift.window,
+                drift.shortage,
                 _rows(one),
                 one.before,
                 one.after,
@@ -256,9 +258,13 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
 
 
 def _rows(one: Found) -> str:
-    if one.at.source == one.since.source:
-        return f"{one.since.source}, rows {one.since.row:,} to {one.at.row:,}"
-    return f"{one.since.source}, row {one.since.row:,}, to {one.at.source}, row {one.at.row:,}"
+    """Where the window stands in the files; its end alone where its beginning was read too long ago."""
+    first = one.since if one.drift.started is None else one.started
+    if first is None:
+        return f"up to {one.at.source}, row {one.at.row:,}"
+    if one.at.source == first.source:
+        return f"{first.source}, rows {first.row:,} to {one.at.row:,}"
+    return f"{first.source}, row {first.row:,}, to {one.at.source}, row {one.at.row:,}"
 
 
 def _microseconds(time: np.datetime64 | None) -> int | None:
