@@ -6,8 +6,10 @@ Both take streams one example at a time or in batches, labels at once or late, a
 :class:`Life` of every model.
 """
 
+from fourrates.relearn.champion import ChampionRelearner
+from fourrates.relearn.decision import Decision
 from fourrates.relearn.life import FitError, Life
 from fourrates.relearn.permutation import PermutationTest, Verdict
 from fourrates.relearn.relearner import Relearner
 
-__all__ = ["FitError", "Life", "PermutationTest", "Relearner", "Verdict"]
+__all__ = ["ChampionRelearner", "Decision", "FitError", "Life", "PermutationTest", "Relearner", "Verdict"]

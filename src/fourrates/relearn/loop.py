@@ -49,6 +49,9 @@ class Loop:
         """Learn what is due, after a step; a :class:`FitError` where that fails."""
         raise NotImplementedError
 
+    def _fitted(self, rows: Any, truths: Codes) -> None:
+        """Take notice of the examples that :meth:`fit` learnt from."""
+
     # What a user sees ---------------------------------------------------------------------------------------
 
     @property
@@ -72,7 +75,9 @@ class Loop:
         These examples do not count as part of the stream.
         """
         rows, truths = self._read(X, y)
-        return self._begin(self._learner.learnt(rows, truths), "hand" if self._lives else "first", None)
+        self._begin(self._learner.learnt(rows, truths), "hand" if self._lives else "first", None)
+        self._fitted(rows, truths)
+        return self
 
     def serve(self, model: Any) -> Self:
         """Put a model to service that has been learnt elsewhere; it is not cloned."""
