@@ -115,7 +115,7 @@ def bananas() -> Stream:
 
 
 def digits() -> Stream:
-    """Hand-written digits, 1,797, inside scikit-learn: is it even? Injected: from 900 on, is it 5 or more?"""
+    """Hand-written digits, 1,797, inside scikit-learn: even or odd. Injected: from 900 on, at least 5 or less."""
     from sklearn.datasets import load_digits
 
     features, labels = load_digits(return_X_y=True)
@@ -124,7 +124,7 @@ def digits() -> Stream:
 
 
 def segments() -> Stream:
-    """Pieces of photographs, 2,310, inside river: sky, grass or path? Injected: from 1,150 on, brick, window or grass?"""
+    """Pieces of photographs, 2,310, inside river: sky, grass or path. Injected: from 1,150 brick, window or grass."""
     features, labels = of_river("ImageSegments")
     order = np.random.default_rng(0).permutation(labels.size)  # it may come sorted by class
     features, labels = features[order], labels[order]

@@ -119,7 +119,7 @@ class ChampionRelearner(Loop):
         detector: Detector | None = None,
         *,
         memory: int | None = None,
-        threshold: float = 100.0,
+        threshold: float = 20.0,
         min_examples: int = 40,
         min_class: int = 5,
         max_examples: int = 10_000,

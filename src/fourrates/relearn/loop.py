@@ -241,4 +241,4 @@ class Loop:
         return rows, truths
 
     def _decoded(self, guesses: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-        return self._learner.labels.decode(guesses.astype(np.intp))  # type: ignore[arg-type]
+        return self._learner.labels.decode(guesses.astype(np.intp))

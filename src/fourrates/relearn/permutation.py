@@ -87,16 +87,19 @@ class PermutationTest:
 
     Examples
     --------
+    At so loose a level LFR alarms five times, at the change at 2,500 and by chance:
+
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
     >>> import fourrates as fr
     >>> from fourrates.relearn import PermutationTest, Relearner
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
-    >>> loop = Relearner(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=PermutationTest(100)).fit(X[:500], y[:500])
+    >>> loop = Relearner(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=PermutationTest(100))
+    >>> loop = loop.fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> [(verdict.drift.at, verdict.confirmed, verdict.delay) for verdict in loop.verdicts]
-    [(2514, True, 76)]
+    [(154, False, 81), (2500, True, 28), (3514, False, 85), (3799, False, 81), (4257, False, 45)]
     """
 
     def __init__(self, window: int = 100, *, permutations: int = 99, level: float = 0.05, seed: int = 0) -> None:
@@ -134,9 +137,7 @@ class PermutationTest:
         return Verdict(drift, at, p_value <= self.level, p_value, ordered, float(np.mean(losses)))
 
     @staticmethod
-    def _loss(
-        learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int
-    ) -> float | None:
+    def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int) -> float | None:
         """The share of errors on the last of the examples in this order of what was learnt from the first `size`."""
         first, rest = order[:size], order[size:]
         if np.unique(truths[first]).size < 2:

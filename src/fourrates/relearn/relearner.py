@@ -1,4 +1,4 @@
-"""The paper's loop around a classifier: watch it, and learn it anew when it drifts; with HLFR's second layer or without.
+"""The paper's loop around a classifier: watch it, and learn it anew when it drifts; HLFR's second layer if wanted.
 
 :class:`Relearner` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
 warning, and on a drift learn the next model from them.
@@ -194,14 +194,16 @@ class Relearner(Loop):
         window = range(max(self._window.start, self.events - self.max_examples), self.events)
         try:
             rows, truths = self._window.part(window)
-            model = self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.learnt(rows, truths)
+            model = (
+                self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.learnt(rows, truths)
+            )
         except Exception as error:
             self._due = self.events + self.min_examples
             raise FitError(window, f"{type(error).__name__}: {error}") from error
         self._begin(model, "drift", window)
 
     def _judge(self, drift: Drift) -> None:
-        """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one is as if it had not been."""
+        """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one changes nothing."""
         assert self.confirm is not None
         start = drift.window.start
         before = range(max(self._window.start, start - self.confirm.window), start)
