@@ -47,7 +47,8 @@ class ChampionRelearner(Loop):
     model : scikit-learn or river classifier
         What to learn; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
     detector : Detector, optional
-        As it should begin; a clone of it watches the champion. Default ``FourRates(arl=10_000)``.
+        As it should begin; a clone of it watches the champion. Default ``FourRates(arl=2_000)``: a false
+        alarm costs a few fits, so the budget is generous.
     memory : int, optional
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
@@ -86,8 +87,8 @@ class ChampionRelearner(Loop):
 
     Notes
     -----
-    - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare class
-      count more: half as in accuracy, half as in mean recall. See :class:`~fourrates.relearn.contest.Contest`.
+    - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare
+      class count more: half as in accuracy, half as in mean recall. See :class:`~fourrates.relearn.contest.Contest`.
     - *What is tested* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it is
       learnt again and serves at once; a challenger must beat the whole of it.
     - *On a drift* the champion serves on as it is. The challenger that begins there is first learnt from half of the
@@ -120,13 +121,13 @@ class ChampionRelearner(Loop):
         *,
         memory: int | None = None,
         threshold: float = 20.0,
-        min_examples: int = 40,
+        min_examples: int = 20,
         min_class: int = 5,
         max_examples: int = 10_000,
         keep: int = 3,
         max_pending: int = 100_000,
     ) -> None:
-        super().__init__(model, FourRates(arl=10_000) if detector is None else detector, max_pending)
+        super().__init__(model, FourRates(arl=2_000) if detector is None else detector, max_pending)
         self.threshold = check_number(threshold, "threshold")
         if self.threshold < 1:
             raise ValueError(f"threshold {threshold!r} is less than 1")

@@ -29,7 +29,7 @@ class Contest:
         Examples on which the challenger alone, or the champion alone, was right.
     """
 
-    __slots__ = ("losses", "wins", "_levels")
+    __slots__ = ("_levels", "losses", "wins")
 
     def __init__(self) -> None:
         self.wins = self.losses = 0
