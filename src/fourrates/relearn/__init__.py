@@ -9,7 +9,9 @@ Both take streams one example at a time or in batches, labels at once or late, a
 from fourrates.relearn.champion import ChampionRelearner
 from fourrates.relearn.decision import Decision
 from fourrates.relearn.life import FitError, Life
-from fourrates.relearn.permutation import PermutationTest, Verdict
+from fourrates.relearn.permutation import PermutationTest
+from fourrates.relearn.rate_test import RateTest
 from fourrates.relearn.relearner import Relearner
+from fourrates.relearn.second_layer import Verdict
 
-__all__ = ["ChampionRelearner", "Decision", "FitError", "Life", "PermutationTest", "Relearner", "Verdict"]
+__all__ = ["ChampionRelearner", "Decision", "FitError", "Life", "PermutationTest", "RateTest", "Relearner", "Verdict"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fourrates.relearn.contest import Gains
 
 MEMORY = 500  # examples, where the first model was learnt elsewhere
+TENURE = 1.0  # evidence it takes more for each label since the champion came or drifted
 LONGER = 4  # each memory is so many times as long as the one before
 
 
@@ -138,6 +139,7 @@ class ChampionRelearner(Loop):
         self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
         self.decisions: list[Decision] = []
         self.fits = 0
+        self._undoubted = 0  # since when the champion has served without a drift
         self.champion: Candidate = Held(None, None, "no model")
         self._challengers: list[Candidate] = []
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
@@ -179,6 +181,7 @@ class ChampionRelearner(Loop):
     def _restart(self) -> None:
         """Begin all contests, and the watch over the champion, from the start."""
         self.detector.reset()
+        self._undoubted = self.events
         for one in self._challengers:
             one.contest = Contest()
 
@@ -194,12 +197,13 @@ class ChampionRelearner(Loop):
         found = self._gains(rows, truths, guesses[:size])
         enough = size
         for one, (places, gain) in found.items():
-            crossed = one.contest.copy().take(gain[places < enough], self.threshold)
+            soon = places < enough
+            crossed = one.contest.copy().take(gain[soon], self._needed(self.events + places[soon] + 1))
             enough = enough if crossed is None else int(places[crossed]) + 1
         start = self.events - self.detector.events
         taken, drift = self.detector.update_coded(truths[:enough], guesses[:enough].astype(np.uint16))
         for one, (places, gain) in found.items():
-            one.contest.take(gain[places < taken], np.inf)
+            one.contest.take(gain[places < taken])
         self._seen += np.bincount(truths[:taken], minlength=self._seen.size)
         self._examples.add(take(rows, slice(taken)), truths[:taken])
         self.events += taken
@@ -207,9 +211,13 @@ class ChampionRelearner(Loop):
         if drift is not None:
             self._drifted(drift.shifted(start))
         best = max(self._challengers, key=lambda one: one.contest.evidence)
-        if best.contest.evidence >= self.threshold:
+        if best.contest.evidence >= self._needed(np.array(self.events)):
             self._promote(best)
         return taken
+
+    def _needed(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """The evidence it takes to become champion, after so many labels."""
+        return np.maximum(self.threshold, TENURE * (events - self._undoubted).astype(float))
 
     def _gains(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> dict[Candidate, Gains]:
         """What each example counts for each challenger."""
@@ -233,6 +241,7 @@ class ChampionRelearner(Loop):
     def _drifted(self, drift: Drift) -> None:
         """Hold the champion as it is, and let a challenger begin where the drift did."""
         self._note(drift)
+        self._undoubted = self.events
         champion = self.champion
         if not isinstance(champion, Held):
             held = Held(champion.model, champion.window, f"the model of {self.events:,}")
@@ -263,7 +272,7 @@ class ChampionRelearner(Loop):
         except Exception as error:  # of the model's own; the whole window is tried next
             self._decide("fail", new, f"{type(error).__name__}: {error}")
             return
-        new.contest.take(gains(right, champion, class_weights(self._seen)[truths])[1], np.inf)
+        new.contest.take(gains(right, champion, class_weights(self._seen)[truths])[1])
 
     def _promote(self, best: Candidate) -> None:
         """Let a challenger serve; the one that served becomes a challenger."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,10 +47,11 @@ class Contest:
         other.wins, other.losses, other._levels = self.wins, self.losses, [*self._levels]
         return other
 
-    def take(self, gains: npt.NDArray[np.float64], threshold: float) -> int | None:
-        """Take gains, in order, up to the first that brings the evidence to the threshold; which one that is."""
-        levels, enough = self._levels, threshold * len(BETS)
-        for i, gain in enumerate(gains.tolist()):
+    def take(self, gains: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64] | None = None) -> int | None:
+        """Take gains, in order; with thresholds, up to the first that brings the evidence to its own: which one."""
+        levels = self._levels
+        needed = [math.inf] * gains.size if thresholds is None else (thresholds * len(BETS)).tolist()
+        for i, (gain, enough) in enumerate(zip(gains.tolist(), needed, strict=True)):
             total = 0.0
             for j, bet in enumerate(BETS):
                 levels[j] = level = (levels[j] + 1) * (1 + bet * gain)

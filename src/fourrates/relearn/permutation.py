@@ -1,14 +1,13 @@
-"""The second layer of HLFR: does a model learnt before an alarm fail after it more than chance explains?"""
+"""The second layer of HLFR: whether a model learnt before an alarm fails after it more than chance explains."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.detectors.parameters import check_whole
-from fourrates.null import check_number
+from fourrates.relearn.second_layer import SecondLayer
 from fourrates.rows import join, take
 
 if TYPE_CHECKING:
@@ -17,54 +16,10 @@ if TYPE_CHECKING:
     from fourrates.drift import Drift
     from fourrates.labels import Codes
     from fourrates.relearn.learner import Learner
+    from fourrates.relearn.second_layer import Examples
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the second layer said of an alarm.
-
-    Attributes
-    ----------
-    drift : Drift
-        The alarm.
-    at : int
-        The label at which the verdict came.
-    confirmed : bool
-        Whether the alarm stands.
-    p_value : float
-        Of the permutation test.
-    loss : float
-        The share of errors after the alarm of a model learnt before it.
-    shuffled : float
-        The mean share of errors when the order of these examples is by chance.
-    problem : str or None
-        Why the alarm could not be judged, if it could not; then it stands, and the numbers are nan.
-    """
-
-    drift: Drift
-    at: int
-    confirmed: bool
-    p_value: float
-    loss: float
-    shuffled: float
-    problem: str | None = None
-
-    @property
-    def delay(self) -> int:
-        """Labels between the alarm and the verdict: what the second layer costs."""
-        return self.at - self.drift.at
-
-    def __str__(self) -> str:
-        what = "confirmed" if self.confirmed else "dismissed"
-        if self.problem is not None:
-            return f"drift at {self.drift.at:,} stands, it could not be judged: {self.problem}"
-        return (
-            f"drift at {self.drift.at:,} {what} at {self.at:,}: loss {self.loss:.3f}, "
-            f"{self.shuffled:.3f} in shuffled order, p {self.p_value:.3f}"
-        )
-
-
-class PermutationTest:
+class PermutationTest(SecondLayer):
     """Confirm or dismiss an alarm by the loss of a classifier learnt before it (HLFR, Yu & Abraham, 2017).
 
     A clone of the model learns from the `window` examples before the drift began and is held against as many since. The
@@ -103,44 +58,40 @@ class PermutationTest:
     """
 
     def __init__(self, window: int = 100, *, permutations: int = 99, level: float = 0.05, seed: int = 0) -> None:
-        self.window = check_whole(window, "window", least=10)
+        super().__init__(window, level)
         self.permutations = check_whole(permutations, "permutations", least=1)
-        if not 0 < check_number(level, "level") < 1:
-            raise ValueError(f"level {level!r} is not in (0, 1)")
         if level * (permutations + 1) < 1:
             raise ValueError(f"{permutations} permutations cannot give a p-value of {level}")
-        self.level, self.seed = float(level), check_whole(seed, "seed", least=0)
+        self.seed = check_whole(seed, "seed", least=0)
 
     def __repr__(self) -> str:
         return (
             f"PermutationTest({self.window}, permutations={self.permutations}, level={self.level:g}, seed={self.seed})"
         )
 
-    def test(
-        self, learner: Learner, before: tuple[Any, Codes], after: tuple[Any, Codes], drift: Drift, at: int
-    ) -> Verdict:
-        """Judge an alarm by the examples before and after it; a ValueError if those before it are of one class."""
+    def begins(self, drift: Drift) -> int:
+        """Where the detector puts the beginning of the drift."""
+        return drift.window.start
+
+    def p_value(self, learner: Learner, model: Any, before: Examples, after: Examples, seed: int) -> tuple[float, str]:
+        """The share of orders in which a model that learnt from the first examples fails as often on the rest."""
         rows = join([before[0], after[0]])
         truths = np.concatenate([before[1], after[1]])
         size = before[1].size
-        random = np.random.default_rng((self.seed, drift.at))
-        ordered = self._loss(learner, rows, truths, np.arange(truths.size), size)
-        losses = [
-            loss
-            for _ in range(self.permutations)
-            if (loss := self._loss(learner, rows, truths, random.permutation(truths.size), size)) is not None
-        ]
-        if ordered is None or not losses:
+        random = np.random.default_rng((self.seed, seed))
+        ordered = _loss(learner, rows, truths, np.arange(truths.size), size)
+        if ordered is None:
             raise ValueError("the examples before the drift are of a single class")
-        as_large = sum(loss >= ordered for loss in losses)
-        p_value = (1 + as_large) / (1 + len(losses))
-        return Verdict(drift, at, p_value <= self.level, p_value, ordered, float(np.mean(losses)))
+        orders = (random.permutation(truths.size) for _ in range(self.permutations))
+        losses = [loss for order in orders if (loss := _loss(learner, rows, truths, order, size)) is not None]
+        p_value = (1 + sum(loss >= ordered for loss in losses)) / (1 + len(losses))
+        return p_value, f"loss {ordered:.3f}, in random orders {np.mean([*losses, ordered]):.3f}"
 
-    @staticmethod
-    def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int) -> float | None:
-        """The share of errors on the last of the examples in this order of what was learnt from the first `size`."""
-        first, rest = order[:size], order[size:]
-        if np.unique(truths[first]).size < 2:
-            return None
-        model = learner.learnt(take(rows, first), truths[first])
-        return float(np.mean(learner.ask(model, take(rows, rest)) != truths[rest]))
+
+def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int) -> float | None:
+    """The share of errors on the last of the examples in this order of what was learnt from the first `size`."""
+    first, rest = order[:size], order[size:]
+    if np.unique(truths[first]).size < 2:
+        return None
+    model = learner.learnt(take(rows, first), truths[first])
+    return float(np.mean(learner.ask(model, take(rows, rest)) != truths[rest]))

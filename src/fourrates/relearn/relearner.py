@@ -15,7 +15,7 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
-from fourrates.relearn.permutation import PermutationTest, Verdict
+from fourrates.relearn.second_layer import SecondLayer, Verdict
 from fourrates.relearn.window import Window
 from fourrates.rows import take
 
@@ -48,7 +48,7 @@ class Relearner(Loop):
         How many examples are kept at most; the newest.
     max_pending : int
         How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
-    confirm : PermutationTest, optional
+    confirm : PermutationTest or RateTest, optional
         A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
         the old model serves on, unwatched; a dismissed alarm changes nothing.
     adapt : bool
@@ -115,12 +115,12 @@ class Relearner(Loop):
         min_examples: int = 100,
         max_examples: int = 10_000,
         max_pending: int = 100_000,
-        confirm: PermutationTest | None = None,
+        confirm: SecondLayer | None = None,
         adapt: bool = False,
     ) -> None:
         super().__init__(model, detector, max_pending)
-        if confirm is not None and not isinstance(confirm, PermutationTest):
-            raise TypeError(f"confirm must be a PermutationTest, not {confirm!r}")
+        if confirm is not None and not isinstance(confirm, SecondLayer):
+            raise TypeError(f"confirm must be a PermutationTest or a RateTest, not {confirm!r}")
         if adapt and not self._learner.adapts:
             raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
         self.min_examples = check_whole(min_examples, "min_examples", least=2)
@@ -160,7 +160,7 @@ class Relearner(Loop):
                 self._due = drift.window.start + self.min_examples
             else:
                 self._judging = drift
-                self._due = drift.window.start + self.confirm.window
+                self._due = self.confirm.begins(drift) + self.confirm.window
         first = start + self.detector.keep_from() if drift is None else drift.window.start
         first -= self._before
         self._window.forget_before(first)
@@ -205,20 +205,18 @@ class Relearner(Loop):
     def _judge(self, drift: Drift) -> None:
         """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one changes nothing."""
         assert self.confirm is not None
-        start = drift.window.start
+        start, after = drift.window.start, self.confirm.begins(drift)
         before = range(max(self._window.start, start - self.confirm.window), start)
-        after = range(max(start, self._window.start), min(start + self.confirm.window, self.events))
-        self._judging = self._due = None
-        try:
-            if len(before) < 10:
-                raise ValueError(f"only {len(before)} examples before the drift")
-            verdict = self.confirm.test(
-                self._learner, self._window.part(before), self._window.part(after), drift, self.events - 1
-            )
-        except Exception as error:  # of the model's own: the alarm cannot be judged, so it stands
-            nothing = float("nan")
-            verdict = Verdict(drift, self.events - 1, True, nothing, nothing, nothing, str(error))
+        verdict = self.confirm.test(
+            self._learner,
+            self.model,
+            self._window.part(before),
+            self._window.part(range(after, self.events)),
+            drift,
+            self.events - 1,
+        )
         self.verdicts.append(verdict)
+        self._judging = self._due = None
         if verdict.confirmed:
             self._note(drift)
             self._window.forget_before(start)

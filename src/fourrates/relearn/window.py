@@ -72,9 +72,11 @@ class Window:
         return np.concatenate(parts) if parts else np.empty(0, np.uint16)
 
     def part(self, window: range) -> tuple[Any, Codes]:
-        """The examples at these positions, all of which must be here."""
+        """The examples at these positions, all of which must be here; of none, empty lists."""
         if window.start < self.start or window.stop > self.positions.stop:
             raise IndexError(f"{window} is not within {self.positions}")
+        if not window:
+            return [], np.empty(0, np.uint16)
         rows, codes = [], []
         at = self.start
         for table, truths in self._parts:
