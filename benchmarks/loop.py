@@ -5,7 +5,7 @@
    `ChampionRelearner`. All learn from the same first examples; the two peers learn from as many of the newest, as often
    as the loop learnt a model, challengers that never served included. ADWIN's delta is the one of a grid whose number
    of fits comes nearest to that.
-2. *HLFR*: LFR alone and with the permutation test behind it, on the paper's four data sets.
+2. *HLFR*: LFR alone, with the permutation test behind it, and with a test of the rates, on the paper's four data sets.
 3. *Public data*: the share of right predictions of the paper's loop and of champion and challenger.
 
 Prints tables and writes the numbers as JSON; ends with status 1 if a mark is missed.
@@ -39,7 +39,7 @@ from fourrates.evaluate import score, summarise, totals
 from fourrates.paper import settings
 from fourrates.paper.public import RELEARN, loaded, rarer
 from fourrates.paper.svm import RBF
-from fourrates.relearn import ChampionRelearner, PermutationTest, Relearner
+from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner
 from fourrates.streams import permuted
 
 Record = dict[str, Any]
@@ -162,14 +162,18 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
         examples = loaded(dataset, None)
         relearn = RELEARN[dataset]
         detector = settings.public(dataset, rarer(examples.labels))["LFR"]
-        found: dict[str, list[Any]] = {"LFR": [], "HLFR": []}
-        waited: list[int] = []
-        dismissed = 0
+        layers = {
+            "LFR": None,
+            "LFR, permutation test (HLFR)": PermutationTest(SECOND[dataset]),
+            "LFR, rate test": RateTest(SECOND[dataset]),
+        }
+        found: dict[str, list[Any]] = {who: [] for who in layers}
+        waited: dict[str, list[int]] = {who: [] for who in layers}
+        dismissed = dict.fromkeys(layers, 0)
         for run in range(number):
             stream = permuted(examples, run)
             X, y = stream.features, stream.labels
-            for who in found:
-                confirm = PermutationTest(SECOND[dataset]) if who == "HLFR" else None
+            for who, confirm in layers.items():
                 loop = Relearner(
                     RBF(cost=5.0), detector, min_examples=relearn, max_examples=relearn, confirm=confirm
                 ).fit(X[:relearn], y[:relearn])
@@ -177,8 +181,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
                 at = [drift.at for drift in loop.drifts]
                 if confirm is not None:
                     at = [verdict.at for verdict in loop.verdicts if verdict.confirmed]
-                    waited += [verdict.delay for verdict in loop.verdicts]
-                    dismissed += sum(not verdict.confirmed for verdict in loop.verdicts)
+                    waited[who] += [verdict.delay for verdict in loop.verdicts]
+                    dismissed[who] += sum(not verdict.confirmed for verdict in loop.verdicts)
                 found[who].append(score([relearn + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
         for who, scores in found.items():
             all_runs = summarise(scores)
@@ -193,8 +197,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
                     "precision": all_runs.precision,
                     "recall": all_runs.recall,
                     "delay": all_runs.mean_hit_delay,
-                    "second_layer_delay": float(np.mean(waited)) if who == "HLFR" and waited else 0.0,
-                    "dismissed": dismissed if who == "HLFR" else 0,
+                    "second_layer_delay": float(np.mean(waited[who])) if waited[who] else 0.0,
+                    "dismissed": dismissed[who],
                 }
             )
             print(records[-1], flush=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fourrates.relearn.contest import Gains
 
 MEMORY = 500  # examples, where the first model was learnt elsewhere
-TENURE = 1.0  # evidence it takes more for each label since the champion came or drifted
+TENURE = 0.25  # evidence that every label adds to what it takes, since the champion came or drifted
 LONGER = 4  # each memory is so many times as long as the one before
 
 
@@ -54,8 +54,9 @@ class ChampionRelearner(Loop):
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
     threshold : float
-        The evidence it takes to become champion: about how many examples on which just one of two equally good models
-        is right there are between two exchanges of them.
+        The evidence it takes to become champion, at least: about how many examples on which just one of two equally
+        good models is right there are between two exchanges of them. Once the champion has served four times as many
+        labels without a drift, it takes a quarter of those labels.
     min_examples : int
         How many examples a challenger needs at least.
     min_class : int
