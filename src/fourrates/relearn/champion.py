@@ -112,8 +112,15 @@ class ChampionRelearner(Loop):
     >>> y = X[np.arange(9_000), np.arange(9_000) // 3_000 % 2] > 0
     >>> loop = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
-    >>> for life in loop.models:
-    ...     print(life)
+    >>> for decision in loop.decisions:
+    ...     if decision.kind == "promote" and decision.at > 2_000:
+    ...         print(decision)
+    2,529: new champion: all since 2,501, learnt from 2,501 to 2,520, right alone 5 times, the champion 0, evidence 23.5
+    5,508: new champion: the model of 2,518, learnt from -500 to 2,029, right alone 7 times, the champion 1480,
+    evidence 31.6
+
+    The old model came back after the second change, although it had lost 1,480 times before: evidence counts from
+    whichever moment speaks most for it.
     """
 
     def __init__(

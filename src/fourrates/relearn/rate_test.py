@@ -43,6 +43,11 @@ class RateTest(SecondLayer):
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for verdict in loop.verdicts:
     ...     print(verdict)
+    drift at 154 dismissed at 184, p 1.000: recall of 0 1.000 of 13 -> 1.000 of 15
+    drift at 2,500 confirmed at 2,530, p 0.004: recall of 0 1.000 of 13 -> 0.429 of 14
+    drift at 3,514 dismissed at 3,544, p 0.339: recall of 0 0.647 of 17 -> 0.375 of 16
+    drift at 3,805 dismissed at 3,835, p 1.000: recall of 1 0.765 of 17 -> 0.643 of 14
+    drift at 5,226 dismissed at 5,256, p 0.924: recall of 0 0.467 of 15 -> 0.667 of 15
     """
 
     def __init__(self, window: int = 50, *, level: float = 0.05) -> None:
