@@ -180,23 +180,6 @@ def elecnorm_table() -> str:
     )
 
 
-# benchmarks/kafka_kill.py, benchmarks/kafka_speed.py ----------------------------------------------------------
-
-
-def kafka_sentences() -> str:
-    """What became of killed members and brokers, and how fast a topic is watched."""
-    kill, speed = results("kafka_kill"), results("kafka_speed")
-    rates = "; ".join(f"{one['messages']}: {one['own']:,.0f} events a second, {one['ratio']:.2f}" for one in speed)
-    return (
-        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked to end, "
-        f"{kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the broker. "
-        f"{kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\nthe saved states byte for "
-        f"byte those of banks that nothing happened to, and each of {kill['drifts']:,} drifts produced\n"
-        f"({kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift), each under one id.\n\n"
-        f"`python benchmarks/kafka_speed.py`, next to a bare loop that only consumes and decodes: {rates} of it."
-    )
-
-
 def injected_table() -> str:
     """How often an injected change is found on elecNorm, by the end of three months."""
 
@@ -319,3 +302,105 @@ def budget_delays_table() -> str:
             cells.append("more" if one["median"] is None else f"{one['median']:,.0f} events, {one['time']}")
         rows.append([f"{fall['rate']} {arrow(round(fall['from'], 3), round(fall['to'], 3))}", *cells])
     return table(head, rows)
+
+
+# benchmarks/kafka_kill.py, benchmarks/kafka_speed.py ----------------------------------------------------------
+
+
+def kafka_sentences() -> str:
+    """What became of killed members and brokers, and how fast a topic is watched."""
+    kill, speed = results("kafka_kill"), results("kafka_speed")
+    rates = "; ".join(f"{one['messages']}: {one['own']:,.0f} events a second, {one['ratio']:.2f}" for one in speed)
+    return (
+        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked to end, "
+        f"{kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the broker. "
+        f"{kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\nthe saved states byte for "
+        f"byte those of banks that nothing happened to, and each of {kill['drifts']:,} drifts produced\n"
+        f"({kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift), each under one id.\n\n"
+        f"`python benchmarks/kafka_speed.py`, next to a bare loop that only consumes and decodes: {rates} of it."
+    )
+
+
+# benchmarks/loop.py ------------------------------------------------------------------------------------------
+
+
+def _three(values: list[float], form: str = ".1f") -> str:
+    return " / ".join(format(value, form) for value in values)
+
+
+def loop_table() -> str:
+    """Accuracy, F1 and G-mean of champion and challenger and of its peers."""
+    rows = []
+    for one in results("loop")["streams"]:
+        name = one["stream"] + (" (tuned)" if one["tuned"] else "") + (" (injected)" if one["injected"] else "")
+        scores, refits = one["scores"], one["refits"]
+        rows.append(
+            [
+                name,
+                one["model"],
+                *(_three(scores[who]) for who in ("never", "periodic")),
+                f"{_three(scores['ADWIN'])} ({refits['ADWIN']})",
+                _three(scores["champion"]),
+                f"**{_three(one['ahead'], '+.1f')}**",
+                f"{refits['champion']:,}",
+                str(one["drifts"]),
+                str(one["decisions"].get("promote", 0)),
+            ]
+        )
+    head = ["stream", "model", "never", "periodic", "ADWIN (fits)", "champion", "ahead", "fits", "drifts", "exchanges"]
+    return table(head, rows)
+
+
+def loop_summary() -> str:
+    """How many of the figures are short, and by how much."""
+    shown = [one for one in results("loop")["streams"] if not one["tuned"]]
+    ahead = [by for one in shown for by in one["ahead"]]
+    injected = [one for one in shown if one["injected"]]
+    return (
+        f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half a point "
+        f"below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
+        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points. Where a change was injected the accuracy is higher in "
+        f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
+    )
+
+
+def loop_public_table() -> str:
+    """The share of right predictions on the paper's data sets."""
+    return table(
+        ["data set", "runs", "never", "paper's loop, LFR", "champion"],
+        (
+            [one["dataset"], str(one["runs"]), *(f"{one[who]:.3f}" for who in ("never", "LFR", "champion"))]
+            for one in results("loop")["public"]
+        ),
+    )
+
+
+def second_layer_table() -> str:
+    """Hits, false alarms and delays of LFR without and with a second layer."""
+    return table(
+        [
+            "data set",
+            "runs",
+            "detector",
+            "hits",
+            "false alarms",
+            "precision",
+            "recall",
+            "delay of hits",
+            "of that, waited",
+        ],
+        (
+            [
+                one["dataset"],
+                str(one["runs"]),
+                one["detector"],
+                f"{one['hits']} of {one['changes']}",
+                str(one["false_alarms"]),
+                f"{one['precision']:.2f}",
+                f"{one['recall']:.2f}",
+                f"{one['delay']:,.0f}",
+                f"{one['second_layer_delay']:,.0f}" if one["detector"] != "LFR" else "-",
+            ]
+            for one in results("loop")["hlfr"]
+        ),
+    )

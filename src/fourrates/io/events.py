@@ -171,8 +171,8 @@ class Events:
         self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
         self.rows = self.skipped = 0
-        self.remarks = Remarks()
         self.lacking: dict[str, int] = {}
+        self.remarks = Remarks()
         self.utc = False
         self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
@@ -389,7 +389,7 @@ class Events:
         for name, count in lacking.items():
             if count:
                 self.lacking[name] = self.lacking.get(name, 0) + count
-        self.remarks.unlabelled = self.lacking.get(columns.truth or "", 0)
+        self.remarks.unlabelled += 0 if columns.truth is None else lacking.get(columns.truth, 0)
         self.utc |= times is not None and utc
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
