@@ -151,14 +151,15 @@ def served(folder: Path, port: int) -> Iterator[Service]:
     process = subprocess.Popen(command)
     service = Service(f"http://127.0.0.1:{port}")
     try:
-        _wait(service, process)
+        wait_until_ready(service, process)
         yield service
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _wait(service: Service, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(service: Service, process: subprocess.Popen[bytes]) -> None:
+    """Return when the service takes requests; raise a RuntimeError if it ends or takes too long."""
     for _ in range(300):
         if process.poll() is not None:
             raise RuntimeError(f"the service ended with status {process.returncode}")

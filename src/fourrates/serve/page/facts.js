@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { el, printable, replace, say, section, shortened } from "./dom.js";
 import { matrix } from "./matrix.js";
-import { percent, scatter, short, whole } from "./words.js";
+import { percent, rate, scatter, short, whole } from "./words.js";
 
 const LISTED = 12;
 
@@ -32,7 +32,9 @@ export class Classes {
     replace(this.mix, shares.slice(0, LISTED).map(([label, share]) => [el("dt.name", null, shortened(label, 40)), el("dd", null, bar(share), el("span.num", null, percent(share)))]),
       shares.length > LISTED && [el("dt.soft", null, "others"), el("dd.soft", null, `${whole(shares.length - LISTED)} more`)]);
     if (!shares.length) replace(this.mix, el("dt.soft", null, "Not known yet."));
-    say(this.shift, one.shift?.text ?? (shares.length ? "No shift was found." : ""));
+    const { shift } = one;
+    const moved = shift && `The share of positives went from ${rate(shift.before.value)} to ${rate(shift.after.value)} around event ${whole(shift.started)}. That is no drift of the classifier, though its precisions move with it.`;
+    say(this.shift, moved ?? (shares.length ? "No shift was found." : ""));
     replace(this.scatter, Object.entries(one.rates ?? {}).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
       .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, scatter(state.dispersion))]));
     const counted = one.confusion?.flat().some((count) => count > 0);

@@ -11,7 +11,8 @@ export class Findings {
   // `monitor` names it; `about()` gives labels and positive; `show(finding)` zooms the charts; `notice` tells a person.
   constructor(monitor, { about, show, notice }) {
     Object.assign(this, { monitor, about, show, notice });
-    this.known = new Map();
+    this.known = new Map(); // by id
+    this.order = []; // ids, latest first, as the server lists them
     this.cards = new Map();
     this.list = el("ol.drifts");
     this.none = el("p.soft", null, "Nothing yet. A drift appears here the moment the evidence suffices.");
@@ -19,29 +20,37 @@ export class Findings {
     this.node = section("What was found, latest first", this.none, this.list, el("p", null, this.more));
   }
 
-  get all() { return [...this.known.values()].sort((a, b) => b.id - a.id); }
+  get all() { return this.order.map((id) => this.known.get(id)); }
+
+  keep(findings) {
+    for (const one of findings) this.known.set(one.id, one);
+  }
 
   async refresh() {
     // As many as are on the page, so that an acknowledgement made elsewhere is seen too.
-    const limit = Math.max(PAGE, this.known.size);
+    const limit = Math.max(PAGE, this.order.length);
+    const before = new Set(this.order);
     const fresh = await api.findings(this.monitor, limit);
     this.more.hidden = fresh.length < limit;
-    for (const one of fresh) this.known.set(one.id, one);
+    this.keep(fresh);
+    const came = this.order.filter((id) => !before.has(id)); // while we asked: newer than the answer
+    this.order = [...new Set([...came, ...fresh.map((one) => one.id)])];
     this.render();
   }
 
   async older() {
-    const oldest = this.all.at(-1);
-    const earlier = await api.findings(this.monitor, PAGE, oldest.id);
+    const earlier = await api.findings(this.monitor, PAGE, this.order.at(-1));
     this.more.hidden = earlier.length < PAGE;
-    for (const one of earlier) this.known.set(one.id, one);
+    this.keep(earlier);
+    this.order = [...new Set([...this.order, ...earlier.map((one) => one.id)])];
     this.render();
     this.cards.get(earlier[0]?.id)?.node.focus();
   }
 
   add(finding) {
     const fresh = !this.known.has(finding.id);
-    this.known.set(finding.id, finding);
+    this.keep([finding]);
+    if (fresh) this.order.unshift(finding.id);
     this.render();
     if (fresh) this.cards.get(finding.id).node.classList.add("fresh");
   }
@@ -49,6 +58,11 @@ export class Findings {
   render() {
     const all = this.all;
     this.none.hidden = all.length > 0;
+    for (const [id, card] of this.cards) {
+      if (this.order.includes(id)) continue;
+      card.node.remove();
+      this.cards.delete(id);
+    }
     all.forEach((one, place) => {
       let card = this.cards.get(one.id);
       if (!card) this.cards.set(one.id, (card = this.card(one)));
