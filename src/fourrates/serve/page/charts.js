@@ -8,18 +8,10 @@ const SHOWN = 4; // rates before the button for all
 const POINTS = 2400; // kept in memory; then the older half is thinned
 const PAUSE = 200; // ms between two drawings of what came in
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const { css, drawMarks, motion, onKey, quantile, rateText } = fourratesChart; // report/chart.js
 // As the report has them; those of several classes stay as they come.
 const ORDER = ["tpr", "tnr", "ppv", "npv"];
 const known = (x) => x !== null && x !== undefined;
-
-function rateText(u, splits, axis, space, step) {
-  let digits = 1;
-  while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
-  return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
-}
-
-const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
 
 // The points of a monitor, column by column, in the order of its events.
 export class Series {
@@ -171,7 +163,8 @@ export class Charts {
     const at = (event) => (this.axis === "event" ? event : this.series.timeOf(event));
     const found = this.axis === "event" ? finding.at : seconds(finding.time) ?? at(finding.at);
     const [first, last] = finding.started_between ?? [finding.since ?? finding.at, finding.at];
-    return { found, started: known(finding.started) ? at(finding.started) : null, first: at(first), last: at(last) };
+    const started = known(finding.started) ? at(finding.started) : null;
+    return { found, started, first: at(first), last: at(last), recovery: finding.kind === "recovery" };
   }
 
   by(axis) {
@@ -232,7 +225,7 @@ export class Charts {
     const { found, first } = this.place(finding);
     const room = Math.max(2 * Math.abs(found - first), this.axis === "time" ? 60 : 200);
     this.zoom(Math.min(first, found) - room, found + room);
-    this.node.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    this.node.scrollIntoView({ behavior: motion() });
     this.rates.querySelector(".chart")?.focus({ preventScroll: true });
   }
 
@@ -314,38 +307,37 @@ export class Charts {
     const label = `${title}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.`;
     const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": label }, el("header", null, ...head), readout);
     area.append(box);
-    const axis = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line") } };
     const numbers = (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
     const shares = (u, splits) => splits.map((x) => `${Math.round(100 * x)} %`);
+    const { setSelect, ...shared } = fourratesChart.options({
+      key: "monitor",
+      zoom: (min, max) => this.zoom(min, max),
+      values: {
+        x: { space: 70, values: this.axis === "time" ? stamps : numbers },
+        y: { size: 54, space: 32, values: own.percent ? shares : rateText },
+      },
+    });
     const options = {
+      ...shared,
       width: Math.max(box.clientWidth - 20, 200),
       height,
-      legend: { show: false },
-      cursor: { sync: { key: "monitor" }, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
-      axes: [
-        { ...axis, space: 70, ...(this.axis === "time" ? { values: stamps } : { values: numbers }) },
-        { ...axis, size: 54, space: 32, values: own.percent ? shares : rateText },
-      ],
       series: own.series,
       bands: own.bands,
       scales: { x: { time: this.axis === "time", range: (u, min, max) => [min, max] }, ...own.scales },
       hooks: {
-        drawAxes: [(u) => this.lines(u)],
+        drawAxes: [(u) => drawMarks(u, this.marks.map((one) => this.place(one)))],
         draw: own.alarm ? [own.alarm] : [],
         setCursor: [(u) => {
           const i = u.cursor.idx;
           const text = known(i) && u.cursor.left >= 0 ? told(u, i) : "";
           say(readout, text ? `event ${whole(this.series.event[i])}, ${clock(this.series.time[i], { exact: true })}: ${text}` : "");
         }],
-        setSelect: [(u) => {
-          if (u.select.width > 4) this.zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
-          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-        }],
+        setSelect: [setSelect],
       },
     };
     const plot = new uPlot(options, columns(), box);
     plot.over.addEventListener("dblclick", () => this.showAll());
-    box.addEventListener("keydown", (event) => this.keys(event, plot));
+    box.addEventListener("keydown", (event) => onKey(event, plot, { zoom: (min, max) => this.zoom(min, max), all: () => this.showAll() }));
     const chart = { plot, box, columns, name: null };
     this.charts.push(chart);
     return chart;
@@ -370,63 +362,6 @@ export class Charts {
     }
     const room = Math.max(0.06 * (high - low), 0.01);
     return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
-  }
-
-  // Drifts and recoveries under the curve: a line where each was found, a band where it started.
-  lines(u) {
-    const { ctx, bbox } = u;
-    const { min, max } = u.scales.x;
-    const dpr = devicePixelRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    const placed = this.marks.map((one) => [one, this.place(one)]).filter(([, p]) => p.found >= min && Math.min(p.first, p.found) <= max);
-    for (const [finding, { found, started, first, last }] of placed) {
-      const x = (value) => u.valToPos(value, "x", true);
-      ctx.strokeStyle = ctx.fillStyle = css(finding.kind === "recovery" ? "--calm" : "--drift");
-      ctx.globalAlpha = 0.18;
-      ctx.fillRect(x(first), bbox.top, Math.max(x(last) - x(first), dpr), bbox.height);
-      const line = (value, alpha, width, dash) => {
-        ctx.globalAlpha = alpha;
-        ctx.lineWidth = width * dpr;
-        ctx.setLineDash(dash.map((d) => d * dpr));
-        ctx.beginPath();
-        ctx.moveTo(x(value), bbox.top);
-        ctx.lineTo(x(value), bbox.top + bbox.height);
-        ctx.stroke();
-      };
-      if (started !== null && placed.length <= 20) line(started, 0.8, 1, [3, 3]);
-      line(found, 1, placed.length > 20 ? 1 : 2, []);
-    }
-    ctx.restore();
-  }
-
-  keys(event, plot) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { min, max } = plot.scales.x;
-    const width = max - min;
-    const read = (step) => {
-      const [xs, values] = plot.data;
-      let i = plot.cursor.idx;
-      if (!known(i)) i = step > 0 ? xs.findIndex((x) => x >= min) - 1 : xs.length;
-      do { i += step; } while (i > 0 && i < xs.length - 1 && !known(values[i]));
-      i = Math.min(Math.max(i, 0), xs.length - 1);
-      if (xs[i] < min || xs[i] > max) this.zoom(xs[i] - width / 2, xs[i] + width / 2);
-      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
-    };
-    const actions = {
-      ArrowLeft: () => (event.shiftKey ? this.zoom(min - width / 4, max - width / 4) : read(-1)),
-      ArrowRight: () => (event.shiftKey ? this.zoom(min + width / 4, max + width / 4) : read(1)),
-      "+": () => this.zoom(min + width / 4, max - width / 4),
-      "=": () => this.zoom(min + width / 4, max - width / 4),
-      "-": () => this.zoom(min - width / 2, max + width / 2),
-      0: () => this.showAll(),
-      Escape: () => this.showAll(),
-    };
-    if (!(event.key in actions)) return;
-    actions[event.key]();
-    event.preventDefault();
   }
 }
 
