@@ -1,7 +1,8 @@
 """``make serve-demo``: the service, fed with a live stream of card transactions that goes wrong before your eyes.
 
-A server of its own on the loopback, and three monitors: ``card fraud`` gets predictions and, seconds later and in another
-order, their labels, from three countries; the classifier goes blind to French frauds and is repaired, again and again.
+A server of its own on the loopback, and three monitors: ``card fraud`` gets predictions and, seconds later and in
+another order, their labels, from three countries; the classifier goes blind to French frauds and is repaired, again
+and again.
 ``spam filter`` has three classes and ``churn`` few events; neither of them ever changes.
 """
 
@@ -164,8 +165,8 @@ def wait_until_ready(service: Service, process: subprocess.Popen[bytes]) -> None
         if process.poll() is not None:
             raise RuntimeError(f"the service ended with status {process.returncode}")
         try:
-            service.ask("/readyz")
-            return
+            with urllib.request.urlopen(f"{service.address}/readyz", timeout=5):
+                return
         except OSError:
             time.sleep(0.1)
     raise RuntimeError("the service did not start within half a minute")

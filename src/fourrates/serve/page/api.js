@@ -122,12 +122,15 @@ export class Feed {
       this.request = new AbortController();
       try {
         await this.read();
-      } catch { /* away, ended, silent or refused: all of them mean to try again */ }
+        this.gone = false;
+      } catch (error) { // away, ended, silent or refused: all of them mean to try again
+        this.gone = error.status === 404;
+      }
       clearTimeout(this.watchdog);
       if (!this.open) return;
       const wait = this.wait * (0.75 + Math.random() / 2);
       this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
-      this.listener.lost(wait);
+      if (!this.gone) this.listener.lost(wait);
       await new Promise((resolve) => {
         this.awake = resolve;
         setTimeout(resolve, wait);
@@ -144,10 +147,16 @@ export class Feed {
     this.heard();
     const headers = { Accept: "text/event-stream", ...(this.last === null ? {} : { "Last-Event-ID": this.last }) };
     const answer = await send(this.path, { headers, signal: this.request.signal });
+    if (answer.status === 404) { // deleted, or never there: the view says so
+      this.wait = LONGEST_WAIT;
+      this.listener.connected(true);
+      throw new Refused(404);
+    }
     if (!answer.ok) throw new Refused(answer.status);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    let one = { name: "message", data: [] };
+    const empty = () => ({ name: "message", id: null, data: [] });
+    let one = empty();
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
@@ -157,19 +166,21 @@ export class Feed {
       for (const line of lines) {
         if (line === "") {
           if (one.data.length) this.dispatch(one);
-          one = { name: "message", data: [] };
+          one = empty();
           continue;
         }
         const [, field, content] = /^([^:]*):? ?(.*)$/.exec(line);
         if (field === "event") one.name = content;
         else if (field === "data") one.data.push(content);
-        else if (field === "id") this.last = content;
+        else if (field === "id") one.id = content;
       }
     }
   }
 
-  dispatch({ name, data }) {
+  dispatch({ name, id, data }) {
     const body = JSON.parse(data.join("\n"));
+    // A greeting has the number of the latest event, which may not have been sent to us yet.
+    if (id !== null && (name !== "hello" || this.last === null)) this.last = id;
     if (name === "hello") {
       // The same server continues where we were; another one, or our first, knows nothing of what we have.
       const same = this.boot === body.server;

@@ -1,7 +1,7 @@
 // The rates and the evidence over time. All charts of a monitor share one horizontal axis, zoom and cursor.
 
 import { el, say } from "./dom.js";
-import { clock, meaning, rate, seconds, short, whole } from "./words.js";
+import { clock, meaning, rate, short, whole } from "./words.js";
 
 const HEIGHT = 180;
 const SHOWN = 4; // rates before the button for all
@@ -161,10 +161,9 @@ export class Charts {
   // Where a finding stands on the axis: found, started, and between which two it started.
   place(finding) {
     const at = (event) => (this.axis === "event" ? event : this.series.timeOf(event));
-    const found = this.axis === "event" ? finding.at : seconds(finding.time) ?? at(finding.at);
     const [first, last] = finding.started_between ?? [finding.since ?? finding.at, finding.at];
     const started = known(finding.started) ? at(finding.started) : null;
-    return { found, started, first: at(first), last: at(last), recovery: finding.kind === "recovery" };
+    return { found: at(finding.at), started, first: at(first), last: at(last), recovery: finding.kind === "recovery" };
   }
 
   by(axis) {

@@ -77,11 +77,10 @@ export class MonitorView {
       this.render();
       this.look(0);
     } else if (name === "summary" && data.name === this.monitor) {
-      if (data.deleted) { this.refresh(); return; }
       this.one = { ...this.one, ...data };
       this.render();
       this.look(PAUSE);
-    }
+    } else if (name === "removed" && data.name === this.monitor) this.refresh();
   }
 
   // Fetch what the stream does not carry, at most every PAUSE and not while nobody looks.

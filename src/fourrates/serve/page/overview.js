@@ -37,10 +37,9 @@ export class Overview {
   }
 
   event(name, data) {
-    if (name === "summary") {
-      if (data.deleted) this.all.delete(data.name);
-      else this.all.set(data.name, data);
-    } else if (name === "finding") {
+    if (name === "summary") this.all.set(data.name, data);
+    else if (name === "removed") this.all.delete(data.name);
+    else if (name === "finding") {
       const one = this.all.get(data.monitor);
       if (!one) return;
       this.all.set(data.monitor, { ...one, last_finding: data });
@@ -120,6 +119,14 @@ export class Overview {
   }
 }
 
+// Since when it is stable: since the last recovery, if there was something to recover from.
+function calm(one) {
+  if (one.status !== "stable") return "";
+  const last = one.last_finding;
+  if (last?.kind === "recovery" && !last.segment) return `since ${clock(seconds(last.time))}`;
+  return one.drifts ? "" : "no drift so far";
+}
+
 class Row {
   constructor(name) {
     const fact = (label, ...nodes) => el("div", null, el("dt", null, label), el("dd.num", null, ...nodes));
@@ -154,7 +161,7 @@ class Row {
     const since = seconds(one.since);
     const last = seconds(one.last_event);
     say(this.status, STATES[one.status]?.toLowerCase() ?? printable(one.status));
-    say(this.since, since === null ? "" : `since ${clock(since)}, ${span(Date.now() / 1000 - since)}`);
+    say(this.since, since === null ? calm(one) : `since ${clock(since)}, ${span(Date.now() / 1000 - since)}`);
     this.bar.show(one.evidence, one.status);
     say(this.share, percent(Math.min(one.evidence ?? 0, 1)));
     say(this.hourly, whole(one.events_per_hour));
