@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 LONGEST = 500  # lines
 # Longer for now, each at the length it has; a module that grows fails, and so does one that is short enough by now.
 LONG = {
-    "fourrates/bank.py": 682,
+    "fourrates/bank.py": 673,
     "fourrates/evaluate.py": 528,
     "fourrates/kernel/evidence.pyx": 683,
     "fourrates/relearn.py": 589,

@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fourrates.bank import Bank, KeyedDrift
+from fourrates.bank import Bank
 from fourrates.budget.decay import best_decay
 from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
@@ -16,6 +16,7 @@ from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim,
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
+from fourrates.keyed import KeyedDrift
 from fourrates.record import step
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates, check_after
 from fourrates.detectors.lfr import LFR
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift, RateState, Shift, Status
+from fourrates.drift import RateState, Status
 from fourrates.kernel.codes import check_codes
 from fourrates.kernel.record import Arena, Rules
+from fourrates.keyed import KeyedDrift, KeyedShift
 from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
@@ -34,37 +34,6 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.uint16]
 
 GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedDrift:
-    """A drift of one stream of a bank.
-
-    Attributes
-    ----------
-    key : hashable
-        Which stream.
-    event : int
-        The event that gave the alarm, counted from 0 over all events of the bank.
-    drift : Drift
-        What happened; its `at` and `since` count the events of this stream alone.
-    """
-
-    key: Hashable
-    event: int
-    drift: Drift
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.drift}"
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedShift:
-    """A shift of the true classes in one stream of a bank: which stream, at which event of the bank, and what."""
-
-    key: Hashable
-    event: int
-    shift: Shift
 
 
 class Bank:
@@ -387,6 +356,28 @@ class Bank:
         self._period = begun if begun.any() else np.empty(0, np.int64)
         self.events += other.events
         self._left += other._left
+
+    def with_budget(self, arl: float) -> Bank:
+        """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
+        for one in self._detectors:
+            if not isinstance(one, FourRates):
+                raise ValueError(f"{one!r}: only a bank of FourRates can change its budget")
+        first, *others = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._detectors]
+        _, (_, settings, state) = self.__reduce__()
+        return _revive(first, settings | {"groups": dict(zip(self._names[1:], others, strict=True))}, state)
+
+    def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
+        heads = self._arena.heads()
+        evidence = np.empty(len(self))
+        records = self._arena.records()
+        for group, detector in enumerate(self._detectors):
+            if not isinstance(detector, FourRates):
+                raise ValueError(f"{detector!r} has no evidence: only FourRates does")
+            own = heads["group"] == group
+            rules = detector.evidence_rules
+            evidence[own] = rules.evidence(records[own].tobytes()) / rules.alarm
+        return list(self), evidence, heads["events"]
 
     def _settings(self) -> dict[str | None, dict[str, Any]]:
         return {name: one.parameters for name, one in zip(self._names, self._detectors, strict=True)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fourrates.alerts.payload import drift_alert, encode, stable_id
-from fourrates.bank import Bank, KeyedDrift, KeyedShift
+from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.engines.kafka.address import Address
@@ -21,6 +21,7 @@ from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
 from fourrates.io import Columns, InputError, Missing
+from fourrates.keyed import KeyedDrift, KeyedShift
 from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
 

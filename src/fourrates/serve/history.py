@@ -1,0 +1,87 @@
+"""The window of a drift, read back from the journal: ids of its examples, their outcomes, and when it started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from fourrates.serve.batch import Batch, decode
+from fourrates.serve.monitor import WHOLE, Found, Monitor, Pairs
+from fourrates.serve.store.base import JournalRow
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The events of a drift from its start on, as far as the journal still has them."""
+
+    ids: list[Any]
+    confusion: list[list[int]]
+    started: float | None  # when its first event happened
+    complete: bool
+
+
+def pairs_blob(pairs: Pairs) -> bytes | None:
+    """What the journal keeps of the events of a batch; None where they are its rows."""
+    if pairs.positions is None:
+        return None
+    segments = b"" if pairs.segments is None else pairs.segments.astype("<u4").tobytes()
+    columns = (pairs.positions.astype("<u4").tobytes(), _bytes(pairs.truths), _bytes(pairs.guesses), segments)
+    return msgspec.msgpack.encode(columns)
+
+
+def _bytes(codes: npt.NDArray[np.uint16]) -> bytes:
+    return codes.astype(np.uint8).tobytes()
+
+
+def _pairs(monitor: Monitor, row: JournalRow, batch: Batch) -> Pairs:
+    """The events of a batch."""
+    if row.pairs is not None:
+        positions, truths, guesses, segments = msgspec.msgpack.decode(row.pairs, type=tuple[bytes, bytes, bytes, bytes])
+        return Pairs(
+            np.frombuffer(truths, np.uint8).astype(np.uint16),
+            np.frombuffer(guesses, np.uint8).astype(np.uint16),
+            np.frombuffer(positions, "<u4").astype(np.int64),
+            np.frombuffer(segments, "<u4").astype(np.int64) if segments else None,
+        )
+    numbers = None
+    if batch.segment_codes:
+        numbers = monitor.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+    return Pairs(batch.codes("truths"), batch.codes("guesses"), np.arange(batch.size), numbers)
+
+
+def read_window(monitor: Monitor, found: Found, rows: Iterable[JournalRow]) -> Window:
+    """The window of a drift; `rows` are those of the journal, the last one first."""
+    started = found.what.at if found.what.started is None else found.what.started
+    left = found.what.at - started + 1
+    ids: list[list[Any]] = []
+    confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
+    first_time = None
+    for row in rows:
+        if left <= 0:
+            break
+        if row.first_event > found.event or not row.events:
+            continue
+        batch = decode(row.body)
+        pairs = _pairs(monitor, row, batch)
+        chosen = np.arange(len(pairs))
+        if found.segment != WHOLE:
+            chosen = np.flatnonzero(pairs.segments == found.segment) if pairs.segments is not None else chosen[:0]
+        chosen = chosen[row.first_event + chosen <= found.event][-left:]
+        if not chosen.size:
+            continue
+        left -= chosen.size
+        np.add.at(confusion, (pairs.truths[chosen].astype(np.int64), pairs.guesses[chosen].astype(np.int64)), 1)
+        assert pairs.positions is not None
+        if batch.ids is not None:
+            ids.append(batch.ids.pick(pairs.positions[chosen]))
+        times = np.frombuffer(batch.times, "<f8") if batch.times else None
+        first_time = batch.received if times is None else float(times[pairs.positions[chosen[0]]])
+    complete = left <= 0
+    return Window([one for part in reversed(ids) for one in part], confusion.tolist(), first_time, complete)
