@@ -112,7 +112,9 @@ class Channels:
                 waiting = {entry.id: entry for entry in spool.pending()}
             left = waiting.get(payload["id"])
             (name,) = spool.channels
-            found.append({"channel": name, "delivered": left is None, "problem": left.problem or None if left else None})
+            found.append(
+                {"channel": name, "delivered": left is None, "problem": left.problem or None if left else None}
+            )
         return found
 
     @property
