@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from fourrates.io.opening import pyarrow
 from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch, Ids
 from fourrates.serve.columns import (
     Plan,
@@ -115,12 +116,9 @@ def _json_columns(body: bytes) -> Table:
         found = _decoder.decode(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not columns of JSON: {str(error)[:300]}") from None
-    columns = [
-        _one_of(found.y_true, found.truth, "y_true or truth"),
-        _one_of(found.y_pred, found.pred, "y_pred or pred"),
-        *(None if one == _NOTHING else one for one in (found.score, found.id, found.time)),
-    ]
-    return Table(*columns, by=dict(found.by))
+    score, ids, times = (None if one == _NOTHING else one for one in (found.score, found.id, found.time))
+    truth = _one_of(found.y_true, found.truth, "y_true or truth")
+    return Table(truth, _one_of(found.y_pred, found.pred, "y_pred or pred"), score, ids, times, dict(found.by))
 
 
 def _one_of(ours: msgspec.Raw, theirs: msgspec.Raw, names: str) -> msgspec.Raw | None:
@@ -159,8 +157,7 @@ def _json_rows(body: bytes, by: list[str], max_rows: int) -> Table:
 
 
 def _arrow_columns(body: bytes, by: list[str], max_rows: int) -> Table:
-    import pyarrow as pa
-
+    pa = pyarrow("pyarrow")
     try:
         with pa.ipc.open_stream(body) as reader:
             batches, rows = [], 0

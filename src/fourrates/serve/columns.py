@@ -1,7 +1,7 @@
 """Columns as they come in a body to the columns of a batch; rows that cannot be used are named.
 
-A column is a piece of JSON, a list, a NumPy array or an Arrow array. Each is first read the quick way, by compiled code;
-where that does not work it is read value by value, which finds every bad row and says what is wrong with it.
+A column is a piece of JSON, a list, a NumPy array or an Arrow array. Each is first read the quick way, by compiled
+code; where that does not work it is read value by value, which finds every bad row and says what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The live state of one monitor: a deterministic machine over its journal.
 
-:meth:`Monitor.apply` takes the batches in the order of the journal and gives what they led to. Two monitors with the same
-settings, the same key and the same batches are the same, finding for finding: that is how a server that was killed comes
-back, and why nothing here looks at a clock.
+:meth:`Monitor.apply` takes the batches in the order of the journal and gives what they led to. Two monitors with the
+same settings, the same key and the same batches are the same, finding for finding: that is how a server that was killed
+comes back, and why nothing here looks at a clock.
 """
 
 from __future__ import annotations

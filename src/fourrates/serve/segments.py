@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +66,6 @@ class Segments:
     def restore(self, data: bytes, ends: bytes) -> None:
         """Know the names that :meth:`to_state` gave, in an instance that knows none."""
         edges = [0, *np.frombuffer(ends, "<u4").tolist()]
-        names = [data[start:end].decode() for start, end in zip(edges[:-1], edges[1:], strict=True)]
+        names = [data[start:end].decode() for start, end in pairwise(edges)]
         if edges[-1] != len(data) or self.take(names).tolist() != [*range(len(names))]:
             raise ValueError("the saved names of segments do not fit")

@@ -21,7 +21,7 @@ SHOWN = 8  # classes in the series of a monitor that has more
 class Series:
     """Counts as they stood at moments of a stream.
 
-    A point is: events, time, evidence, a baseline for each class, and how often each class was true, predicted and both.
+    A point is: events, time, evidence, a baseline for each class, how often each class was true, predicted, and both.
     """
 
     def __init__(self, classes: int) -> None:
@@ -74,7 +74,8 @@ class Series:
 
     def to_state(self) -> tuple[int, bytes, bytes]:
         """Everything, as :meth:`restore` takes it."""
-        return self.stride, *(b"".join(point.astype("<f8").tobytes() for point in one) for one in self._both())
+        long, recent = (b"".join(point.astype("<f8").tobytes() for point in one) for one in self._both())
+        return self.stride, long, recent
 
     def restore(self, stride: int, long: bytes, recent: bytes) -> None:
         """Go on from what :meth:`to_state` gave."""

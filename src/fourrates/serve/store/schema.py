@@ -37,7 +37,8 @@ def _first(dialect: str) -> list[str]:
         "CREATE INDEX findings_by_monitor ON findings (monitor, sequence)",
         "CREATE INDEX findings_to_alert ON findings (sequence) WHERE alerted = 0",
         f"CREATE TABLE examples (finding TEXT PRIMARY KEY, body {blob} NOT NULL)",
-        f"CREATE TABLE rejected (id {t['serial']}, monitor {whole} NOT NULL, made {real} NOT NULL, body {blob} NOT NULL)",
+        f"CREATE TABLE rejected (id {t['serial']}, monitor {whole} NOT NULL, made {real} NOT NULL, "
+        f"body {blob} NOT NULL)",
         "CREATE INDEX rejected_by_monitor ON rejected (monitor, id)",
         f"CREATE TABLE documents (kind TEXT NOT NULL, name TEXT NOT NULL, body {blob} NOT NULL, "
         "PRIMARY KEY (kind, name))",

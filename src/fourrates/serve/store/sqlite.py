@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -98,9 +99,9 @@ class SQLite(Store):
 
 def _hold(path: Path) -> IO[bytes]:
     """Hold a lock that ends with the process, or a StoreError if another holds it."""
-    file = open(path, "a+b")
+    file = open(path, "a+b")  # noqa: SIM115 - held until the store is closed
     try:
-        if os.name == "nt":
+        if sys.platform == "win32":
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
