@@ -41,9 +41,32 @@ class _Serve(click.Group):
 @_data
 @click.option("--host", default="127.0.0.1", help="The address to listen on; any but loopback needs tokens.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8421, help="0 takes a free one.")
+@click.option(
+    "--keep-events",
+    type=click.IntRange(min=0),
+    default=50_000,
+    metavar="N",
+    help="The latest events of a monitor whose ids stay, for a drift to name its examples.",
+)
+@click.option(
+    "--snapshot-bytes",
+    type=click.IntRange(min=1),
+    default=8 << 20,
+    metavar="N",
+    help="Journal of a monitor, in bytes, after which its state is saved.",
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
-def serve(ctx: click.Context, data: Path, database: str | None, host: str, port: int, log_level: str) -> None:
+def serve(
+    ctx: click.Context,
+    data: Path,
+    database: str | None,
+    host: str,
+    port: int,
+    keep_events: int,
+    snapshot_bytes: int,
+    log_level: str,
+) -> None:
     """Run the monitor service: events in over HTTP, a live page, alerts out.
 
     Examples
@@ -59,7 +82,15 @@ def serve(ctx: click.Context, data: Path, database: str | None, host: str, port:
     from fourrates.serve.store import StoreError
 
     try:
-        run(Settings(data=data, host=host, port=port, database=database), level=log_level)
+        settings = Settings(
+            data=data,
+            host=host,
+            port=port,
+            database=database,
+            keep_events=keep_events,
+            snapshot_bytes=snapshot_bytes,
+        )
+        run(settings, level=log_level)
     except StoreError as error:
         raise InputError(str(error)) from None
 

@@ -202,8 +202,8 @@ class Store(ABC):
     def commit(self, group: Group) -> None:
         """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
         with self._lock:
-            position, sequence = self._position, self._sequence
             with self._transaction():
+                position, sequence = self._position, self._sequence  # now: a new connection has looked at them again
                 for row in group.journal:
                     position += 1
                     row.position = position
