@@ -24,7 +24,7 @@ SHARED = {
 
 
 class Asset:
-    """A file, asked for again whenever the page is loaded and sent only if it has changed: an update takes effect at once."""
+    """A file; browsers ask for it at each visit, and get it if it has changed: an update takes effect at once."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.content = content

@@ -138,7 +138,7 @@ class Series:
 
 
 def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]:
-    """For each point from `first` on, the latest one before it with `POOLED` observations less; -1 means the beginning."""
+    """For each point from `first` on, the latest one that has `POOLED` observations less; -1 is the beginning."""
     enough = np.searchsorted(counts, counts[first:] - POOLED, side="right") - 1
     return np.minimum(enough, np.arange(first, counts.size) - 1)
 
