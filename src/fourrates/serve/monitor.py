@@ -119,6 +119,8 @@ class Monitor:
         self.labels = config.made_labels()
         self.classes = len(self.labels.values)
         self.names = rate_names(self.labels.values)
+        # The detectors know codes alone; this is what the labels make of the names of their rates.
+        self.rate_name = dict(zip(rate_names(range(self.classes)), self.names, strict=True))
         self.events = 0
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
@@ -263,10 +265,9 @@ class Monitor:
         return holds or self.last_time - self.standing[segment][1] <= STANDS
 
     def _add_point(self, received: float) -> None:
-        rates = self.detector.rates
         baselines = [
-            share.value if (share := rates[name].baseline) is not None else float("nan")
-            for name in self.names[: self.classes]
+            share.value if (share := state.baseline) is not None else float("nan")
+            for state in list(self.detector.rates.values())[: self.classes]
         ]
         self.series.add(self.events, received, self.detector.evidence, baselines, self.confusion)
 

@@ -145,7 +145,8 @@ def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]
 
 def _gained(counts: npt.NDArray[np.float64], since: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """How many came since."""
-    return counts[counts.size - since.size :] - np.concatenate([counts, [0.0]])[since]
+    before: npt.NDArray[np.float64] = np.concatenate([counts, [0.0]])[since]
+    return counts[counts.size - since.size :] - before
 
 
 def _last(column: list[Any]) -> Any:
