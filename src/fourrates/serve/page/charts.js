@@ -1,16 +1,15 @@
 // The rates and the evidence over time. All charts of a monitor share one horizontal axis, zoom and cursor.
 
 import { el, say } from "./dom.js";
-import { clock, meaning, rate, short, whole } from "./words.js";
+import { byOrder, clock, meaning, percent, rate, short, whole } from "./words.js";
 
 const HEIGHT = 180;
 const SHOWN = 4; // rates before the button for all
+const FLOOR = 1e-4; // of an alarm: less is drawn as this
 const POINTS = 2400; // kept in memory; then the older half is thinned
 const PAUSE = 200; // ms between two drawings of what came in
 
 const { css, drawMarks, motion, onKey, quantile, rateText } = fourratesChart; // report/chart.js
-// As the report has them; those of several classes stay as they come.
-const ORDER = ["tpr", "tnr", "ppv", "npv"];
 const known = (x) => x !== null && x !== undefined;
 
 // The points of a monitor, column by column, in the order of its events.
@@ -100,7 +99,7 @@ export class Charts {
         "div.key",
         null,
         key("curve", "the rate, with its 90 % interval"),
-        key("base", "the baseline"),
+        key("base", "the reference, or the baseline"),
         key("drift", "drift found"),
         recovery,
         key("started", "when it started, 90 % certain"),
@@ -151,10 +150,16 @@ export class Charts {
   }
 
   // The rates as the monitor states them now, for the heads of the charts.
-  state(rates, status) {
-    for (const chart of this.charts) chart.now?.(rates?.[chart.name], status);
-    this.stated = [rates, status];
+  state(rates, reference) {
+    const fresh = JSON.stringify(reference) !== JSON.stringify(this.reference);
+    this.reference = reference;
+    for (const chart of this.charts) chart.now?.(rates?.[chart.name]);
+    this.stated = rates;
+    if (fresh && this.series) this.draw();
   }
+
+  // What the rates are compared with, in a word.
+  get base() { return this.reference ? "reference" : "baseline"; }
 
   xs() { return this.axis === "time" ? this.series.time : this.series.event; }
 
@@ -175,7 +180,7 @@ export class Charts {
 
   build() {
     this.clear();
-    const names = Object.keys(this.series.rates).sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+    const names = Object.keys(this.series.rates).sort(byOrder);
     const few = this.everything ? names : names.slice(0, SHOWN);
     this.rates.replaceChildren();
     this.proof.replaceChildren();
@@ -186,7 +191,7 @@ export class Charts {
       this.more.append(el("button", { type: "button", onclick: show }, `Show all ${names.length} rates`));
     }
     this.evidenceChart();
-    if (this.stated) this.state(...this.stated);
+    if (this.stated) this.state(this.stated, this.reference);
     this.draw();
   }
 
@@ -208,7 +213,7 @@ export class Charts {
 
   zoom(min, max) {
     const [first, last] = this.extentOf();
-    const width = Math.min(Math.max(max - min, 10), last - first);
+    const width = Math.min(Math.max(max - min, this.axis === "time" ? 1 : 10), last - first);
     min = Math.min(Math.max((min + max) / 2 - width / 2, first), last - width);
     this.sight = width >= last - first ? null : [min, min + width];
     this.scale();
@@ -242,14 +247,15 @@ export class Charts {
     const base = el("span.soft.num");
     const columns = () => {
       const { value, lower, upper, baseline } = this.series.rates[name];
-      return [this.xs(), value, lower, upper, baseline ?? value.map(() => null)];
+      const shipped = this.reference?.[name];
+      return [this.xs(), value, lower, upper, known(shipped) ? value.map(() => shipped) : baseline ?? value.map(() => null)];
     };
     const edge = { points: { show: false }, stroke: () => css("--edge"), width: 0.5 };
     const told = (u, i) => {
       const [, value, lower, upper, baseline] = u.data;
       if (!known(value[i])) return "";
       const interval = known(lower[i]) ? `, ${rate(lower[i])} to ${rate(upper[i])}` : "";
-      return `${short(name)} ${rate(value[i])}${interval}${known(baseline[i]) ? `; baseline ${rate(baseline[i])}` : ""}`;
+      return `${short(name)} ${rate(value[i])}${interval}${known(baseline[i]) ? `; ${this.base} ${rate(baseline[i])}` : ""}`;
     };
     const options = {
       scales: { y: { range: (u) => this.extent(u) } },
@@ -268,13 +274,13 @@ export class Charts {
     chart.now = (state) => {
       say(now, rate(state?.estimate));
       const interval = state && known(state.lower) ? `${rate(state.lower)} to ${rate(state.upper)} of ${whole(state.n)}` : "";
-      say(base, `${interval}${state?.baseline ? `; baseline ${rate(state.baseline.value)}` : ""}`);
+      const level = this.reference?.[name] ?? state?.baseline?.value;
+      say(base, `${interval}${known(level) ? `; ${this.base} ${rate(level)}` : ""}`);
     };
   }
 
   evidenceChart() {
-    const told = (u, i) => (known(u.data[1][i]) ? `${Math.round(100 * u.data[1][i])} % of an alarm` : "");
-    const top = (u) => [0, Math.max(1.08, 1.05 * u.data[1].reduce((a, b) => Math.max(a, b ?? 0), 0))];
+    const told = (u, i) => (known(u.data[1][i]) ? `${percent(this.series.evidence[i])} of an alarm` : "");
     const alarm = (u) => {
       const { ctx, bbox } = u;
       const y = u.valToPos(1, "y", true);
@@ -292,13 +298,14 @@ export class Charts {
       ctx.restore();
     };
     const options = {
-      scales: { y: { range: top } },
+      scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies: on this axis it climbs steadily
       series: [{}, { label: "evidence", stroke: () => css("--curve"), width: 1.4, fill: () => css("--wide"), points: { show: false } }],
       percent: true,
       alarm,
     };
+    const columns = () => [this.xs(), this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null))];
     const head = [el("h3", null, "evidence ", el("span.soft.meaning", null, "how far it has come towards an alarm"))];
-    this.chart(this.proof, "Evidence for a drift", head, options, () => [this.xs(), this.series.evidence], told, 150);
+    this.chart(this.proof, "Evidence for a drift", head, options, columns, told, 150);
   }
 
   chart(area, title, head, own, columns, told, height) {
@@ -307,13 +314,13 @@ export class Charts {
     const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": label }, el("header", null, ...head), readout);
     area.append(box);
     const numbers = (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
-    const shares = (u, splits) => splits.map((x) => `${Math.round(100 * x)} %`);
+    const shares = (u, splits) => splits.map((x) => (Math.abs(Math.log10(x) % 1) < 1e-6 ? `${Number((100 * x).toPrecision(1))} %` : ""));
     const { setSelect, ...shared } = fourratesChart.options({
       key: "monitor",
       zoom: (min, max) => this.zoom(min, max),
       values: {
         x: { space: 70, values: this.axis === "time" ? stamps : numbers },
-        y: { size: 54, space: 32, values: own.percent ? shares : rateText },
+        y: { size: 58, space: 32, values: own.percent ? shares : rateText },
       },
     });
     const options = {
@@ -354,9 +361,10 @@ export class Charts {
     const highs = seen.map((i) => upper[i] ?? value[i]);
     let low = quantile(lows, 0.1);
     let high = quantile(highs, 0.9);
-    for (const i of [...seen]) {
-      const settled = !known(lower[i]) || upper[i] - lower[i] < 0.5;
-      if (settled) { low = Math.min(low, value[i]); high = Math.max(high, value[i]); }
+    const width = (i) => (known(lower[i]) ? upper[i] - lower[i] : 0);
+    const usual = quantile(seen.map(width), 0.5);
+    for (const i of seen) {
+      if (width(i) <= 1.5 * usual) { low = Math.min(low, value[i]); high = Math.max(high, value[i]); }
       if (known(baseline[i])) { low = Math.min(low, baseline[i]); high = Math.max(high, baseline[i]); }
     }
     const room = Math.max(0.06 * (high - low), 0.01);

@@ -48,6 +48,7 @@ export function meter(label) {
   const fill = el("i");
   const bar = el("div.meter", { role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
   bar.show = (share, status) => {
+    if (status === "drifted") share = 1; // it is there; what is gathered since is for the next change
     const percent = Math.max(0, Math.min(100, 100 * (share ?? 0)));
     fill.style.width = `${percent}%`;
     bar.className = `meter ${status ?? ""}`;

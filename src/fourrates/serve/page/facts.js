@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { el, printable, replace, say, section, shortened } from "./dom.js";
 import { matrix } from "./matrix.js";
-import { percent, rate, scatter, short, whole } from "./words.js";
+import { byOrder, percent, rate, scatter, short, whole } from "./words.js";
 
 const LISTED = 12;
 
@@ -35,10 +35,10 @@ export class Classes {
     const { shift } = one;
     const moved = shift && `The share of positives went from ${rate(shift.before.value)} to ${rate(shift.after.value)} around event ${whole(shift.started)}. That is no drift of the classifier, though its precisions move with it.`;
     say(this.shift, moved ?? (shares.length ? "No shift was found." : ""));
-    replace(this.scatter, Object.entries(one.rates ?? {}).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
+    replace(this.scatter, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
       .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, scatter(state.dispersion))]));
     const counted = one.confusion?.flat().some((count) => count > 0);
-    replace(this.counts, counted ? matrix("Since the last reset", one.confusion, one.labels, one.config?.positive) : el("p.soft", null, "None yet."));
+    replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels, one.config?.positive) : el("p.soft", null, "None yet."));
   }
 }
 

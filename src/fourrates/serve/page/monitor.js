@@ -13,6 +13,16 @@ const PAUSE = 2000; // ms between two looks at what is not sent with the stream:
 
 const SILENCES = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
 
+// The rates of the reference, by the names of the rates: recalls in the order of the labels, then precisions.
+function references({ config, labels, rates }) {
+  const counts = config?.reference;
+  if (!counts) return null;
+  const place = labels.map((label) => config.labels.indexOf(label));
+  const shares = [(i) => counts[i], (i) => counts.map((row) => row[i])].flatMap((line) =>
+    place.map((i) => counts[i][i] / line(i).reduce((a, b) => a + b, 0)));
+  return Object.fromEntries(Object.keys(rates ?? {}).map((name, i) => [name, shares[i]]));
+}
+
 export class MonitorView {
   constructor(name, notice) {
     this.monitor = name;
@@ -119,13 +129,14 @@ export class MonitorView {
     ];
     say(this.lead, `${told.filter(Boolean).join("; ")}.`);
     this.bar.show(one.evidence, one.status);
-    say(this.share, `${percent(Math.min(one.evidence ?? 0, 1))} of an alarm`);
+    const share = percent(Math.min(one.evidence ?? 0, 1));
+    say(this.share, one.status === "drifted" ? `alarm; ${share} of the next` : `${share} of an alarm`);
     const silenced = seconds(one.silenced_until);
     const quiet = silenced !== null && silenced > Date.now() / 1000;
     this.loud.hidden = quiet;
     this.quiet.hidden = !quiet;
     if (quiet) say(this.until, `Alerts are silenced until ${clock(silenced)}`);
-    this.charts.state(one.rates, one.status);
+    this.charts.state(one.rates, references(one));
     this.classes.show(one);
     this.arrivals.show(one);
     this.settings.show(one);

@@ -163,7 +163,7 @@ class Row {
     say(this.status, STATES[one.status]?.toLowerCase() ?? printable(one.status));
     say(this.since, since === null ? calm(one) : `since ${clock(since)}, ${span(Date.now() / 1000 - since)}`);
     this.bar.show(one.evidence, one.status);
-    say(this.share, percent(Math.min(one.evidence ?? 0, 1)));
+    say(this.share, one.status === "drifted" ? "alarm" : percent(Math.min(one.evidence ?? 0, 1)));
     say(this.hourly, whole(one.events_per_hour));
     say(this.last, last === null ? "none yet" : `last ${ago(last)}`);
     say(this.waiting, whole(one.waiting));

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, meter, replace, say, section } from "./dom.js";
-import { percent, rate, segment, short, whole } from "./words.js";
+import { byOrder, percent, rate, segment, short, whole } from "./words.js";
 
 const PAGE = 25;
 const SHOWN = 4; // rates in columns of their own
@@ -34,21 +34,21 @@ export class Segments {
     this.total = total;
     this.node.hidden = total === 0;
     if (!total) return;
-    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].slice(0, SHOWN);
+    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].sort(byOrder).slice(0, SHOWN);
     replace(this.head, ["segment", "status", "evidence", "events", ...rates.map(short)].map((name) => el("th", { scope: "col" }, name)));
     replace(this.body, segments.map((one) => this.row(one, rates)));
     say(this.place, `${whole(this.offset + 1)} to ${whole(this.offset + segments.length)} of ${whole(total)}`);
     this.back.disabled = this.offset === 0;
     this.next.disabled = this.offset + segments.length >= total;
     this.pager.hidden = total <= PAGE;
-    say(this.lead, total === 1 ? "Watched by itself, under the same budget." : "Each is watched by itself, all under one budget. A finding is marked where it stands out among all of them, not merely among a few.");
+    say(this.lead, total === 1 ? "Watched by itself, under the same budget." : "Each is watched by itself, all under one budget. Among many some always look odd; one that stands out does so for their number, too.");
   }
 
   row(one, rates) {
     const told = { stable: "stable", warning: "a warning stands", drifted: "drifted", waiting: "waiting for labels" };
     const bar = meter("evidence").show(one.evidence, one.status);
     return el("tr", null,
-      el("th", { scope: "row" }, el("span.name", null, segment(one.segment)), one.discovery && el("span.tag.alarm", null, "finding")),
+      el("th", { scope: "row" }, el("span.name", null, segment(one.segment)), one.discovery && el("span.tag.alarm", null, "stands out")),
       el("td", null, el(`i.dot.${one.status}`), told[one.status] ?? one.status),
       el("td.evidence", null, bar, el("span.num", null, percent(Math.min(one.evidence ?? 0, 1)))),
       el("td", null, whole(one.events)),

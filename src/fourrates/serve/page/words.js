@@ -23,6 +23,10 @@ export function short(name) {
   return shortened(at < 0 ? name : `${name.slice(0, at)} of ${name.slice(at + 1)}`);
 }
 
+// As the report has them; those of several classes stay as they come.
+const ORDER = ["tpr", "tnr", "ppv", "npv"];
+export const byOrder = (a, b) => ORDER.indexOf(a) - ORDER.indexOf(b);
+
 export const meaning = (name) => RATES[name] ?? "";
 
 // Times -----------------------------------------------------------------------------------------------------
