@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from fourrates.serve.app import create_app
+from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
 BACKLOG = 1_024  # connections that wait to be taken
@@ -55,10 +56,9 @@ def run(settings: Settings, *, level: str = "info") -> None:
         app,
         log_config=None,
         access_log=False,
-        server_header=False,
         timeout_graceful_shutdown=10,
-        timeout_keep_alive=75,
         backlog=BACKLOG,
+        **uvicorn_options(settings.max_body),
     )
     uvicorn.Server(config).run(sockets=[listening])
 

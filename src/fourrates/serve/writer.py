@@ -92,7 +92,7 @@ class Writer:
         self._forget_at = 0.0
         self._broken: dict[int, Live] = {}
         self.commits = self.batches = 0
-        self.alert: Callable[[str, list[dict[str, Any]]], None] | None = None
+        self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin."""
@@ -227,8 +227,8 @@ class Writer:
                 live.unsaved += len(row.body)
         told = self._told(turn)
         self._resolve([*turn.answers, *failed], [live.name for live in turn.touched.values()], told)
-        if told:
-            self.send_alerts()
+        if told and self.on_findings is not None:
+            self.on_findings()
 
     def _apply(self, job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> None:
         if job.key is not None:
@@ -303,17 +303,6 @@ class Writer:
         for number, live in [*self._broken.items()]:
             self.registry.reload(live)
             del self._broken[number]
-
-    def send_alerts(self) -> None:
-        """Give findings that were not yet to the alerts; what was found before a crash is found here."""
-        if self.alert is None:
-            return
-        names = {live.row.id: name for name, live in self.registry.lives.items()}
-        while waiting := self.store.unalerted():
-            for finding in waiting:
-                if finding.monitor in names:
-                    self.alert(names[finding.monitor], [finding_json(finding)])
-            self.store.mark_alerted([finding.id for finding in waiting])
 
     def _tidy(self) -> None:
         """Save a monitor that is due, part by part; forget old keys."""
