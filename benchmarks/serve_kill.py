@@ -104,11 +104,11 @@ class Sender(threading.Thread):
                     status, answer = client.call("POST", f"/api/monitors/{name}/{kind}", body, **headers)
             except (OSError, http.client.HTTPException):
                 self.retries += 1
-                time.sleep(0.05)
+                time.sleep(0.2)
                 continue
             if status == 503:
                 self.retries += 1
-                time.sleep(0.05)
+                time.sleep(0.2)
                 continue
             if status != 200:
                 raise AssertionError(f"{status}: {answer}")
