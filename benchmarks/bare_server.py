@@ -1,6 +1,6 @@
 """What the service is held against: a Starlette endpoint that decodes the same body and keeps nothing.
 
-    python benchmarks/bare_server.py PORT
+python benchmarks/bare_server.py PORT
 """
 
 from __future__ import annotations

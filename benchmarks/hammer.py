@@ -105,8 +105,18 @@ class Hammer:
         await asyncio.sleep(0.2)
         shown = np.percentile(self.latencies[:answered] or [0.0], [50, 90, 99, 100]).round(5).tolist()
         refused = [one.decode("latin-1") for one in self.refused[:1]]
-        print(json.dumps({"answered": answered, "refused": len(self.refused), "first refused": refused, "lost": self.lost,
-                          "seconds": seconds_, "latency": shown}))
+        print(
+            json.dumps(
+                {
+                    "answered": answered,
+                    "refused": len(self.refused),
+                    "first refused": refused,
+                    "lost": self.lost,
+                    "seconds": seconds_,
+                    "latency": shown,
+                }
+            )
+        )
 
 
 def request(path: str, body: bytes, kind: str = "application/json", headers: str = "") -> bytes:

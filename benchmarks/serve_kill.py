@@ -181,7 +181,7 @@ def check(settings: Settings, senders: list[Sender], port: int, alerts: Receiver
     store = open_store(settings, owner=False)
     try:
         for row in store.monitors():
-            batches = [decode(one.body) for one in store.journal(row.id, 0)]
+            batches = [entry.batch for one in store.journal(row.id, 0) for entry in decode(one.body)]
             batches = [one for one in batches if one.kind != CONFIG]
             totals["journal"] += len(batches)
             import json

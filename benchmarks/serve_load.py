@@ -50,12 +50,16 @@ class Bare:
         self.process.wait()
 
 
-def hit(port: int, connections: int, seconds: float, requests: list[bytes], rate: float | None = None) -> dict[str, Any]:
+def hit(
+    port: int, connections: int, seconds: float, requests: list[bytes], rate: float | None = None
+) -> dict[str, Any]:
     """Send requests from a process of their own."""
     with tempfile.NamedTemporaryFile() as file:
         hammer.write(Path(file.name), requests)
         command = [sys.executable, HERE / "hammer.py", str(port), str(connections), str(seconds), file.name]
-        done = subprocess.run([*command, *([] if rate is None else [str(rate)])], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, *([] if rate is None else [str(rate)])], check=True, capture_output=True, text=True
+        )
     found: dict[str, Any] = json.loads(done.stdout)
     assert not found["refused"] and not found["lost"], found
     found["rate"] = found["answered"] / found["seconds"]
@@ -201,7 +205,11 @@ def part_memory(monitors: int = 100, segments: int = 10_000) -> dict[str, Any]:
     names = [f"segment-{number}" for number in range(segments)]
     body = {"y_true": [1] * segments, "y_pred": [1] * segments, "by": {"shop": names}}
     encoded = json.dumps(body).encode()
-    with tempfile.TemporaryDirectory() as folder, Server(Path(folder) / "data") as server, Client(server.port, 120) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Server(Path(folder) / "data") as server,
+        Client(server.port, 120) as client,
+    ):
         empty = server.memory()
         for number in range(monitors):
             assert client.call("PUT", f"/api/monitors/m{number}", {"by": ["shop"]})[0] == 201
@@ -230,7 +238,11 @@ def part_late(waiting: int = 10_000_000, size: int = 10_000) -> dict[str, Any]:
 
     kind = {"content_type": "application/vnd.apache.arrow.stream"}
     y = np.zeros(size, np.int8)
-    with tempfile.TemporaryDirectory() as folder, Server(Path(folder) / "data") as server, Client(server.port, 600) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Server(Path(folder) / "data") as server,
+        Client(server.port, 600) as client,
+    ):
         for name in ("pairs", "late"):
             client.call("PUT", f"/api/monitors/{name}", {"arl": 1e9})
         post: Callable[..., Any] = lambda path, data: client.call("POST", f"/api/monitors/{path}", data, **kind)
@@ -275,7 +287,11 @@ def part_late(waiting: int = 10_000_000, size: int = 10_000) -> dict[str, Any]:
 
 def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
     """A day of traffic in minutes: predictions now, labels an hour later, ids, three segments; memory must stay flat."""
-    with tempfile.TemporaryDirectory() as folder, Server(Path(folder) / "data") as server, Client(server.port, 120) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Server(Path(folder) / "data") as server,
+        Client(server.port, 120) as client,
+    ):
         config = {"by": ["country"], "max_wait": "2 hours", "budget": "1 per month"}
         client.call("PUT", "/api/monitors/day", config)
         memory, size, start = [], 2_000, time.time() - hours * 3600
@@ -311,9 +327,7 @@ def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
     return {"24 hours of traffic": result}
 
 
-PARTS = {
-    name.removeprefix("part_"): function for name, function in [*globals().items()] if name.startswith("part_")
-}
+PARTS = {name.removeprefix("part_"): function for name, function in [*globals().items()] if name.startswith("part_")}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

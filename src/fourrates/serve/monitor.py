@@ -178,8 +178,8 @@ class Monitor:
             self.first_time = batch.last_time()
         if self.config.follows_rate and self.events >= self.tune_at:
             self._tune()
-        if self.series.wants(self.events, batch.received):
-            self._add_point(batch.received)
+        if self.series.wants(self.last_time):
+            self._add_point(self.last_time)
         return Outcome(pairs, batch.size - repeated, repeated, found)
 
     def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
@@ -262,13 +262,13 @@ class Monitor:
         holds = segment == WHOLE and self.detector.parameters["after"] == "hold"
         return holds or self.last_time - self.standing[segment][1] <= STANDS
 
-    def _add_point(self, received: float) -> None:
+    def _add_point(self, time: float) -> None:
         rates = self.detector.rates
         baselines = [
             share.value if (share := rates[name].baseline) is not None else float("nan")
             for name in self.names[: self.classes]
         ]
-        self.series.add(self.events, received, self.detector.evidence, baselines, self.confusion)
+        self.series.add(self.events, time, self.detector.evidence, baselines, self.confusion)
 
     # Budgets in time, and new settings ------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from fourrates.serve.app import create_app
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
+SWITCH = 0.0005  # seconds that the event loop may keep the writer waiting for its turn, or the other way round
 BACKLOG = 1_024  # connections that wait to be taken
 
 
@@ -47,6 +48,7 @@ def run(settings: Settings, *, level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.setswitchinterval(SWITCH)
     listening = _listen(settings)
     address = listening.getsockname()[:2]
     app = create_app(settings)

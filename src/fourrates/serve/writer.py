@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fourrates.serve.batch import Batch, encode
+from fourrates.serve.batch import CONFIG, Batch, Entry, encode
 from fourrates.serve.bodies import Rejected
+from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.registry import Live, Registry, finding_json
@@ -63,7 +64,7 @@ class _Turn:
     group: Group = field(default_factory=Group)
     answers: list[tuple[asyncio.Future[bytes], bytes]] = field(default_factory=list)
     touched: dict[int, Live] = field(default_factory=dict)
-    before: dict[int, int] = field(default_factory=dict)
+    entries: dict[int, tuple[int, list[Entry]]] = field(default_factory=dict)  # of each monitor, from which event on
     keys: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
     findings: list[tuple[Live, Finding]] = field(default_factory=list)
 
@@ -204,6 +205,9 @@ class Writer:
                     self._apply(job, turn, known)
                 except ApiError as error:
                     failed.append((job.future, error))
+            for number, (first, entries) in turn.entries.items():
+                events = sum(entry.events for entry in entries)
+                turn.group.journal.append(JournalRow(number, first, events, encode(entries)))
             if turn.group.journal:
                 self.store.commit(turn.group)
         except StoreError as error:
@@ -219,7 +223,7 @@ class Writer:
             return
         if turn.group.journal:
             self.commits += 1
-            self.batches += len(turn.group.journal)
+            self.batches += len(turn.answers)
             _failpoint("committed", self.commits)
             for row in turn.group.journal:
                 live = turn.touched[row.monitor]
@@ -254,10 +258,9 @@ class Writer:
             code = "too_many_segments" if "segments" in str(error) else "bad_batch"
             raise ApiError(422, code, str(error)) from None
         turn.touched[row.id] = live
-        turn.group.journal.append(
-            JournalRow(row.id, first, len(outcome.pairs), encode(job.batch), pairs_blob(outcome.pairs))
-        )
-        found = [self.registry.finding(live, one, turn.group.journal) for one in outcome.found]
+        begun, entries = turn.entries.setdefault(row.id, (first, []))
+        entries.append(Entry(len(outcome.pairs), job.batch, pairs_blob(outcome.pairs)))
+        found = [self.registry.finding(live, one, begun, entries) for one in outcome.found]
         turn.group.findings += found
         turn.findings += [(live, one) for one in found]
         for one in job.rejected:
@@ -278,6 +281,9 @@ class Writer:
             }
         )
         turn.answers.append((job.future, answer))
+        if job.batch.kind == CONFIG:
+            turn.group.configs.append((job.batch.config, row.id))
+            live.plan = Plan(monitor.config)
         if job.key is not None:
             turn.keys[job.key] = (job.digest, answer)
             turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
