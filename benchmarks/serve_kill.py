@@ -104,11 +104,11 @@ class Sender(threading.Thread):
                     status, answer = client.call("POST", f"/api/monitors/{name}/{kind}", body, **headers)
             except (OSError, http.client.HTTPException):
                 self.retries += 1
-                time.sleep(0.05)
+                time.sleep(0.2)
                 continue
             if status == 503:
                 self.retries += 1
-                time.sleep(0.05)
+                time.sleep(0.2)
                 continue
             if status != 200:
                 raise AssertionError(f"{status}: {answer}")
@@ -181,7 +181,7 @@ def check(settings: Settings, senders: list[Sender], port: int, alerts: Receiver
     store = open_store(settings, owner=False)
     try:
         for row in store.monitors():
-            batches = [decode(one.body) for one in store.journal(row.id, 0)]
+            batches = [entry.batch for one in store.journal(row.id, 0) for entry in decode(one.body)]
             batches = [one for one in batches if one.kind != CONFIG]
             totals["journal"] += len(batches)
             import json

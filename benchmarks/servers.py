@@ -148,7 +148,15 @@ class Postgres:
         while time.monotonic() < until:
             with open(self.folder / "log", "ab") as log:
                 self.process = subprocess.Popen(
-                    [self.programs / "postgres", "-D", self.folder / "data", "-k", self.folder, "-clisten_addresses=", *settings],
+                    [
+                        self.programs / "postgres",
+                        "-D",
+                        self.folder / "data",
+                        "-k",
+                        self.folder,
+                        "-clisten_addresses=",
+                        *settings,
+                    ],
                     user=self._as(),
                     stdout=log,
                     stderr=log,

@@ -16,8 +16,9 @@ from starlette.routing import Route
 
 from fourrates.cli.app import run
 from fourrates.serve import tokens as tokens_module
-from fourrates.serve.access import Access
-from fourrates.serve.tokens import Tokens
+from fourrates.serve.access import Access, needed
+from fourrates.serve.settings import Settings
+from fourrates.serve.tokens import SCOPES, Tokens
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -218,3 +219,75 @@ def test_the_command_line_makes_lists_and_revokes_tokens(tmp_path, capsys):
     status, _, said = words("create", "x", "--scope", "admin", "--monitor", "fraud")
     assert status == 2
     assert "admin is for all monitors" in said
+
+
+class TestEveryEndpointOfAServer:
+    """Without a token, with a wrong one, with one that is too narrow, and with the right one."""
+
+    @pytest.fixture
+    def served(self, start):
+        return start(token_required=True)
+
+    def routes(self, served):
+        for route in served.app.routes:
+            for method in sorted(getattr(route, "methods", None) or ()):
+                path = route.path.replace("{name}", "fraud").replace("{id}", "x")
+                yield method, path, needed(method, path)[0]
+
+    def test_answers_only_who_may_ask(self, served):
+        tokens = Tokens(served.data)
+        held = {scope: tokens.create(scope, [scope])[0] for scope in SCOPES}
+        narrow, _ = tokens.create("other", ["ingest", "read"], ["churn"])
+        checked = 0
+        for method, path, scope in self.routes(served):
+            if path == "/api/stream":  # an answer without an end
+                continue
+            checked += 1
+            for credentials, status in [
+                ({}, 401),
+                (bearer("frt_" + "0" * 12 + "_" + "A" * 43), 401),
+                (bearer(narrow), 403),
+            ]:
+                answer = served.http.request(method, path, headers=credentials)
+                if scope is None:
+                    assert answer.status_code == 200, path
+                else:
+                    assert answer.status_code == status, (method, path)
+                    assert method == "HEAD" or answer.json()["error"]["code"] in ("unauthorized", "forbidden")
+            for other, text in held.items():
+                answer = served.http.request(method, path, headers=bearer(text))
+                allowed = scope is None or other in (scope, "admin")
+                assert (answer.status_code != 403) == allowed, (method, path, other)
+                assert answer.status_code not in (401, 500), (method, path, other)
+        assert checked > 25
+
+    def test_the_stream_needs_a_token_too(self, served):
+        for credentials, status in [
+            ({}, 401),
+            (bearer("x"), 401),
+            (bearer(Tokens(served.data).create("i", ["ingest"])[0]), 403),
+        ]:
+            assert served.http.get("/api/stream", headers=credentials).status_code == status
+
+    def test_a_refused_request_changes_nothing(self, served):
+        tokens = Tokens(served.data)
+        admin, read = (bearer(tokens.create(scope, [scope])[0]) for scope in ("admin", "read"))
+        assert served.http.put("/api/monitors/fraud", json={}, headers=admin).status_code == 201
+        body = {"y_true": [1], "y_pred": [1]}
+        assert served.http.post("/api/monitors/fraud/events", json=body, headers=read).status_code == 403
+        assert served.http.delete("/api/monitors/fraud", headers=read).status_code == 403
+        assert served.http.get("/api/monitors/fraud", headers=read).json()["events"] == 0
+
+
+def test_a_server_on_another_address_asks_for_tokens_and_one_on_the_loopback_does_not(tmp_path):
+    for host, asks in [("0.0.0.0", True), ("::", True), ("192.0.2.1", True), ("127.0.0.1", False), ("::1", False)]:
+        assert Settings(data=tmp_path, host=host).needs_token == asks
+
+
+def test_other_origins_are_answered_only_where_they_are_named(start):
+    served = start(origins=("https://board.example",), token_required=True)
+    preflight = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+    for origin, allowed in [("https://board.example", True), ("https://evil.example", False)]:
+        answer = served.http.options("/api/monitors", headers={"Origin": origin, **preflight})
+        assert (answer.headers.get("access-control-allow-origin") == origin) == allowed
+    assert "access-control-allow-origin" not in served.http.get("/healthz").headers

@@ -273,13 +273,14 @@ def test_what_came_in_all_the_same_would_not_run(server, seen):
 
 
 def check_width(browser, width):
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     outside = browser.execute_script(
         "return [...document.querySelectorAll('h1, h2, h3, p, li, dd, dt, td, button, canvas, select, .meter')]"
         ".filter((e) => e.offsetParent && !e.closest('.scroll') && !e.closest('.skip'))"
-        ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))"
+        ".filter((e) => e.getBoundingClientRect().right > arguments[0] + 1).map((e) => e.outerHTML.slice(0, 80))",
+        width,
     )
     assert outside == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 @pytest.fixture(scope="module")

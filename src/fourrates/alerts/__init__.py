@@ -2,7 +2,8 @@
 
 :class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background: again and again for days,
 across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Slack`
-as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`drift_alert` makes one from a drift.
+as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`drift_alert` makes
+one from a drift.
 """
 
 from fourrates.alerts.apprise import Apprise

@@ -9,7 +9,17 @@ from fourrates.alerts.webhook import Webhook
 
 
 class Slack(Webhook):
-    """Posts the text of each alert as ``{"text": ...}``; what would mention or notify somebody in it does nothing."""
+    """Posts the text of each alert as ``{"text": ...}``; what would mention or notify somebody in it does nothing.
+
+    Parameters
+    ----------
+    url : str
+        The address of the webhook, which is its secret.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
 
     def deliver(self, alert: Alert) -> None:
         """Post it; Slack answers 200 where it has taken it."""

@@ -55,6 +55,15 @@ class _Serve(click.Group):
     metavar="N",
     help="Journal of a monitor, in bytes, after which its state is saved.",
 )
+@click.option("--require-token", is_flag=True, help="Ask for tokens on a loopback address too, as behind a proxy.")
+@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="Pages that may call from elsewhere (CORS).")
+@click.option(
+    "--alert-interval",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    metavar="SECONDS",
+    help="Between two notifications about a monitor; what happens meanwhile is told together.",
+)
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
 def serve(
@@ -65,6 +74,9 @@ def serve(
     port: int,
     keep_events: int,
     snapshot_bytes: int,
+    require_token: bool,
+    allow_origin: tuple[str, ...],
+    alert_interval: float,
     log_level: str,
 ) -> None:
     """Run the monitor service: events in over HTTP, a live page, alerts out.
@@ -88,6 +100,9 @@ def serve(
             port=port,
             database=database,
             keep_events=keep_events,
+            token_required=True if require_token else None,
+            origins=allow_origin,
+            alert_interval=alert_interval,
             snapshot_bytes=snapshot_bytes,
         )
         run(settings, level=log_level)

@@ -1,10 +1,10 @@
 """What is found becomes alerts: which of them fire, which are resolved, and when somebody is told.
 
-An alert is about one thing of one monitor: that the whole or a segment drifted, that the classes shifted, that it warns,
-that no events come, that labels are overdue. It fires once, and is resolved once. What happens to a monitor at about the
-same time is told in one notification; a silenced monitor tells nothing until its silence ends, and then what still
-fires. All of this is one document in the store for each monitor, written before anything is sent: a server that is
-killed sends the same notifications, under the same ids, when it is back.
+An alert is about one thing of one monitor: that the whole or a segment drifted, that the classes shifted, that it
+warns, that no events come, that labels are overdue. It fires once, and is resolved once. What happens to a monitor at
+about the same time is told in one notification; a silenced monitor tells nothing until its silence ends, and then what
+still fires. All of this is one document in the store for each monitor, written before anything is sent: a server that
+is killed sends the same notifications, under the same ids, when it is back.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Alerting:
         return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
-        """Take what was found, hold the rules against each monitor, tell what is to be told, and put it in the spool."""
+        """Take what was found, check the rules of each monitor, and put what is to be told into the spool."""
         with self._lock:
             try:
                 self._tick(now, watched)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
+from fourrates.serve.alerting import Alerting
 from fourrates.serve.batch import CONFIG, Batch
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
@@ -45,8 +47,9 @@ def number(request: Request, name: str, default: int, least: int, most: int) -> 
 class Api:
     """The endpoints; each method answers one route."""
 
-    def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub) -> None:
+    def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub, alerting: Alerting) -> None:
         self.settings, self.registry, self.writer, self.hub = settings, registry, writer, hub
+        self.alerting = alerting
 
     def routes(self) -> list[BaseRoute]:
         """All routes."""
@@ -70,6 +73,7 @@ class Api:
             (f"{one}/rejected", "GET", self.rejected),
             (f"{one}/silence", "PUT", self.silence),
             (f"{one}/silence", "DELETE", self.unsilence),
+            (f"{one}/test-alert", "POST", self.test_alert),
             ("/api/stream", "GET", self.stream),
         ):
             found.append(Route(path, endpoint, methods=[method]))
@@ -173,6 +177,8 @@ class Api:
             return body
 
         body = await self._ask(request, note)
+        uid = await self._ask(request, lambda live: live.row.uid)
+        await asyncio.to_thread(self.alerting.acknowledge, uid, found.id, now)
         self.hub.publish("finding", request.path_params["name"], body)
         return json(body)
 
@@ -225,6 +231,11 @@ class Api:
         self.registry.store.silence(live.row.id, until)
         live.row.silenced_until = until
         return live.summary()
+
+    async def test_alert(self, request: Request) -> Response:
+        """Send a test to the channels of a monitor, and say what became of it."""
+        name, addresses = await self._ask(request, lambda live: (live.name, live.monitor.config.alerts.channels))
+        return json(await asyncio.to_thread(self.alerting.test, name, addresses))
 
     # The stream -----------------------------------------------------------------------------------------------
 

@@ -8,21 +8,33 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fourrates.serve.access import Access
+from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
+<<<<<<< HEAD
 from fourrates.serve.assets import page_routes
+=======
+from fourrates.serve.channels import Channels
+>>>>>>> edge
 from fourrates.serve.errors import ApiError, error_body
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
+from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
+from fourrates.serve.observer import Observer
+from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import StoreError, open_store
+from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
@@ -70,6 +82,12 @@ class Service:
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
         self.writer = Writer(self.registry, self._changed)
+        self.tokens = Tokens(settings.data)
+        self.channels = Channels(settings.data)
+        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval)
+        self.writer.on_findings = self.alerting.on_findings
+        self.observer = Observer(self.registry, self.writer, self.hub)
+        self.metrics = Metrics(self.observer.samples, self.observer.server)
         self.ready = False
         self._dirty: set[str] = set()
 
@@ -104,17 +122,17 @@ class Service:
         """Bring the monitors back, run, and end in order."""
         await asyncio.to_thread(self.registry.load)
         self.writer.start(asyncio.get_running_loop())
-        await self.writer.ask(self.writer.send_alerts)
-        telling = asyncio.create_task(self.tell())
+        tasks = [asyncio.create_task(self.tell()), asyncio.create_task(self.alerting.run(self.observer.watched))]
         self.ready = True
         try:
             yield
         finally:
             self.ready = False
-            telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await telling
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(self.writer.stop)
+            await asyncio.to_thread(self.channels.close)
             self.store.close()
 
 
@@ -127,9 +145,21 @@ def create_app(settings: Settings) -> Starlette:
         What it is started with.
     """
     service = Service(settings)
+<<<<<<< HEAD
     routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub).routes()
     routes += [Route("/healthz", _health(service)), Route("/readyz", _readiness(service))]
     routes += page_routes()
+=======
+    routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub, service.alerting).routes()
+    routes += [
+        Route("/healthz", _health(service)),
+        Route("/readyz", _readiness(service)),
+        Route("/metrics", _metrics(service)),
+    ]
+    routes.append(Route("/openapi.json", _description(routes)))
+    if (PAGE / "index.html").exists():
+        routes += [Route("/", _page), Mount("/static", StaticFiles(directory=PAGE), name="static")]
+>>>>>>> edge
     app = Starlette(
         routes=routes,
         lifespan=service.lifespan,
@@ -140,7 +170,17 @@ def create_app(settings: Settings) -> Starlette:
             Exception: _defect,
         },
     )
+    app.add_middleware(
+        Access,
+        tokens=service.tokens,
+        required=settings.needs_token,
+        loopback=settings.is_loopback,
+        origins=settings.origins,
+    )
+    if settings.origins:
+        app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Observed, metrics=service.metrics, routes=routes)
     app.state.service = service
     return app
 
@@ -166,6 +206,26 @@ def _readiness(service: Service) -> Any:
         return Response(b"ready\n", media_type="text/plain")
 
     return readyz
+
+
+def _metrics(service: Service) -> Any:
+    async def metrics(request: Request) -> Response:
+        """Numbers for Prometheus."""
+        return Response(await service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+    return metrics
+
+
+def _description(routes: list[BaseRoute]) -> Any:
+    described = [*routes]
+
+    async def describe(request: Request) -> Response:
+        """The API, as OpenAPI describes it."""
+        return Response(msgspec.json.encode(openapi(described)), media_type="application/json")
+
+    described.append(Route("/openapi.json", describe))
+
+    return describe
 
 
 async def _api_error(request: Request, error: Exception) -> Response:

@@ -94,19 +94,29 @@ class Batch(msgspec.Struct, array_like=True):
         return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
 
 
+class Entry(msgspec.Struct, array_like=True):
+    """A batch in the journal, and the events it led to: how many, and which rows and segments these are of."""
+
+    events: int
+    batch: Batch
+    pairs: bytes | None = None
+
+
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Batch)
+_decoder = msgspec.msgpack.Decoder(list[Entry])
 
 
-def encode(batch: Batch) -> bytes:
-    """A batch as the journal keeps it."""
-    return _encoder.encode(batch)
+def encode(entries: list[Entry]) -> bytes:
+    """Batches that were committed together, as the journal keeps them."""
+    return _encoder.encode(entries)
 
 
-def decode(saved: bytes) -> Batch:
-    """A batch of the journal; bytes that are none are a ValueError."""
-    batch = _decoder.decode(saved)
-    for name in ("truths", "guesses"):
-        if len(getattr(batch, name)) not in (0, batch.size):
-            raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} {name}")
-    return batch
+def decode(saved: bytes) -> list[Entry]:
+    """Batches of the journal; bytes that are none are a ValueError."""
+    entries = _decoder.decode(saved)
+    for entry in entries:
+        batch = entry.batch
+        for name in ("truths", "guesses"):
+            if len(getattr(batch, name)) not in (0, batch.size):
+                raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} {name}")
+    return entries

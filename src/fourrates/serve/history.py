@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from fourrates.serve.batch import Batch, decode
+from fourrates.serve.batch import Entry, decode
 from fourrates.serve.monitor import WHOLE, Found, Monitor, Pairs
 from fourrates.serve.store.base import JournalRow
 
@@ -40,10 +40,12 @@ def _bytes(codes: npt.NDArray[np.uint16]) -> bytes:
     return codes.astype(np.uint8).tobytes()
 
 
-def _pairs(monitor: Monitor, row: JournalRow, batch: Batch) -> Pairs:
+def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
     """The events of a batch."""
-    if row.pairs is not None:
-        positions, truths, guesses, segments = msgspec.msgpack.decode(row.pairs, type=tuple[bytes, bytes, bytes, bytes])
+    batch = entry.batch
+    if entry.pairs is not None:
+        kind = tuple[bytes, bytes, bytes, bytes]
+        positions, truths, guesses, segments = msgspec.msgpack.decode(entry.pairs, type=kind)
         return Pairs(
             np.frombuffer(truths, np.uint8).astype(np.uint16),
             np.frombuffer(guesses, np.uint8).astype(np.uint16),
@@ -56,24 +58,38 @@ def _pairs(monitor: Monitor, row: JournalRow, batch: Batch) -> Pairs:
     return Pairs(batch.codes("truths"), batch.codes("guesses"), np.arange(batch.size), numbers)
 
 
-def read_window(monitor: Monitor, found: Found, rows: Iterable[JournalRow]) -> Window:
-    """The window of a drift; `rows` are those of the journal, the last one first."""
+def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
+    """Batches with the number of their first event, the last one first."""
+    end = first_event + sum(entry.events for entry in entries)
+    for entry in reversed(entries):
+        end -= entry.events
+        yield end, entry
+
+
+def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
+    """The batches of rows of the journal, which come the last one first."""
+    for row in rows:
+        yield from backwards(row.first_event, decode(row.body))
+
+
+def read_window(monitor: Monitor, found: Found, entries: Iterable[tuple[int, Entry]]) -> Window:
+    """The window of a drift; `entries` are those of the journal, the last one first."""
     started = found.what.at if found.what.started is None else found.what.started
     left = found.what.at - started + 1
     ids: list[list[Any]] = []
     confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
     first_time = None
-    for row in rows:
+    for first_event, entry in entries:
         if left <= 0:
             break
-        if row.first_event > found.event or not row.events:
+        if first_event > found.event or not entry.events:
             continue
-        batch = decode(row.body)
-        pairs = _pairs(monitor, row, batch)
+        batch = entry.batch
+        pairs = _pairs(monitor, entry)
         chosen = np.arange(len(pairs))
         if found.segment != WHOLE:
             chosen = np.flatnonzero(pairs.segments == found.segment) if pairs.segments is not None else chosen[:0]
-        chosen = chosen[row.first_event + chosen <= found.event][-left:]
+        chosen = chosen[first_event + chosen <= found.event][-left:]
         if not chosen.size:
             continue
         left -= chosen.size

@@ -143,7 +143,7 @@ def uvicorn_options(max_body: int, connections: int = 2_000, **seconds: float) -
     return {
         "http": guarded(max_body, **seconds),
         "ws": "none",
-        "timeout_keep_alive": 30,
+        "timeout_keep_alive": 75,
         "limit_concurrency": connections,
         "proxy_headers": False,
         "server_header": False,

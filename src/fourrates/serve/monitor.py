@@ -44,7 +44,7 @@ class Found:
     segment: int
     event: int  # of the monitor
     time: float
-    standing: str  # how the segment or the whole stands after it
+    stands: bool = True  # whether a rate is still away from its reference after it
 
     @property
     def kind(self) -> str:
@@ -180,8 +180,8 @@ class Monitor:
             self.first_time = batch.last_time()
         if self.config.follows_rate and self.events >= self.tune_at:
             self._tune()
-        if self.series.wants(self.events, batch.received):
-            self._add_point(batch.received)
+        if self.series.wants(self.last_time):
+            self._add_point(self.last_time)
         return Outcome(pairs, batch.size - repeated, repeated, found)
 
     def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
@@ -230,7 +230,7 @@ class Monitor:
             for one in self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses):
                 row = one.event - first
                 number = int(one.key)  # type: ignore[call-overload]
-                found.append(Found(one.drift, number, self.events + row, time_of(row), self.bank[number].status))
+                found.append(Found(one.drift, number, self.events + row, time_of(row)))
         done, size = 0, len(pairs)
         detector = self.detector
         while done < size:
@@ -239,9 +239,9 @@ class Monitor:
             done += taken
             event = self.events + done - 1
             if drift is not None:
-                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.status))
+                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.is_away))
             if detector.shift is not None and detector.shift is not shift:
-                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1), detector.status))
+                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1)))
         found.sort(key=lambda one: one.event)
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
@@ -254,7 +254,7 @@ class Monitor:
         for one in found:
             if one.kind == "drift":
                 self.standing[one.segment] = (one.event, one.time)
-            elif one.kind == "recovery" and one.standing != "drifted":
+            elif one.kind == "recovery" and not one.stands:
                 self.standing.pop(one.segment, None)
 
     def stands(self, segment: int) -> bool:
@@ -264,12 +264,17 @@ class Monitor:
         holds = segment == WHOLE and self.detector.parameters["after"] == "hold"
         return holds or self.last_time - self.standing[segment][1] <= STANDS
 
+<<<<<<< HEAD
     def _add_point(self, received: float) -> None:
+=======
+    def _add_point(self, time: float) -> None:
+        rates = self.detector.rates
+>>>>>>> edge
         baselines = [
             share.value if (share := state.baseline) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
         ]
-        self.series.add(self.events, received, self.detector.evidence, baselines, self.confusion)
+        self.series.add(self.events, time, self.detector.evidence, baselines, self.confusion)
 
     # Budgets in time, and new settings ------------------------------------------------------------------------
 

@@ -6,19 +6,20 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from fourrates.serve import views
-from fourrates.serve.batch import decode
+from fourrates.serve.batch import Entry, decode
 from fourrates.serve.columns import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
-from fourrates.serve.history import read_window
+from fourrates.serve.history import backwards, read_back, read_window
 from fourrates.serve.monitor import Found, Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding, JournalRow, MonitorRow, Store
+from fourrates.serve.store import Finding, MonitorRow, Store
 
 PART = 8 << 20  # bytes of a snapshot written in one transaction
 
@@ -93,10 +94,11 @@ class Registry:
             monitor = Monitor.restore(saved[1], row.key, self.settings)
         live = Live(row, monitor, position)
         live.saved = size
-        for batch in self.store.journal(row.id, position):
-            monitor.apply(decode(batch.body))
-            live.position = batch.position
-            live.unsaved += len(batch.body)
+        for written in self.store.journal(row.id, position):
+            for entry in decode(written.body):
+                monitor.apply(entry.batch)
+            live.position = written.position
+            live.unsaved += len(written.body)
         live.plan = Plan(monitor.config)
         live.drifts = self.store.count_findings(row.id, "drift")
         live.rejected = self.store.count_rejected(row.id)
@@ -138,13 +140,13 @@ class Registry:
         self.store.remove_monitor(live.row.id)
         del self.lives[name]
 
-    def finding(self, live: Live, found: Found, pending: list[JournalRow]) -> Finding:
-        """What was found as the store keeps it, with its window; `pending` are rows that are not in the store yet."""
+    def finding(self, live: Live, found: Found, first_event: int, pending: list[Entry]) -> Finding:
+        """What was found as the store keeps it, with its window; `pending` are batches that are not in it yet."""
         body = views.finding(live.monitor, live.name, live.row.uid, found)
         examples = None
         if found.kind != "shift":
-            rows = [row for row in reversed(pending) if row.monitor == live.row.id]
-            window = read_window(live.monitor, found, _chained(rows, self.store.journal_backwards(live.row.id)))
+            stored = read_back(self.store.journal_backwards(live.row.id))
+            window = read_window(live.monitor, found, chain(backwards(first_event, pending), stored))
             body["started_time"] = views.iso(window.started) if window.complete else None
             if body["confusion"] is not None and window.complete:
                 body["confusion_after"] = window.confusion
@@ -174,11 +176,6 @@ class Registry:
             yield
         self.store.finish_snapshot(live.row.id, position, parts, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
-
-
-def _chained(first: list[JournalRow], then: Iterator[JournalRow]) -> Iterator[JournalRow]:
-    yield from first
-    yield from then
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from typing import Any
 import uvicorn
 
 from fourrates.serve.app import create_app
+from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
+SWITCH = 0.0005  # seconds that the event loop may keep the writer waiting for its turn, or the other way round
 BACKLOG = 1_024  # connections that wait to be taken
 
 
@@ -46,6 +48,7 @@ def run(settings: Settings, *, level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.setswitchinterval(SWITCH)
     listening = _listen(settings)
     address = listening.getsockname()[:2]
     app = create_app(settings)
@@ -55,12 +58,20 @@ def run(settings: Settings, *, level: str = "info") -> None:
         app,
         log_config=None,
         access_log=False,
-        server_header=False,
         timeout_graceful_shutdown=10,
-        timeout_keep_alive=75,
         backlog=BACKLOG,
+        **uvicorn_options(settings.max_body),
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of the page when it is asked to end: they would be waited for otherwise."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order."""
+        self.config.app.state.service.hub.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
 
 def _listen(settings: Settings) -> socket.socket:

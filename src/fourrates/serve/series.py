@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 LONG, RECENT = 1_024, 600  # points of the whole life, and of late
-APART = 1.0  # seconds between two recent points
+APART = 1.0  # seconds between two points, at most, while events come
 POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
 SHOWN = 8  # classes in the series of a monitor that has more
 
@@ -29,38 +29,36 @@ class Series:
         self.classes = min(classes, SHOWN)
         self.width = 3 + 4 * self.classes
         self.stride = 1
+        self.last = 0.0  # when the last point was taken
         self.long: list[npt.NDArray[np.float64]] = []
         self.recent: list[npt.NDArray[np.float64]] = []
 
-    def wants(self, events: int, received: float) -> bool:
-        """Whether a point should be taken now."""
-        return self._wants_long(events) or self._wants_recent(received)
-
-    def _wants_long(self, events: int) -> bool:
-        return not self.long or events - self.long[-1][0] >= self.stride
-
-    def _wants_recent(self, received: float) -> bool:
-        return not self.recent or received - self.recent[-1][1] >= APART
+    def wants(self, time: float) -> bool:
+        """Whether a point should be taken now: a while after the last, or a part of a short life after it."""
+        if not self.long:
+            return True
+        since = time - self.last
+        return since >= APART or 0 < since > (time - self.long[0][1]) / LONG
 
     def add(
-        self, events: int, received: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
+        self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
     ) -> None:
         """Take a point."""
         k = self.classes
         point = np.empty(self.width)
-        point[0], point[1], point[2], point[3 : 3 + k] = events, received, evidence, baselines[:k]
+        point[0], point[1], point[2], point[3 : 3 + k] = events, time, evidence, baselines[:k]
         point[3 + k : 3 + 2 * k] = confusion.sum(1)[:k]
         point[3 + 2 * k : 3 + 3 * k] = confusion.sum(0)[:k]
         point[3 + 3 * k :] = np.diagonal(confusion)[:k]
-        if self._wants_long(events):
+        self.last = time
+        if not self.long or events - self.long[-1][0] >= self.stride:
             self.long.append(point)
             if len(self.long) > LONG:
                 self.long = self.long[::2]
                 self.stride *= 2
-        if self._wants_recent(received):
-            self.recent.append(point)
-            if len(self.recent) > RECENT:
-                del self.recent[: len(self.recent) - RECENT]
+        self.recent.append(point)
+        if len(self.recent) > RECENT:
+            del self.recent[: len(self.recent) - RECENT]
 
     def points(self, most: int) -> npt.NDArray[np.float64]:
         """At most so many points, in order: those of the whole life, and those of late."""
@@ -83,6 +81,7 @@ class Series:
         self.stride = stride
         for own, saved in zip(self._both(), (long, recent), strict=True):
             own[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
+        self.last = float(self.recent[-1][1]) if self.recent else 0.0
 
     def _both(self) -> tuple[list[npt.NDArray[np.float64]], list[npt.NDArray[np.float64]]]:
         return self.long, self.recent

@@ -37,6 +37,8 @@ class Settings:
         Seconds that the writer waits for more requests to commit together.
     group_size : int
         Requests in one transaction, at most.
+    alert_interval : float
+        Seconds between two notifications about a monitor; what happens in between is told together.
     token_required : bool or None
         Whether a token is needed; None means unless `host` is a loopback address.
     origins : tuple of str
@@ -57,6 +59,7 @@ class Settings:
     snapshot_bytes: int = 8 << 20
     group_wait: float = 0.001
     group_size: int = 512
+    alert_interval: float = 60.0
     token_required: bool | None = None
     origins: tuple[str, ...] = ()
 

@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fourrates.serve.batch import Batch, encode
+from fourrates.serve.batch import CONFIG, Batch, Entry, encode
 from fourrates.serve.bodies import Rejected
+from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.registry import Live, Registry, finding_json
@@ -63,7 +64,7 @@ class _Turn:
     group: Group = field(default_factory=Group)
     answers: list[tuple[asyncio.Future[bytes], bytes]] = field(default_factory=list)
     touched: dict[int, Live] = field(default_factory=dict)
-    before: dict[int, int] = field(default_factory=dict)
+    entries: dict[int, tuple[int, list[Entry]]] = field(default_factory=dict)  # of each monitor, from which event on
     keys: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
     findings: list[tuple[Live, Finding]] = field(default_factory=list)
 
@@ -92,7 +93,7 @@ class Writer:
         self._forget_at = 0.0
         self._broken: dict[int, Live] = {}
         self.commits = self.batches = 0
-        self.alert: Callable[[str, list[dict[str, Any]]], None] | None = None
+        self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin."""
@@ -204,6 +205,9 @@ class Writer:
                     self._apply(job, turn, known)
                 except ApiError as error:
                     failed.append((job.future, error))
+            for number, (first, entries) in turn.entries.items():
+                events = sum(entry.events for entry in entries)
+                turn.group.journal.append(JournalRow(number, first, events, encode(entries)))
             if turn.group.journal:
                 self.store.commit(turn.group)
         except StoreError as error:
@@ -219,7 +223,7 @@ class Writer:
             return
         if turn.group.journal:
             self.commits += 1
-            self.batches += len(turn.group.journal)
+            self.batches += len(turn.answers)
             _failpoint("committed", self.commits)
             for row in turn.group.journal:
                 live = turn.touched[row.monitor]
@@ -227,8 +231,8 @@ class Writer:
                 live.unsaved += len(row.body)
         told = self._told(turn)
         self._resolve([*turn.answers, *failed], [live.name for live in turn.touched.values()], told)
-        if told:
-            self.send_alerts()
+        if told and self.on_findings is not None:
+            self.on_findings()
 
     def _apply(self, job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> None:
         if job.key is not None:
@@ -254,10 +258,9 @@ class Writer:
             code = "too_many_segments" if "segments" in str(error) else "bad_batch"
             raise ApiError(422, code, str(error)) from None
         turn.touched[row.id] = live
-        turn.group.journal.append(
-            JournalRow(row.id, first, len(outcome.pairs), encode(job.batch), pairs_blob(outcome.pairs))
-        )
-        found = [self.registry.finding(live, one, turn.group.journal) for one in outcome.found]
+        begun, entries = turn.entries.setdefault(row.id, (first, []))
+        entries.append(Entry(len(outcome.pairs), job.batch, pairs_blob(outcome.pairs)))
+        found = [self.registry.finding(live, one, begun, entries) for one in outcome.found]
         turn.group.findings += found
         turn.findings += [(live, one) for one in found]
         for one in job.rejected:
@@ -278,6 +281,9 @@ class Writer:
             }
         )
         turn.answers.append((job.future, answer))
+        if job.batch.kind == CONFIG:
+            turn.group.configs.append((job.batch.config, row.id))
+            live.plan = Plan(monitor.config)
         if job.key is not None:
             turn.keys[job.key] = (job.digest, answer)
             turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
@@ -303,17 +309,6 @@ class Writer:
         for number, live in [*self._broken.items()]:
             self.registry.reload(live)
             del self._broken[number]
-
-    def send_alerts(self) -> None:
-        """Give findings that were not yet to the alerts; what was found before a crash is found here."""
-        if self.alert is None:
-            return
-        names = {live.row.id: name for name, live in self.registry.lives.items()}
-        while waiting := self.store.unalerted():
-            for finding in waiting:
-                if finding.monitor in names:
-                    self.alert(names[finding.monitor], [finding_json(finding)])
-            self.store.mark_alerted([finding.id for finding in waiting])
 
     def _tidy(self) -> None:
         """Save a monitor that is due, part by part; forget old keys."""

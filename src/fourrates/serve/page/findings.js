@@ -5,7 +5,7 @@ import { el, printable, replace, section } from "./dom.js";
 import { matrix } from "./matrix.js";
 import { clock, rate, seconds, segment, several, short, whole } from "./words.js";
 
-const PAGE = 10;
+const PAGE = 5;
 
 export class Findings {
   // `monitor` names it; `about()` gives labels and positive; `show(finding)` zooms the charts; `notice` tells a person.

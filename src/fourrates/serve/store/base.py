@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,13 +37,12 @@ class MonitorRow:
 
 @dataclass(slots=True)
 class JournalRow:
-    """An accepted batch: which events of the monitor it led to, and which rows and segments these are of."""
+    """Batches of one monitor that were committed together, and the events they led to."""
 
     monitor: int
     first_event: int
     events: int
     body: bytes
-    pairs: bytes | None = None
     position: int = 0
 
 
@@ -111,6 +110,10 @@ class Store(ABC):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """A transaction; what is wrong with the database is a StoreError."""
+
+    @abstractmethod
+    def _single(self) -> AbstractContextManager[None]:
+        """As a transaction, for a single statement."""
 
     @abstractmethod
     def backup(self, path: str) -> None:
@@ -202,7 +205,7 @@ class Store(ABC):
     def commit(self, group: Group) -> None:
         """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
         with self._lock:
-            with self._transaction():
+            with self._together(group):
                 position, sequence = self._position, self._sequence  # now: a new connection has looked at them again
                 for row in group.journal:
                     position += 1
@@ -210,8 +213,8 @@ class Store(ABC):
                 if group.journal:
                     self._insert(
                         "journal",
-                        ("position", "monitor", "first_event", "events", "body", "pairs"),
-                        [(r.position, r.monitor, r.first_event, r.events, r.body, r.pairs) for r in group.journal],
+                        ("position", "monitor", "first_event", "events", "body"),
+                        [(row.position, row.monitor, row.first_event, row.events, row.body) for row in group.journal],
                     )
                 if group.keys:
                     self._insert(
@@ -235,19 +238,24 @@ class Store(ABC):
                     self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
             self._position, self._sequence = position, sequence
 
+    def _together(self, group: Group) -> AbstractContextManager[None]:
+        """A transaction, unless there is one statement only, which is one by itself."""
+        others = group.keys or group.findings or group.rejected or group.configs
+        return self._transaction() if others else self._single()
+
     def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
         """The batches of a monitor after a position, in order."""
         while True:
             with self._lock:
                 rows = self._query(
-                    "SELECT monitor, first_event, events, body, pairs, position FROM journal "
+                    "SELECT monitor, first_event, events, body, position FROM journal "
                     f"WHERE monitor = ? AND position > ? ORDER BY position LIMIT {CHUNK}",
                     (monitor, after),
                 )
             yield from map(_journal_row, rows)
             if len(rows) < CHUNK:
                 return
-            after = rows[-1][5]
+            after = rows[-1][4]
 
     def journal_backwards(self, monitor: int) -> Iterator[JournalRow]:
         """The batches of a monitor, the last one first, as far back as they are kept."""
@@ -255,14 +263,14 @@ class Store(ABC):
         while True:
             with self._lock:
                 rows = self._query(
-                    "SELECT monitor, first_event, events, body, pairs, position FROM journal "
+                    "SELECT monitor, first_event, events, body, position FROM journal "
                     f"WHERE monitor = ? AND position < ? ORDER BY position DESC LIMIT {CHUNK}",
                     (monitor, before),
                 )
             yield from map(_journal_row, rows)
             if len(rows) < CHUNK:
                 return
-            before = rows[-1][5]
+            before = rows[-1][4]
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
@@ -413,5 +421,5 @@ class Store(ABC):
 
 
 def _journal_row(row: Sequence[Any]) -> JournalRow:
-    monitor, first_event, events, body, pairs, position = row
-    return JournalRow(monitor, first_event, events, bytes(body), None if pairs is None else bytes(pairs), position)
+    monitor, first_event, events, body, position = row
+    return JournalRow(monitor, first_event, events, bytes(body), position)

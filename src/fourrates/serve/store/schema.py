@@ -23,7 +23,7 @@ def _first(dialect: str) -> list[str]:
         f"CREATE TABLE monitors (id {whole} PRIMARY KEY, name TEXT NOT NULL UNIQUE, uid TEXT NOT NULL, "
         f"key {blob} NOT NULL, config {blob} NOT NULL, created {real} NOT NULL, silenced_until {real})",
         f"CREATE TABLE journal (position {whole} PRIMARY KEY, monitor {whole} NOT NULL, first_event {whole} NOT NULL, "
-        f"events {whole} NOT NULL, body {blob} NOT NULL, pairs {blob})",
+        f"events {whole} NOT NULL, body {blob} NOT NULL)",
         "CREATE INDEX journal_by_monitor ON journal (monitor, position)",
         f"CREATE TABLE keys (hash {blob} PRIMARY KEY, digest {blob} NOT NULL, made {real} NOT NULL, "
         f"answer {blob} NOT NULL){rowless}",

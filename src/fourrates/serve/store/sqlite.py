@@ -13,6 +13,7 @@ from typing import IO, Any
 from fourrates.serve.store.base import Store, StoreError
 
 CHECKPOINT = 4_000  # pages of the log after which they are moved into the file
+AT_ONCE = 500  # rows in one statement
 PATIENCE = 10.0  # seconds to wait for another process, such as `fourrates token`
 
 
@@ -53,8 +54,12 @@ class SQLite(Store):
         return self._connection.execute(sql, values).fetchall()
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        marks = ",".join("?" * len(columns))
-        self._connection.executemany(f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", rows)
+        # One statement for many rows: between two statements the thread would have to wait for its turn.
+        one = f"({','.join('?' * len(columns))})"
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            values = [value for row in some for value in row]
+            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(some))}", values)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -69,6 +74,13 @@ class SQLite(Store):
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"{self.path.name}: {error}") from None
             raise
+
+    @contextmanager
+    def _single(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path.name}: {error}") from None
 
     def _version(self) -> int:
         if not self._query("SELECT name FROM sqlite_master WHERE name = 'version'"):
