@@ -261,8 +261,8 @@ def test_what_came_in_all_the_same_would_not_run(server, seen):
     browser = seen(server)
     browser.execute_script(
         "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);"
-        "const i = document.createElement('img'); i.setAttribute('onerror', 'window.ran = 2'); i.src = 'static/none.png';"
-        "document.body.append(i);"
+        "const i = document.createElement('img'); i.setAttribute('onerror', 'window.ran = 2');"
+        "i.src = 'static/none.png'; document.body.append(i);"
     )
     time.sleep(0.5)
     assert browser.execute_script("return window.ran") is None
@@ -395,11 +395,11 @@ def test_everything_is_reached_by_keyboard(lively, seen):
 # What a person does -----------------------------------------------------------------------------------------------
 
 
+BUTTON = "[...document.querySelectorAll('button')].find((e) => e.textContent === arguments[0] && e.offsetParent)"
+
+
 def press(browser, name):
-    browser.execute_script(
-        "[...document.querySelectorAll('button')].find((e) => e.textContent === arguments[0] && e.offsetParent).click()",
-        name,
-    )
+    until(browser, f"return {BUTTON}", name).click()
 
 
 def test_alerts_are_silenced_and_sent_again(server, seen):
@@ -411,10 +411,7 @@ def test_alerts_are_silenced_and_sent_again(server, seen):
     until(browser, "return document.querySelector('.standing').textContent.includes('silenced until')")
     assert server.detail("fraud")["silenced_until"] is not None
     press(browser, "End silence")
-    until(
-        browser,
-        "return [...document.querySelectorAll('button')].some((e) => e.textContent === 'Silence alerts for' && e.offsetParent)",
-    )
+    until(browser, f"return {BUTTON}", "Silence alerts for")
     assert server.detail("fraud")["silenced_until"] is None
 
 

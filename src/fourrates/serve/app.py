@@ -20,11 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fourrates.serve.access import Access
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
-<<<<<<< HEAD
 from fourrates.serve.assets import page_routes
-=======
 from fourrates.serve.channels import Channels
->>>>>>> edge
 from fourrates.serve.errors import ApiError, error_body
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
@@ -145,11 +142,6 @@ def create_app(settings: Settings) -> Starlette:
         What it is started with.
     """
     service = Service(settings)
-<<<<<<< HEAD
-    routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub).routes()
-    routes += [Route("/healthz", _health(service)), Route("/readyz", _readiness(service))]
-    routes += page_routes()
-=======
     routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub, service.alerting).routes()
     routes += [
         Route("/healthz", _health(service)),
@@ -157,9 +149,7 @@ def create_app(settings: Settings) -> Starlette:
         Route("/metrics", _metrics(service)),
     ]
     routes.append(Route("/openapi.json", _description(routes)))
-    if (PAGE / "index.html").exists():
-        routes += [Route("/", _page), Mount("/static", StaticFiles(directory=PAGE), name="static")]
->>>>>>> edge
+    routes += page_routes()
     app = Starlette(
         routes=routes,
         lifespan=service.lifespan,

@@ -264,12 +264,7 @@ class Monitor:
         holds = segment == WHOLE and self.detector.parameters["after"] == "hold"
         return holds or self.last_time - self.standing[segment][1] <= STANDS
 
-<<<<<<< HEAD
-    def _add_point(self, received: float) -> None:
-=======
     def _add_point(self, time: float) -> None:
-        rates = self.detector.rates
->>>>>>> edge
         baselines = [
             share.value if (share := state.baseline) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
