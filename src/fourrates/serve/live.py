@@ -108,12 +108,12 @@ class Hub:
                     reader.lost = False
                     yield self._body("resync", self._number, {})
                 try:
-                    message = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
+                    waiting = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
                 except TimeoutError:
                     yield b": still here\n\n"
                     continue
-                if message is None:
+                if waiting is None:
                     return
-                yield message.body
+                yield waiting.body
         finally:
             self.readers.discard(reader)

@@ -227,7 +227,8 @@ export class Charts {
   show(finding) {
     if (!this.series?.length) return;
     const { found, first } = this.place(finding);
-    const room = Math.max(2 * Math.abs(found - first), this.axis === "time" ? 60 : 200);
+    const [begin, end] = this.extentOf();
+    const room = Math.max(2 * Math.abs(found - first), (end - begin) / 50);
     this.zoom(Math.min(first, found) - room, found + room);
     this.node.scrollIntoView({ behavior: motion() });
     this.rates.querySelector(".chart")?.focus({ preventScroll: true });
