@@ -17,6 +17,7 @@ ADDRESS = "http://127.0.0.1:8421"
 BLOCKS = [block for block in re.findall(r"^```bash\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL) if ADDRESS in block]
 
 
+@pytest.mark.filterwarnings("ignore")  # of the libraries that Apprise loads for an address
 @pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="no curl or no bash")
 def test_every_curl_of_the_guide_is_answered(start, tmp_path):
     served = start()

@@ -415,6 +415,54 @@ def test_alerts_are_silenced_and_sent_again(server, seen):
     assert server.detail("fraud")["silenced_until"] is None
 
 
+def test_a_test_alert_arrives_and_the_page_says_so(server, seen, receiver):
+    server.put("fraud", alerts={"channels": [receiver.url]})
+    browser = seen(server, "fraud")
+    press(browser, "Send a test alert")
+    until(browser, "return document.querySelector('.notice').textContent === arguments[0]", ARRIVED, seconds=20)
+    assert len(receiver.requests) == 1
+
+
+ARRIVED = "The test alert has arrived at 1 channel."
+
+
+def test_a_token_is_asked_for_kept_for_the_tab_and_never_put_in_an_address(tmp_path, browser):
+    from fourrates.serve.tokens import Tokens
+
+    (tmp_path / "data").mkdir()
+    reading, _ = Tokens(tmp_path / "data").create("board", ["read"])
+    server = Server(tmp_path / "data", "--require-token")
+    try:
+        admin, _ = Tokens(tmp_path / "data").create("person", ["admin"])
+        time.sleep(1.1)  # a running server takes a new token within a second
+        server.service.token = admin
+        server.put("fraud")
+        server.send("fraud", *sound(100))
+        browser.get(server.service.address + "/#/monitor/fraud")
+        browser.get_log("browser")
+        until(browser, "return document.querySelector('#ask').open")
+        field = browser.find_element(By.ID, "token")
+        field.send_keys("frt_nonsense", Keys.ENTER)
+        until(browser, "return document.querySelector('#ask').textContent.includes('did not accept')")
+        browser.find_element(By.ID, "token").send_keys(reading, Keys.ENTER)
+        until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+        until(browser, "return document.querySelector('.connection').textContent === 'live'")
+        assert not browser.execute_script("return document.querySelector('#ask').open")
+        asked = browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name).join()")
+        assert "api/stream" in asked
+        assert reading not in asked + browser.current_url
+        press(browser, "Silence alerts for")  # a token to look cannot change anything, and the page says why
+        until(browser, "return document.querySelector('.notice').textContent.startsWith('Not silenced: ')")
+        browser.refresh()
+        until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+        press(browser, "Forget the token")
+        until(browser, "return document.querySelector('#ask').open")
+    finally:
+        browser.execute_script("sessionStorage.clear()")
+        browser.get("about:blank")
+        server.close()
+
+
 def test_dragging_zooms_all_charts_and_a_finding_shows_its_surroundings(lively, seen):
     browser = seen(lively, "card fraud")
     until(browser, "return document.querySelectorAll('.drift').length > 0")

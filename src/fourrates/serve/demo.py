@@ -97,13 +97,15 @@ def pairs(random: np.random.Generator, labels: Sequence[Any], count: int) -> dic
 class Service:
     """The service at an address, as a program without further libraries speaks to it."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address.rstrip("/")
+    def __init__(self, address: str, token: str | None = None) -> None:
+        self.address, self.token = address.rstrip("/"), token
 
     def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """Send a request and return the answer; an error carries what the server said."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(f"{self.address}{path}", data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:

@@ -188,7 +188,16 @@ export class MonitorView {
 
   async testAlert() {
     this.test.disabled = true;
-    await this.act(() => api.testAlert(this.monitor), "A test alert is on its way to every channel of this monitor.", "No test alert was sent");
+    const answer = await this.act(() => api.testAlert(this.monitor), null, "No test alert was sent");
+    if (answer) this.notice(...outcome(answer.channels ?? []));
     this.test.disabled = false;
   }
+}
+
+// What became of a test alert, and whether that is bad news.
+function outcome(channels) {
+  if (!channels.length) return ["This monitor has no channels yet: name some in its settings, under alerts.", true];
+  const failed = channels.filter((one) => !one.delivered);
+  if (!failed.length) return [`The test alert has arrived at ${several(channels.length, "channel")}.`, false];
+  return [failed.map((one) => printable(`Not delivered to ${one.channel}: ${one.problem}`)).join("; "), true];
 }
