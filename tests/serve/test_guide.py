@@ -45,7 +45,9 @@ def test_the_settings_of_the_guide_are_those_there_are():
     from fourrates.serve.config import MonitorConfig
 
     table = GUIDE.split("| setting |")[1].split("\n\n")[0]
-    told = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line.count("|") > 2)))
+    told = set(
+        re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if line.count("|") > 2))
+    )
     assert told == set(MonitorConfig.__struct_fields__)
 
 
