@@ -5,6 +5,8 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
+from typing import TYPE_CHECKING, Any
+
 from fourrates.bank import Bank
 from fourrates.budget.decay import best_decay
 from fourrates.budget.delay import expected_delay
@@ -18,6 +20,9 @@ from fourrates.join import LabelJoin
 from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
+if TYPE_CHECKING:
+    from fourrates.client import Client
+
 __all__ = [
     "DDM",
     "DDMOCI",
@@ -25,6 +30,7 @@ __all__ = [
     "LFR",
     "NFR",
     "Bank",
+    "Client",
     "Diagnosis",
     "Drift",
     "Findings",
@@ -48,3 +54,12 @@ __all__ = [
     "step",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The client, imported when it is asked for: most programs need neither its threads nor the network."""
+    if name == "Client":
+        from fourrates.client import Client
+
+        return Client
+    raise AttributeError(f"module 'fourrates' has no attribute {name!r}")

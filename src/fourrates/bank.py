@@ -16,7 +16,7 @@ import numpy as np
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
-from fourrates.discoveries import discovered, e_values
+from fourrates.discoveries import discovered, e_values, evidence_shares
 from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.kernel.record import Arena
 from fourrates.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_from_json, key_to_json, parts
@@ -335,6 +335,21 @@ class Bank:
         self._period = begun if begun.any() else np.empty(0, np.int64)
         self.events += other.events
         self._left += other._left
+
+    def with_budget(self, arl: float) -> Bank:
+        """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
+        for one in self._settings.detectors:
+            if not isinstance(one, FourRates):
+                raise ValueError(f"{one!r}: only a bank of FourRates can change its budget")
+        made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
+        _, (_, given, state) = self.__reduce__()
+        return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, state)
+
+    def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
+        heads = self._arena.heads()
+        shares = evidence_shares(self._settings.detectors, heads["group"], self._arena.records())
+        return list(self), shares, heads["events"]
 
     def __repr__(self) -> str:
         return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"

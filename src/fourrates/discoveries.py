@@ -36,13 +36,20 @@ def e_values(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
-    values = np.empty(len(records))
-    for group, detector in enumerate(detectors):
-        assert isinstance(detector, FourRates)
-        own = heads["group"] == group
-        evidence = detector.evidence_rules.evidence(records[own].tobytes())
-        values[own] = np.where(heads["alarmed"][own], detector.evidence_rules.alarm, evidence)
+    alarm = np.array([one.evidence_rules.alarm for one in detectors if isinstance(one, FourRates)])[heads["group"]]
+    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(detectors, heads["group"], records))
     return values / np.maximum(heads["events"], 1)
+
+
+def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:
+    """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
+    shares = np.empty(len(records))
+    for group, detector in enumerate(detectors):
+        if not isinstance(detector, FourRates):
+            raise ValueError(f"{detector!r} has no evidence: only FourRates does")
+        own = groups == group
+        shares[own] = detector.evidence_rules.evidence(records[own].tobytes()) / detector.evidence_rules.alarm
+    return shares
 
 
 def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array:

@@ -7,6 +7,7 @@ text, bytes, a UUID, or a tuple of such. Nothing that is missing (None, nan, a n
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -26,6 +27,30 @@ LARGE, UNIQUE, TUPLE = range(len(KINDS), len(KINDS) + 3)  # integers of more tha
 DEEPEST = 8  # tuples within tuples
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Ids as stretches of UTF-8: the i-th is ``data[edges[i]:edges[i + 1]]``.
+
+    Attributes
+    ----------
+    edges : array of int64
+        In order, one more than there are ids.
+    data : array of uint8
+        The text of all of them.
+    """
+
+    edges: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        edges = self.edges
+        if not edges.size or edges[0] < 0 or edges[-1] > self.data.size or (edges[1:] < edges[:-1]).any():
+            raise ValueError("ids: the edges of these texts do not fit their data")
+
+    def __len__(self) -> int:
+        return self.edges.size - 1
+
+
 def fingerprints(hasher: Hasher, ids: Any) -> Fingerprints:
     """The fingerprints of ids, or an error that names the first bad one and where it stands.
 
@@ -38,6 +63,10 @@ def fingerprints(hasher: Hasher, ids: Any) -> Fingerprints:
     """
     if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
         raise TypeError(f"ids must be an array or a list of ids, not {ids!r}")
+    if isinstance(ids, Texts):
+        found = np.empty(len(ids), FINGERPRINT)
+        hasher.spans(TEXT, ids.edges, ids.data, found)
+        return found
     if isinstance(ids, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
         return _of_objects(hasher, list(ids))
     if hasattr(ids, "to_arrow") and not hasattr(ids, "dtypes"):  # a series of polars

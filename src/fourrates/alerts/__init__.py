@@ -1,8 +1,9 @@
 """Alerts that arrive: a spool on disk, and the channels that carry what lies in it.
 
 :class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background: again and again for days,
-across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Command`
-gives it to a command, :class:`Apprise` to chat and mail. :func:`drift_alert` makes one from a drift.
+across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Slack`
+as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`drift_alert` makes
+one from a drift.
 """
 
 from fourrates.alerts.apprise import Apprise
@@ -10,6 +11,7 @@ from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.command import Command
 from fourrates.alerts.payload import drift_alert, stable_id
 from fourrates.alerts.signature import SignatureError, sign, verify
+from fourrates.alerts.slack import Slack
 from fourrates.alerts.spool import Spool
 from fourrates.alerts.store import Entry, SpoolError
 from fourrates.alerts.webhook import Webhook
@@ -22,6 +24,7 @@ __all__ = [
     "Entry",
     "Failure",
     "SignatureError",
+    "Slack",
     "Spool",
     "SpoolError",
     "Webhook",

@@ -1,0 +1,284 @@
+"""Nothing lost, nothing twice: `fourrates serve` killed at random moments under load, and the books checked.
+
+Eight clients send pairs, pairs with ids and segments, and predictions with late labels; each repeats a request with its
+key until it is answered, some requests once more after that, and some ids under another key. Meanwhile the server is
+killed (SIGKILL) at random moments, or by a failpoint after a commit and before its answers; with PostgreSQL the database
+as well. At the end, exactly: counts by monitor and cell are what was sent; drifts are those of detectors over the
+journal; with alerts, each was delivered under one id.
+
+    python benchmarks/serve_kill.py --kills 200
+    python benchmarks/serve_kill.py --kills 200 --database postgresql
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from drawn import keep
+from servers import Client, Postgres, Server
+
+import fourrates as fr
+from fourrates.serve.batch import CONFIG, EVENTS, LABELS, PREDICTIONS, decode
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import open_store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from receiver import Receiver
+
+ARL = 2_000  # small, so that there are drifts to compare
+MONITORS = {
+    "pairs": {"arl": ARL},
+    "segments": {"arl": ARL, "by": ["country"]},
+    "late": {"arl": ARL, "by": ["country"], "max_wait": "30 days"},
+}
+COUNTRIES = ("DE", "FR", "IT", "PL")
+
+
+class Sender(threading.Thread):
+    """A client: it sends until it is asked to end, and keeps the books."""
+
+    def __init__(self, number: int, seed: int, port: int) -> None:
+        super().__init__(daemon=True)
+        self.number, self.port = number, port
+        self.draw = np.random.default_rng([seed, number])
+        self.ending = threading.Event()
+        self.cells: dict[str, Counter[tuple[int, int]]] = {name: Counter() for name in MONITORS}
+        self.requests = self.retries = self.repeats = 0
+        self.problem: str | None = None
+
+    def run(self) -> None:
+        try:
+            turn = 0
+            while not self.ending.is_set():
+                turn += 1
+                self._turn(turn)
+        except Exception as error:
+            self.problem = f"{type(error).__name__}: {error}"
+
+    def _turn(self, turn: int) -> None:
+        name = [*MONITORS][int(self.draw.integers(len(MONITORS)))]
+        size = int(self.draw.choice([1, 5, 40, 300]))
+        truths = (self.draw.random(size) < 0.3).astype(int)
+        wrong = 0.15 if (turn // 40) % 2 == 0 else 0.35  # something to find
+        guesses = truths ^ (self.draw.random(size) < wrong)
+        ids = [f"{self.number}-{turn}-{row}" for row in range(size)]
+        by = {"country": self.draw.choice(COUNTRIES, size).tolist()}
+        y_true, y_pred = truths.tolist(), guesses.tolist()
+        key = f"{self.number}-{turn}"
+        if name == "pairs":
+            self._send(name, "events", {"y_true": y_true, "y_pred": y_pred}, key)
+        elif name == "segments":
+            body = {"y_true": y_true, "y_pred": y_pred, "id": ids, "by": by}
+            self._send(name, "events", body, key)
+            if self.draw.random() < 0.1:  # without its key: the ids must see to it
+                self.repeats += 1
+                answer = self._send(name, "events", body, None)
+                if answer["accepted"] != 0 or answer["repeated"] != size:
+                    raise AssertionError(f"{size} ids sent again were answered with {answer}")
+        else:
+            self._send(name, "predictions", {"id": ids, "y_pred": y_pred, "by": by}, f"{key}p")
+            order = self.draw.permutation(size).tolist()
+            labels = {"id": [ids[i] for i in order], "y_true": [y_true[i] for i in order]}
+            self._send(name, "labels", labels, f"{key}l")
+        self.cells[name].update(zip(y_true, y_pred, strict=True))
+
+    def _send(self, name: str, kind: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
+        """Send until it is answered."""
+        headers = {} if key is None else {"Idempotency_Key": key}
+        first: dict[str, Any] | None = None
+        while True:
+            self.requests += 1
+            try:
+                with Client(self.port, timeout=10) as client:
+                    status, answer = client.call("POST", f"/api/monitors/{name}/{kind}", body, **headers)
+            except (OSError, http.client.HTTPException):
+                self.retries += 1
+                time.sleep(0.2)
+                continue
+            if status == 503:
+                self.retries += 1
+                time.sleep(0.2)
+                continue
+            if status != 200:
+                raise AssertionError(f"{status}: {answer}")
+            if first is not None:
+                if answer != first:
+                    raise AssertionError(f"the same key was answered with {first} and {answer}")
+                return answer
+            if key is None or self.draw.random() >= 0.1:
+                return answer
+            first = answer  # once more, to see that it counts once
+            self.repeats += 1
+
+
+def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
+    """What detectors over the journal find: kind, segment and event."""
+    whole = fr.FourRates(2 * ARL if "by" in MONITORS[name] else ARL)
+    bank = fr.Bank(fr.FourRates(2 * ARL, mix="ignore"))
+    join = fr.LabelJoin()
+    found: Counter[tuple[Any, ...]] = Counter()
+    names: list[str] = []
+    for batch in batches:
+        codes = np.frombuffer(batch.segment_codes, "<u4")
+        for one in batch.segments:
+            if one not in names:
+                names.append(one)
+        segments = np.array([names.index(one) for one in batch.segments], np.int64)[codes] if batch.segments else None
+        truths, guesses = batch.codes("truths"), batch.codes("guesses")
+        if batch.kind == EVENTS and batch.ids is not None:
+            join.predict(batch.ids.column(), guesses, tags=segments)
+            pairs = join.label(batch.ids.column(), truths)
+        elif batch.kind == PREDICTIONS:
+            pairs = join.predict(batch.ids.column(), guesses, tags=segments)
+        elif batch.kind == LABELS:
+            pairs = join.label(batch.ids.column(), truths)
+        else:
+            pairs = None
+        if pairs is not None:
+            truths, guesses, segments = pairs.truths, pairs.guesses, pairs.tags
+        for drift in (drifts := whole.update_many(truths, guesses)):
+            found["drift", None, drift.at] += 1
+        for shift in drifts.shifts:
+            found["shift", None, shift.at] += 1
+        if "by" in MONITORS[name]:
+            for keyed in bank.update(segments, truths, guesses):
+                found["drift", names[keyed.key], keyed.drift.at] += 1
+    return found
+
+
+def check(settings: Settings, senders: list[Sender], port: int, alerts: Receiver | None) -> dict[str, Any]:
+    """Compare the books; an AssertionError says what does not fit."""
+    sent = {name: Counter[tuple[int, int]]() for name in MONITORS}
+    for sender in senders:
+        for name, cells in sender.cells.items():
+            sent[name] += cells
+    totals: dict[str, Any] = {"events": 0, "findings": 0, "journal": 0}
+    ids: set[str] = set()
+    with Client(port) as client:
+        shown = {name: client.call("GET", f"/api/monitors/{name}")[1] for name in MONITORS}
+        for name in MONITORS:
+            before = ""
+            while page := client.call("GET", f"/api/monitors/{name}/drifts?limit=1000{before}")[1]["drifts"]:
+                ids |= {one["id"] for one in page}
+                before = f"&before={page[-1]['id']}"
+    for name, cells in sent.items():
+        counted = shown[name]["confusion"]
+        have = Counter({(i, j): counted[i][j] for i in range(2) for j in range(2) if counted[i][j]})
+        assert have == cells, f"{name}: sent {cells}, counted {have}"
+        assert shown[name]["waiting"] == shown[name]["waiting_labels"] == 0, name
+        totals["events"] += cells.total()
+    store = open_store(settings, owner=False)
+    try:
+        for row in store.monitors():
+            batches = [entry.batch for one in store.journal(row.id, 0) for entry in decode(one.body)]
+            batches = [one for one in batches if one.kind != CONFIG]
+            totals["journal"] += len(batches)
+            import json
+
+            have = Counter[tuple[Any, ...]]()
+            for one in store.findings(row.id, 1_000_000):
+                body = json.loads(one.body)
+                segment = None if body["segment"] is None else json.dumps([*body["segment"].values()])
+                have[body["kind"], segment, body["at"]] += 1
+            want = expected(row.name, batches)
+            assert have == want, f"{row.name}: stored {have - want}, of the journal {want - have}"
+            totals["findings"] += have.total()
+    finally:
+        store.close()
+    if alerts is not None:
+        wanted = {one for one in ids}
+        until = time.monotonic() + 60
+        while not wanted <= (have_ids := {one["id"] for one in alerts.payloads()}) and time.monotonic() < until:
+            time.sleep(0.2)
+        assert wanted <= have_ids, f"{len(wanted - have_ids)} findings were never alerted"
+    return totals
+
+
+def main(kills: int, database: str, seed: int, clients: int = 8, pace: float = 0.6) -> dict[str, Any]:
+    dice = random.Random(seed)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        postgres = stack.enter_context(Postgres()) if database == "postgresql" else None
+        options = ["--keep-events", str(10**9), "--snapshot-bytes", "20000"]
+        if postgres is not None:
+            options += ["--database", postgres.url]
+        settings = Settings(data=folder / "data", database=None if postgres is None else postgres.url)
+        server = Server(folder / "data", *options)
+        server.start()
+        stack.callback(lambda: server.kill())
+        with Client(server.port) as client:
+            for name, config in MONITORS.items():
+                assert client.call("PUT", f"/api/monitors/{name}", config)[0] == 201
+        senders = [Sender(number, seed, server.port) for number in range(clients)]
+        for sender in senders:
+            sender.start()
+        by_failpoint = databases = 0
+        began = time.monotonic()
+        for kill in range(kills):
+            assert server.process is not None
+            if kill % 4 == 3:  # it dies by itself: on disk, and not answered
+                server.kill()
+                server.start(FOURRATES_FAILPOINT=f"committed:{dice.randint(1, 30)}")
+                server.process.wait(60)
+                by_failpoint += 1
+            else:
+                time.sleep(dice.uniform(0.02, pace))
+                if postgres is not None and dice.random() < 0.25:
+                    postgres.kill()
+                    databases += 1
+                    if dice.random() < 0.5:
+                        time.sleep(dice.uniform(0, 0.3))
+                    else:
+                        server.kill()
+                    postgres.start()
+                server.kill()
+            server.start(wait=dice.random() < 0.8)
+            for sender in senders:
+                assert sender.problem is None, sender.problem
+            if sys.stderr.isatty():
+                print(f"\r{kill + 1} kills", end="", file=sys.stderr)
+        server.wait()
+        time.sleep(1.0)
+        for sender in senders:
+            sender.ending.set()
+        for sender in senders:
+            sender.join(60)
+            assert not sender.is_alive() and sender.problem is None, sender.problem
+        totals = check(settings, senders, server.port, None)
+        server.stop()
+        log = (folder / "data.log").read_text()
+        assert '"level": "error"' not in log or postgres is not None, log[-3000:]
+        totals |= {
+            "database": database,
+            "kills": kills,
+            "by failpoint": by_failpoint,
+            "databases killed": databases,
+            "requests": sum(one.requests for one in senders),
+            "retries": sum(one.retries for one in senders),
+            "sent again": sum(one.repeats for one in senders),
+            "seconds": round(time.monotonic() - began),
+        }
+    return totals
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    result = main(given.kills, given.database, given.seed)
+    print(f"nothing lost, nothing twice: {result}")
+    if given.kills >= 200:
+        keep(f"serve_kill_{given.database}", result)

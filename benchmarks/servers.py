@@ -1,0 +1,188 @@
+"""A monitor service and a PostgreSQL of our own, started, killed and started again; on the loopback, in scratch folders."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60.0  # seconds for a start
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Server:
+    """``fourrates serve`` in a process of its own."""
+
+    def __init__(self, data: Path, *options: str, port: int | None = None) -> None:
+        self.data, self.options, self.port = data, options, port or free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, wait: bool = True, **environment: str) -> Server:
+        command = "import sys; from fourrates.cli import main; sys.argv[0] = 'fourrates'; main()"
+        arguments = ["serve", "--data", str(self.data), "--port", str(self.port), "--log-level", "warning"]
+        with open(self.data.with_suffix(".log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", command, *arguments, *self.options],
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+            )
+        if wait:
+            self.wait()
+        return self
+
+    def wait(self) -> None:
+        assert self.process is not None
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            with suppress(OSError, http.client.HTTPException), Client(self.port, timeout=5) as client:
+                if client.call("GET", "/readyz")[0] == 200:
+                    return
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended: {self.data.with_suffix('.log').read_text()[-2000:]}")
+            time.sleep(0.02)
+        raise RuntimeError("the server does not answer")
+
+    def kill(self) -> None:
+        assert self.process is not None
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(30)
+
+    def memory(self) -> int:
+        """Bytes of it in memory."""
+        assert self.process is not None
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError("no VmRSS")
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, port: int, timeout: float = 30.0) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.connection.request(method, path, data, {"content-type": "application/json"} | named)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        is_json = "json" in answer.headers.get("content-type", "")
+        return answer.status, json.loads(content) if content and is_json else content
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+
+def postgres_programs() -> Path | None:
+    """The folder with Debian's newest initdb and postgres, if there is one."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda one: float(one.parent.name))
+    found = [folder for folder in folders if (folder / "initdb").exists()]
+    return found[-1] if found else None
+
+
+class Postgres:
+    """A PostgreSQL in a scratch folder, reached by a socket in it."""
+
+    def __init__(self, **settings: str) -> None:
+        programs = postgres_programs()
+        if programs is None:
+            raise RuntimeError("PostgreSQL is not installed: apt-get install postgresql")
+        self.programs = programs
+        self.folder = Path(tempfile.mkdtemp(prefix="fourrates-pg-"))
+        self.user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
+        if os.getuid() == 0:  # it refuses to run as root
+            shutil.chown(self.folder, "postgres", "postgres")
+        self.settings = settings
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "fourrates", "--auth=trust", "--no-sync")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://fourrates@/postgres?host={self.folder}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self.programs / program, *arguments], user=self._as(), check=True, capture_output=True, cwd=self.folder
+        )
+
+    def _as(self) -> str | None:
+        return "postgres" if os.getuid() == 0 else None
+
+    def start(self) -> Postgres:
+        settings = [f"-c{name}={value}" for name, value in self.settings.items()]
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            with open(self.folder / "log", "ab") as log:
+                self.process = subprocess.Popen(
+                    [
+                        self.programs / "postgres",
+                        "-D",
+                        self.folder / "data",
+                        "-k",
+                        self.folder,
+                        "-clisten_addresses=",
+                        *settings,
+                    ],
+                    user=self._as(),
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                )
+            while self.process.poll() is None and time.monotonic() < until:
+                ready = [self.programs / "pg_isready", "-q", "-h", self.folder]
+                if subprocess.run(ready, user=self._as(), check=False).returncode == 0:
+                    return self
+                time.sleep(0.05)
+            time.sleep(0.2)  # what the killed one left in shared memory is still in use
+        raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(30)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Postgres:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

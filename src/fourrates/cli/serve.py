@@ -1,0 +1,141 @@
+"""``fourrates serve``: the monitor that runs."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fourrates.cli import options as opt
+from fourrates.cli.commands import SETTINGS, Command, help_of
+from fourrates.io import InputError
+
+DATABASE = "PostgreSQL instead of a file in the folder, as in postgresql://user@host/name. Also FOURRATES_DATABASE."
+
+
+def _data(function: Any) -> Any:
+    folder = click.Path(file_okay=False, path_type=Path)
+    function = click.option("--database", envvar="FOURRATES_DATABASE", metavar="URL", help=DATABASE)(function)
+    return click.option(
+        "--data",
+        type=folder,
+        default=Path("fourrates-data"),
+        envvar="FOURRATES_SERVE_DATA",
+        metavar="DIR",
+        help="Where everything is kept; made if it is not there.",
+    )(function)
+
+
+class _Serve(click.Group):
+    """A group that is a command as well."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write options and commands."""
+        Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=_Serve, context_settings=SETTINGS, invoke_without_command=True)
+@_data
+@click.option("--host", default="127.0.0.1", help="The address to listen on; any but loopback needs tokens.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8421, help="0 takes a free one.")
+@click.option(
+    "--keep-events",
+    type=click.IntRange(min=0),
+    default=50_000,
+    metavar="N",
+    help="The latest events of a monitor whose ids stay, for a drift to name its examples.",
+)
+@click.option(
+    "--snapshot-bytes",
+    type=click.IntRange(min=1),
+    default=8 << 20,
+    metavar="N",
+    help="Journal of a monitor, in bytes, after which its state is saved.",
+)
+@click.option("--require-token", is_flag=True, help="Ask for tokens on a loopback address too, as behind a proxy.")
+@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="Pages that may call from elsewhere (CORS).")
+@click.option(
+    "--alert-interval",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    metavar="SECONDS",
+    help="Between two notifications about a monitor; what happens meanwhile is told together.",
+)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    data: Path,
+    database: str | None,
+    host: str,
+    port: int,
+    keep_events: int,
+    snapshot_bytes: int,
+    require_token: bool,
+    allow_origin: tuple[str, ...],
+    alert_interval: float,
+    log_level: str,
+) -> None:
+    """Run the monitor service: events in over HTTP, a live page, alerts out.
+
+    Examples
+    --------
+      fourrates serve
+      fourrates serve --data /var/lib/fourrates --port 8421
+      fourrates serve --database postgresql://fourrates@localhost/fourrates
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from fourrates.serve.running import run
+    from fourrates.serve.settings import Settings
+    from fourrates.serve.store import StoreError
+
+    try:
+        settings = Settings(
+            data=data,
+            host=host,
+            port=port,
+            database=database,
+            keep_events=keep_events,
+            token_required=True if require_token else None,
+            origins=allow_origin,
+            alert_interval=alert_interval,
+            snapshot_bytes=snapshot_bytes,
+        )
+        run(settings, level=log_level)
+    except StoreError as error:
+        raise InputError(str(error)) from None
+
+
+serve.help = help_of(serve)
+
+
+@serve.command(context_settings=SETTINGS)
+@_data
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(data: Path, database: str | None, target: Path) -> None:
+    """Write a copy of everything to TARGET, while the server runs.
+
+    Of SQLite it is a database file, to be put in place of fourrates.db; of PostgreSQL a dump for pg_restore.
+    """
+    from fourrates.serve.settings import Settings
+    from fourrates.serve.store import StoreError, open_store
+
+    logging.basicConfig(level=logging.WARNING)
+    settings = Settings(data=data, database=database)
+    if database is None and not (data / "fourrates.db").exists():
+        raise InputError(f"{data}: no data of a server here")
+    if target.exists():
+        raise InputError(f"{target}: is there already")
+    try:
+        store = open_store(settings, owner=False)
+        try:
+            store.backup(str(target))
+        finally:
+            store.close()
+    except StoreError as error:
+        raise InputError(str(error)) from None
+    opt.say(f"{target}: {target.stat().st_size:,} bytes")

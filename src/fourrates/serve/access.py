@@ -1,0 +1,165 @@
+"""Who may do what: every request is held against the scope it needs before anything else is done for it.
+
+With tokens, everything needs one but the page itself and the health checks: ``ingest`` sends events, ``read`` looks,
+``admin`` changes settings. On a loopback address no token is needed, and then a web page in somebody's browser is what
+has to be kept out: a request must name this machine as its host (or else a page could reach the server under a name of
+its own), and may not come from a page of another origin.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from fourrates.serve.errors import ApiError
+from fourrates.serve.tokens import Scope, Tokens
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Send
+    from starlette.types import Scope as Request
+
+OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"})
+OPEN_FOLDER = "/static/"
+INGEST = frozenset({"events", "predictions", "labels"})
+LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+LONGEST = 512  # characters of a token
+
+
+def needed(method: str, path: str) -> tuple[Scope | None, str | None]:
+    """The scope that a request needs, None for none, and the monitor it is about, if it is about one.
+
+    Examples
+    --------
+    >>> needed("POST", "/api/monitors/fraud/events")
+    ('ingest', 'fraud')
+    >>> needed("GET", "/api/monitors"), needed("DELETE", "/api/monitors/fraud"), needed("GET", "/healthz")
+    (('read', None), ('admin', 'fraud'), (None, None))
+    """
+    if method in ("GET", "HEAD") and (path in OPEN or path.startswith(OPEN_FOLDER)):
+        return None, None
+    parts = path.split("/")
+    monitor = parts[3] if parts[:3] == ["", "api", "monitors"] and len(parts) > 3 and parts[3] else None
+    if method in LOOKING:
+        return "read", monitor
+    if method == "POST" and monitor is not None and len(parts) == 5 and parts[4] in INGEST:
+        return "ingest", monitor
+    return "admin", monitor
+
+
+class Access:
+    """The middleware that refuses what is not allowed.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is behind it.
+    tokens : Tokens
+        Those of the server.
+    required : bool
+        Whether a token is needed.
+    loopback : bool
+        Whether the server listens on a loopback address: without tokens the host of a request must be one too.
+    origins : iterable of str
+        Origins of pages that may call, besides the server's own.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        *,
+        required: bool = True,
+        loopback: bool = True,
+        origins: Iterable[str] = (),
+    ) -> None:
+        self.app, self.tokens, self.required, self.loopback = app, tokens, required, loopback
+        self.origins = frozenset(origins)
+
+    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer that it is not allowed."""
+        if scope["type"] == "http":
+            try:
+                self.check(scope)
+            except ApiError as error:
+                await answer(error, send)
+                return
+        elif scope["type"] != "lifespan":  # nobody talks over a websocket here
+            return
+        await self.app(scope, receive, send)
+
+    def check(self, scope: Request) -> None:
+        """Raise an ApiError unless the request is allowed."""
+        wanted, monitor = needed(scope["method"], scope["path"])
+        if not self.required:
+            self._check_browser(scope)
+        elif wanted is not None:
+            self._check_token(scope, wanted, monitor)
+
+    def _check_token(self, scope: Request, wanted: Scope, monitor: str | None) -> None:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if not given:
+            raise _unauthorized("a token is needed: Authorization: Bearer TOKEN (`fourrates token create` makes one)")
+        kind, _, text = given[0].decode("latin-1").partition(" ")
+        token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None
+        if kind.lower() != "bearer" or token is None:
+            raise _unauthorized("there is no such token, or it was revoked or has expired")
+        scope["token"] = token.id
+        if not token.allows(wanted):
+            held = ", ".join(token.scopes)
+            raise ApiError(403, "forbidden", f"this needs a token with the scope {wanted}; this one has {held}")
+        if token.monitors:
+            if scope["path"] == "/api/stream":
+                asked = parse_qs(scope["query_string"].decode("latin-1")).get("monitor", [])
+                monitor = asked[0] if len(asked) == 1 else None
+            if monitor not in token.monitors:
+                raise ApiError(403, "forbidden", "this token is for other monitors only")
+
+    def _check_browser(self, scope: Request) -> None:
+        """Without tokens: keep out pages of other sites, and what a proxy brings in from outside."""
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self.loopback:
+            if host and not _is_loopback(host):
+                raise ApiError(421, "foreign_host", f"this server is not {host!r:.200}, and no token is required")
+            if any(name in headers for name in FORWARDED):
+                raise ApiError(
+                    403, "forwarded", "a proxy forwards this: start the server with tokens required, and send one"
+                )
+        origin = headers.get(b"origin")
+        if origin is not None and (given := origin.decode("latin-1")) not in self.origins:
+            try:
+                own = urlsplit(given).netloc == host
+            except ValueError:
+                own = False
+            if not own or not host:
+                raise ApiError(403, "foreign_origin", f"pages of {given!r:.200} may not call this server")
+
+
+async def answer(error: ApiError, send: Send) -> None:
+    """Answer a request with an error, from within a middleware."""
+    body = error.body()
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
+    raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _unauthorized(message: str) -> ApiError:
+    return ApiError(401, "unauthorized", message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a Host header names this machine as only this machine can."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

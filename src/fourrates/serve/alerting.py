@@ -1,0 +1,365 @@
+"""What is found becomes alerts: which of them fire, which are resolved, and when somebody is told.
+
+An alert is about one thing of one monitor: that the whole or a segment drifted, that the classes shifted, that it
+warns, that no events come, that labels are overdue. It fires once, and is resolved once. What happens to a monitor at
+about the same time is told in one notification; a silenced monitor tells nothing until its silence ends, and then what
+still fires. All of this is one document in the store for each monitor, written before anything is sent: a server that
+is killed sends the same notifications, under the same ids, when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fourrates.alerts.payload import stable_id
+from fourrates.alerts.store import SpoolError
+from fourrates.serve.channels import Channels
+from fourrates.serve.config import AlertsConfig, seconds
+from fourrates.serve.notification import Told, notification, test_notification
+from fourrates.serve.store import Finding, Store, StoreError
+
+log = logging.getLogger("fourrates.serve.alerts")
+
+KIND = "alerts"  # of the documents in the store
+GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is told together
+GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
+REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is told again
+STANDS = 86_400.0  # seconds after which a drift that no recovery can end is the new normal
+TICK = 5.0  # seconds between two looks
+MOST = 1_000  # alerts kept of one monitor
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A monitor as the alerts see it.
+
+    Attributes
+    ----------
+    id, uid, name
+        Its number and its name in the store, and its name for people.
+    alerts : AlertsConfig
+        Where its alerts go, and which.
+    mix : str
+        What a shift of the classes is.
+    holds : bool
+        Whether a drift of the whole stands until its recovery.
+    silenced_until : float or None
+        In seconds since 1970.
+    position : int
+        Changes whenever something arrives.
+    warning : bool
+        Whether it warns.
+    waiting_since : float or None
+        Since when the oldest prediction waits for its label.
+    """
+
+    id: int
+    uid: str
+    name: str
+    alerts: AlertsConfig
+    mix: str = "report"
+    holds: bool = False
+    silenced_until: float | None = None
+    position: int = 0
+    warning: bool = False
+    waiting_since: float | None = None
+
+
+class Active(msgspec.Struct, kw_only=True):
+    """An alert that fires, or that was resolved and is not told yet."""
+
+    kind: str
+    segment: dict[str, Any] | None = None
+    starts: float
+    ends: float | None = None
+    changed: float  # when it last began to fire, or was resolved
+    told: float | None = None  # when somebody was last told that it fires
+    pending: bool = True  # whether the last change is still to be told
+    finding: str | None = None
+    findings: list[str] = []  # that are still to be told, the latest among them
+    text: str
+    holds: bool = True  # until something ends it
+    acknowledged: bool = False
+    repeats: int = 0
+
+
+class State(msgspec.Struct, kw_only=True):
+    """All alerts of a monitor, by fingerprint; findings taken last; when it was last told; what is yet to be sent."""
+
+    active: dict[str, Active] = {}
+    seen: list[str] = []
+    told: float = 0.0
+    outbox: list[dict[str, Any]] = []
+
+
+class Alerting:
+    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time.
+
+    Parameters
+    ----------
+    store : Store
+        Holds the findings, and the documents.
+    channels : Channels
+        Where alerts go.
+    group_wait, group_interval, repeat, stands : float
+        Seconds: what is told together, how often at most, and how often again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        channels: Channels,
+        *,
+        group_wait: float = GROUP_WAIT,
+        group_interval: float = GROUP_INTERVAL,
+        repeat: float = REPEAT,
+        stands: float = STANDS,
+    ) -> None:
+        self.store, self.channels = store, channels
+        self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
+        self._lock = threading.Lock()
+        self._states: dict[str, State] | None = None
+        self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
+        self._woken = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # What the server calls ------------------------------------------------------------------------------------
+
+    async def run(self, watched: Callable[[], Awaitable[Sequence[Watched]]]) -> None:
+        """Look at everything now and then, and soon after something was found; until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        pause = 0.0
+        while True:
+            try:
+                await asyncio.wait_for(self._woken.wait(), pause)
+            except TimeoutError:
+                pass
+            else:
+                await asyncio.sleep(self.group_wait)
+            self._woken.clear()
+            try:
+                await asyncio.to_thread(self.tick, time.time(), await watched())
+            except (StoreError, SpoolError) as error:
+                log.error("alerts are late: %s", error)
+            pause = TICK
+
+    def on_findings(self, monitor: str = "", findings: Sequence[object] = ()) -> None:
+        """Something was found, and is in the store; from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    def acknowledge(self, uid: str, finding: str, now: float) -> None:
+        """Somebody has seen a drift: it is not repeated, and one that no recovery can end is over."""
+        with self._lock:
+            state = self._all().get(uid)
+            if state is None:
+                return
+            for active in state.active.values():
+                if active.finding == finding and active.ends is None:
+                    active.acknowledged = True
+                    if not active.holds:
+                        _end(active, now)
+            self.store.put_document(KIND, uid, msgspec.json.encode(state))
+
+    def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
+        """Send a test to the channels of a monitor, and tell what became of it."""
+        payload = test_notification(monitor, f"test-{uuid.uuid4().hex}")
+        return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
+
+    def tick(self, now: float, watched: Sequence[Watched]) -> None:
+        """Take what was found, check the rules of each monitor, and put what is to be told into the spool."""
+        with self._lock:
+            try:
+                self._tick(now, watched)
+            except StoreError:
+                self._states = None  # what the store has is what holds
+                raise
+
+    def _tick(self, now: float, watched: Sequence[Watched]) -> None:
+        if self._states is None:
+            for monitor in watched:
+                self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
+        states = self._all()
+        found: dict[int, list[Finding]] = {}
+        for finding in self.store.unalerted():
+            found.setdefault(finding.monitor, []).append(finding)
+        for monitor in watched:
+            self._look(monitor, states.setdefault(monitor.uid, State()), found.pop(monitor.id, []), now)
+        for gone in states.keys() - {monitor.uid for monitor in watched}:
+            del states[gone]
+            self._arrivals.pop(gone, None)
+            self.store.delete_document(KIND, gone)
+        rest = [finding.id for findings in found.values() for finding in findings]
+        if rest:  # of monitors that were removed meanwhile
+            self.store.mark_alerted(rest)
+
+    # One monitor ----------------------------------------------------------------------------------------------
+
+    def _all(self) -> dict[str, State]:
+        if self._states is None:
+            self._states = {}
+            for uid, body in self.store.documents(KIND).items():
+                try:
+                    self._states[uid] = msgspec.json.decode(body, type=State)
+                except msgspec.MsgspecError as error:
+                    log.error("the state of alerts of %s cannot be read (%s); it begins anew", uid, error)
+        return self._states
+
+    def _look(self, monitor: Watched, state: State, found: list[Finding], now: float) -> None:
+        before = msgspec.json.encode(state)
+        fresh = [finding for finding in found if finding.id not in state.seen]
+        for finding in fresh:
+            self._take(monitor, state, finding, now)
+        if fresh:
+            state.seen = [finding.id for finding in found]
+        self._check_rules(monitor, state, now)
+        self._expire(state, now)
+        if monitor.silenced_until is not None and now < monitor.silenced_until:
+            _forget_untold(state)
+        elif now - state.told >= self.group_interval and (told := self._told(monitor, state, now)):
+            state.outbox.append(notification(monitor.name, monitor.uid, told))
+            state.told = now
+        if (after := msgspec.json.encode(state)) != before:
+            self.store.put_document(KIND, monitor.uid, after)
+        if found:
+            self.store.mark_alerted([finding.id for finding in found])
+        if state.outbox:
+            for payload in state.outbox:
+                self.channels.put(monitor.alerts.channels, payload)
+            state.outbox = []
+            self.store.put_document(KIND, monitor.uid, msgspec.json.encode(state))
+
+    def _take(self, monitor: Watched, state: State, finding: Finding, now: float) -> None:
+        """What a finding means for the alert it is about."""
+        body = msgspec.json.decode(finding.body)
+        segment, text = body.get("segment"), str(body.get("text", ""))
+        if finding.kind == "recovery":
+            active = state.active.get(_fingerprint(monitor, "drift", segment))
+            if active is not None and active.ends is None:
+                _end(active, now, text, finding.id)
+            return
+        if finding.kind == "shift" and monitor.mix != "alarm":
+            return
+        holds = finding.kind == "drift" and segment is None and monitor.holds
+        _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, holds=holds)
+
+    def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
+        """Alerts that are about how things stand, not about what was found."""
+        rules, name = monitor.alerts, monitor.name
+        position, arrived = self._arrivals.get(monitor.uid, (-1, now))
+        if position != monitor.position:
+            arrived = now
+            self._arrivals[monitor.uid] = monitor.position, now
+        standing: list[tuple[str, bool, str]] = []
+        limit = None if rules.silent_after is None else seconds(rules.silent_after, "silent_after")
+        text = f"{name}: no events for more than {rules.silent_after}"
+        standing.append(("silent", limit is not None and now - arrived > limit, text))
+        limit = None if rules.labels_overdue is None else seconds(rules.labels_overdue, "labels_overdue")
+        since = monitor.waiting_since
+        text = f"{name}: predictions wait for their labels for more than {rules.labels_overdue}"
+        standing.append(("labels_overdue", limit is not None and since is not None and now - since > limit, text))
+        standing.append(("warning", rules.warnings and monitor.warning, f"{name}: warning, a rate may be moving"))
+        for kind, fires, text in standing:
+            active = state.active.get(_fingerprint(monitor, kind, None))
+            if fires and (active is None or active.ends is not None):
+                _fire(monitor, state, kind, now, text)
+            elif not fires and active is not None and active.ends is None:
+                _end(active, now)
+
+    def _expire(self, state: State, now: float) -> None:
+        for active in state.active.values():
+            if active.ends is None and not active.holds and now - active.changed > self.stands:
+                _end(active, now)
+            if active.ends is None and not active.acknowledged and not active.pending:
+                told = active.told if active.told is not None else active.changed
+                if now - told > self.repeat:
+                    active.pending = True
+                    active.repeats += 1
+        for fingerprint in sorted(state.active, key=lambda one: state.active[one].changed)[:-MOST]:
+            del state.active[fingerprint]
+
+    def _told(self, monitor: Watched, state: State, now: float) -> list[Told]:
+        """What is to be told of a monitor; from now on it is."""
+        told = []
+        for fingerprint, active in list(state.active.items()):
+            if not active.pending:
+                continue
+            body = None
+            if active.finding is not None and (found := self.store.finding(monitor.id, active.finding)) is not None:
+                body = msgspec.json.decode(found.body)
+            told.append(
+                Told(
+                    fingerprint=fingerprint,
+                    kind=active.kind,
+                    segment=active.segment,
+                    starts=active.starts,
+                    ends=active.ends,
+                    text=active.text,
+                    finding=body,
+                    findings=tuple(active.findings),
+                    repeats=active.repeats,
+                )
+            )
+            active.pending, active.findings = False, []
+            if active.ends is None:
+                active.told = now
+            else:
+                del state.active[fingerprint]
+        return told
+
+
+def _fingerprint(monitor: Watched, kind: str, segment: dict[str, Any] | None) -> str:
+    """Names what an alert is about: the same while it fires, and when it fires again."""
+    return stable_id(monitor.uid, kind, segment)[:16]
+
+
+def _fire(
+    monitor: Watched,
+    state: State,
+    kind: str,
+    now: float,
+    text: str,
+    *,
+    segment: dict[str, Any] | None = None,
+    finding: str | None = None,
+    holds: bool = True,
+) -> None:
+    fingerprint = _fingerprint(monitor, kind, segment)
+    old = state.active.get(fingerprint)
+    fires = old is not None and old.ends is None
+    state.active[fingerprint] = Active(
+        kind=kind,
+        segment=segment,
+        starts=old.starts if old is not None and fires else now,
+        changed=now,
+        told=old.told if old is not None else None,
+        finding=finding,
+        findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
+        text=text,
+        holds=holds,
+    )
+
+
+def _end(active: Active, now: float, text: str | None = None, finding: str | None = None) -> None:
+    active.ends = active.changed = now
+    active.pending = True
+    active.text = text or active.text
+    if finding is not None:
+        active.finding = finding
+        active.findings = [*active.findings, finding][-MOST:]
+
+
+def _forget_untold(state: State) -> None:
+    """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
+    for fingerprint, active in list(state.active.items()):
+        if active.ends is not None and active.told is None:
+            del state.active[fingerprint]

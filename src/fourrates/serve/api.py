@@ -1,0 +1,261 @@
+"""The routes of the API: monitors, what was found in them, and the stream of what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from fourrates.serve import views
+from fourrates.serve.alerting import Alerting
+from fourrates.serve.batch import CONFIG, Batch
+from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
+from fourrates.serve.errors import ApiError, no_monitor
+from fourrates.serve.ingest import Ingest, read_body
+from fourrates.serve.live import Hub
+from fourrates.serve.registry import Live, Registry, finding_json
+from fourrates.serve.settings import Settings
+from fourrates.serve.writer import Writer
+
+SMALL = 1 << 20  # bytes of a body that is no batch
+
+
+def json(value: Any, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """A whole number in the query."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
+        raise ApiError(
+            422, "bad_query", f"{name}={text[:40]} is not a number from {least} to {most:,}", {"query": name}
+        )
+    return int(text)
+
+
+class Api:
+    """The endpoints; each method answers one route."""
+
+    def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub, alerting: Alerting) -> None:
+        self.settings, self.registry, self.writer, self.hub = settings, registry, writer, hub
+        self.alerting = alerting
+
+    def routes(self) -> list[BaseRoute]:
+        """All routes."""
+        one = "/api/monitors/{name}"
+        found: list[BaseRoute] = [
+            Route(f"{one}/{kind}", Ingest(kind, self.registry, self.writer, self.settings), methods=["POST"], name=kind)
+            for kind in ("events", "predictions", "labels")
+        ]
+        for path, method, endpoint in (
+            ("/api/monitors", "GET", self.monitors),
+            (one, "GET", self.monitor),
+            (one, "PUT", self.put),
+            (one, "PATCH", self.patch),
+            (one, "DELETE", self.delete),
+            (f"{one}/drifts", "GET", self.drifts),
+            (f"{one}/drifts/{{id}}", "GET", self.drift),
+            (f"{one}/drifts/{{id}}/examples", "GET", self.examples),
+            (f"{one}/drifts/{{id}}/acknowledge", "POST", self.acknowledge),
+            (f"{one}/segments", "GET", self.segments),
+            (f"{one}/series", "GET", self.series),
+            (f"{one}/rejected", "GET", self.rejected),
+            (f"{one}/silence", "PUT", self.silence),
+            (f"{one}/silence", "DELETE", self.unsilence),
+            (f"{one}/test-alert", "POST", self.test_alert),
+            ("/api/stream", "GET", self.stream),
+        ):
+            found.append(Route(path, endpoint, methods=[method]))
+        return found
+
+    async def _ask(self, request: Request, function: Callable[[Live], Any]) -> Any:
+        """Look at a monitor, or change it, while it stands still."""
+        name = request.path_params["name"]
+        return await self.writer.ask(lambda: function(self.registry.get(name)))
+
+    async def _small(self, request: Request) -> bytes:
+        return await read_body(request.scope, request.receive, SMALL)
+
+    # Monitors -------------------------------------------------------------------------------------------------
+
+    async def monitors(self, request: Request) -> Response:
+        """All monitors, by name."""
+
+        def look() -> list[dict[str, Any]]:
+            now = time.time()
+            return [live.summary(now) for _, live in sorted(self.registry.lives.items())]
+
+        return json({"monitors": await self.writer.ask(look)})
+
+    async def monitor(self, request: Request) -> Response:
+        """One monitor."""
+        return json(await self._ask(request, Live.detail))
+
+    async def put(self, request: Request) -> Response:
+        """Make a monitor, or give one new settings."""
+        name = check_name(request.path_params["name"])
+        config = parse_config(await self._small(request))
+
+        def make() -> tuple[dict[str, Any] | None, MonitorConfig | None]:
+            live = self.registry.lives.get(name)
+            if live is None:
+                return self.registry.create(name, config).detail(), None
+            return None, live.monitor.config
+
+        made, old = await self.writer.ask(make)
+        if made is not None:
+            self.hub.publish("summary", name, {key: made[key] for key in _summary_keys(made)})
+            return json(made, 201)
+        assert old is not None
+        check_change(old, config)
+        if old != config:
+            await self._change(name, config)
+        return json(await self._ask(request, Live.detail))
+
+    async def patch(self, request: Request) -> Response:
+        """Change settings of a monitor."""
+        body = await self._small(request)
+        old = await self._ask(request, lambda live: live.monitor.config)
+        config = merged(old, body)
+        if config != old:
+            await self._change(request.path_params["name"], config)
+        return json(await self._ask(request, Live.detail))
+
+    async def _change(self, name: str, config: MonitorConfig) -> None:
+        """New settings go through the journal, like everything that changes what is found."""
+        live = self.registry.get(name)
+        batch = Batch(CONFIG, time.time(), 0, config=msgspec.json.encode(config))
+        await self.writer.submit(live, batch, [], None, b"")
+
+    async def delete(self, request: Request) -> Response:
+        """Forget a monitor."""
+        name = request.path_params["name"]
+        await self.writer.ask(lambda: self.registry.remove(name))
+        self.hub.publish("removed", name, {"name": name})
+        return Response(status_code=204)
+
+    # What was found -------------------------------------------------------------------------------------------
+
+    async def drifts(self, request: Request) -> Response:
+        """Drifts, recoveries and shifts, the newest first."""
+        limit = number(request, "limit", 100, 1, 1_000)
+        before = request.query_params.get("before")
+        found = await self._ask(request, lambda live: self.registry.store.findings(live.row.id, limit, before))
+        return json({"drifts": [finding_json(one) for one in found]})
+
+    async def drift(self, request: Request) -> Response:
+        """One of them."""
+        return json(finding_json(await self._finding(request)))
+
+    async def examples(self, request: Request) -> Response:
+        """The ids of the events from the start of a drift on."""
+        found = await self._finding(request)
+        return Response(found.examples or b'{"ids":[],"complete":false}', media_type="application/json")
+
+    async def acknowledge(self, request: Request) -> Response:
+        """Somebody has seen it."""
+        found = await self._finding(request)
+        now = time.time()
+
+        def note(live: Live) -> dict[str, Any]:
+            self.registry.store.acknowledge(found.id, now)
+            found.acknowledged = now
+            body = finding_json(found)
+            if live.last_finding is not None and live.last_finding["id"] == found.id:
+                live.last_finding = body
+            return body
+
+        body = await self._ask(request, note)
+        uid = await self._ask(request, lambda live: live.row.uid)
+        await asyncio.to_thread(self.alerting.acknowledge, uid, found.id, now)
+        self.hub.publish("finding", request.path_params["name"], body)
+        return json(body)
+
+    async def _finding(self, request: Request) -> Any:
+        wanted = request.path_params["id"]
+        found = await self._ask(request, lambda live: self.registry.store.finding(live.row.id, wanted))
+        if found is None:
+            raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
+        return found
+
+    async def segments(self, request: Request) -> Response:
+        """Segments, those with the most evidence first."""
+        limit = number(request, "limit", 100, 1, 1_000)
+        offset = number(request, "offset", 0, 0, 1 << 31)
+        return json(await self._ask(request, lambda live: views.segments(live.monitor, limit, offset)))
+
+    async def series(self, request: Request) -> Response:
+        """How the rates went."""
+        points = number(request, "points", 600, 2, 2_000)
+
+        def look(live: Live) -> dict[str, Any]:
+            monitor = live.monitor
+            return monitor.series.as_json(monitor.names, points, monitor.classes - 1)
+
+        return json(await self._ask(request, look))
+
+    async def rejected(self, request: Request) -> Response:
+        """Rows that were set aside."""
+        limit = number(request, "limit", 100, 1, 1_000)
+        found = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
+        rows = [{"time": views.iso(row.at), **_object(row.body)} for row in found]
+        return json({"rejected": rows})
+
+    # Silence --------------------------------------------------------------------------------------------------
+
+    async def silence(self, request: Request) -> Response:
+        """No alerts until then."""
+        try:
+            until = msgspec.json.decode(await self._small(request), type=dict[str, datetime])["until"]
+            moment = (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, KeyError, OverflowError, RecursionError):
+            raise ApiError(422, "bad_silence", 'give {"until": a time in ISO 8601}', {"field": "until"}) from None
+        return json(await self._ask(request, lambda live: self._silenced(live, moment)))
+
+    async def unsilence(self, request: Request) -> Response:
+        """Alerts again."""
+        return json(await self._ask(request, lambda live: self._silenced(live, None)))
+
+    def _silenced(self, live: Live, until: float | None) -> dict[str, Any]:
+        self.registry.store.silence(live.row.id, until)
+        live.row.silenced_until = until
+        return live.summary()
+
+    async def test_alert(self, request: Request) -> Response:
+        """Send a test to the channels of a monitor, and say what became of it."""
+        name, addresses = await self._ask(request, lambda live: (live.name, live.monitor.config.alerts.channels))
+        return json(await asyncio.to_thread(self.alerting.test, name, addresses))
+
+    # The stream -----------------------------------------------------------------------------------------------
+
+    async def stream(self, request: Request) -> Response:
+        """What happens, as server-sent events."""
+        monitor = request.query_params.get("monitor")
+        if monitor is not None and monitor not in self.registry.lives:
+            raise no_monitor(monitor)
+        last = request.headers.get("last-event-id")
+        return StreamingResponse(
+            self.hub.stream(monitor, last),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = msgspec.json.decode(body)
+    return found if isinstance(found, dict) else {"problem": str(found)}
+
+
+def _summary_keys(detail: dict[str, Any]) -> list[str]:
+    return [*detail][: [*detail].index("silenced_until") + 1]

@@ -1,0 +1,239 @@
+"""The application: store, monitors, writer, routes and the page, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fourrates.serve.access import Access
+from fourrates.serve.alerting import Alerting
+from fourrates.serve.api import Api
+from fourrates.serve.assets import page_routes
+from fourrates.serve.channels import Channels
+from fourrates.serve.errors import ApiError, error_body
+from fourrates.serve.ingest import Disconnected
+from fourrates.serve.live import Hub
+from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
+from fourrates.serve.observer import Observer
+from fourrates.serve.openapi import openapi
+from fourrates.serve.registry import Registry
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import StoreError, open_store
+from fourrates.serve.tokens import Tokens
+from fourrates.serve.writer import Writer
+
+log = logging.getLogger("fourrates.serve")
+OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
+SECURITY = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+class SecurityHeaders:
+    """Headers that every answer has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *SECURITY]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+class Service:
+    """A server's parts, and what runs beside the requests."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.store = open_store(settings)
+        self.registry = Registry(settings, self.store)
+        self.hub = Hub()
+        self.writer = Writer(self.registry, self._changed)
+        self.tokens = Tokens(settings.data)
+        self.channels = Channels(settings.data)
+        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval)
+        self.writer.on_findings = self.alerting.on_findings
+        self.observer = Observer(self.registry, self.writer, self.hub)
+        self.metrics = Metrics(self.observer.samples, self.observer.server)
+        self.ready = False
+        self._dirty: set[str] = set()
+
+    def _changed(self, names: list[str], told: list[dict[str, Any]]) -> None:
+        """After a commit, in the event loop."""
+        self._dirty.update(names)
+        for finding in told:
+            self.hub.publish("finding", finding["monitor"], finding)
+
+    async def tell(self) -> None:
+        """Summaries and points of monitors that changed, now and then, while somebody listens."""
+        while True:
+            await asyncio.sleep(OFTEN)
+            names, self._dirty = self._dirty, set()
+            if not names or not self.hub.readers:
+                continue
+            with suppress(ApiError):
+                for name, summary, point in await self.writer.ask(lambda names=names: self._look(names)):  # type: ignore[misc]
+                    self.hub.publish("summary", name, summary)
+                    self.hub.publish("point", name, {"monitor": name, **point})
+
+    def _look(self, names: set[str]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+        found = []
+        for name in sorted(names & self.registry.lives.keys()):
+            live = self.registry.lives[name]
+            monitor = live.monitor
+            found.append((name, live.summary(), monitor.series.last_point(monitor.names, monitor.classes - 1)))
+        return found
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Bring the monitors back, run, and end in order."""
+        await asyncio.to_thread(self.registry.load)
+        self.writer.start(asyncio.get_running_loop())
+        tasks = [asyncio.create_task(self.tell()), asyncio.create_task(self.alerting.run(self.observer.watched))]
+        self.ready = True
+        try:
+            yield
+        finally:
+            self.ready = False
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(self.writer.stop)
+            await asyncio.to_thread(self.channels.close)
+            self.store.close()
+
+
+def create_app(settings: Settings) -> Starlette:
+    """Make the application of a server.
+
+    Parameters
+    ----------
+    settings : Settings
+        What it is started with.
+    """
+    service = Service(settings)
+    routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub, service.alerting).routes()
+    routes += [
+        Route("/healthz", _health(service)),
+        Route("/readyz", _readiness(service)),
+        Route("/metrics", _metrics(service)),
+    ]
+    routes.append(Route("/openapi.json", _description(routes)))
+    routes += page_routes()
+    app = Starlette(
+        routes=routes,
+        lifespan=service.lifespan,
+        exception_handlers={
+            ApiError: _api_error,
+            HTTPException: _http_error,
+            Disconnected: _gone,
+            Exception: _defect,
+        },
+    )
+    app.add_middleware(
+        Access,
+        tokens=service.tokens,
+        required=settings.needs_token,
+        loopback=settings.is_loopback,
+        origins=settings.origins,
+    )
+    if settings.origins:
+        app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(Observed, metrics=service.metrics, routes=routes)
+    app.state.service = service
+    return app
+
+
+def _health(service: Service) -> Any:
+    async def healthz(request: Request) -> Response:
+        """Whether the process does its work."""
+        sound = service.writer.alive
+        return Response(b"ok\n" if sound else b"the writer has ended\n", 200 if sound else 500, media_type="text/plain")
+
+    return healthz
+
+
+def _readiness(service: Service) -> Any:
+    async def readyz(request: Request) -> Response:
+        """Whether requests are taken: the monitors are loaded, the store can be used."""
+        if not service.ready:
+            return Response(b"loading\n", 503, media_type="text/plain")
+        try:
+            await service.writer.ask(lambda: service.store.documents("probe"))
+        except (ApiError, StoreError) as error:
+            return Response(f"{error}\n", 503, media_type="text/plain")
+        return Response(b"ready\n", media_type="text/plain")
+
+    return readyz
+
+
+def _metrics(service: Service) -> Any:
+    async def metrics(request: Request) -> Response:
+        """Numbers for Prometheus."""
+        return Response(await service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+    return metrics
+
+
+def _description(routes: list[BaseRoute]) -> Any:
+    described = [*routes]
+
+    async def describe(request: Request) -> Response:
+        """The API, as OpenAPI describes it."""
+        return Response(msgspec.json.encode(openapi(described)), media_type="application/json")
+
+    described.append(Route("/openapi.json", describe))
+
+    return describe
+
+
+async def _api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return Response(error.body(), error.status, headers=error.headers, media_type="application/json")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    codes = {404: "not_found", 405: "bad_method"}
+    body = error_body(codes.get(error.status_code, "refused"), str(error.detail), {"path": request.url.path[:200]})
+    return Response(body, error.status_code, headers=error.headers, media_type="application/json")
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    body = error_body("defect", "a defect of fourrates, not of your request; the log has more")
+    return Response(body, 500, media_type="application/json")

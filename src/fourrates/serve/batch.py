@@ -1,0 +1,122 @@
+"""Rows of one request as columns of codes: what the journal keeps and what a monitor takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from fourrates.ids import Texts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+EVENTS, PREDICTIONS, LABELS, CONFIG = range(4)
+KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
+INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
+
+
+class Ids(msgspec.Struct, array_like=True, frozen=True):
+    """Ids as they came: integers of 64 bits, text (edges and UTF-8), or anything else as a JSON list."""
+
+    form: str
+    data: bytes
+    edges: bytes = b""
+
+    def column(self) -> Any:
+        """The ids as :class:`~fourrates.LabelJoin` takes them."""
+        if self.form == INTEGERS:
+            return np.frombuffer(self.data, "<i8")
+        if self.form == TEXTS:
+            return Texts(np.frombuffer(self.edges, "<u4").astype(np.int64), np.frombuffer(self.data, np.uint8))
+        return msgspec.json.decode(self.data)
+
+    def pick(self, rows: npt.NDArray[np.int64]) -> list[Any]:
+        """The ids of some rows, as JSON has them."""
+        if self.form == INTEGERS:
+            found: list[Any] = np.frombuffer(self.data, "<i8")[rows].tolist()
+            return found
+        if self.form == TEXTS:
+            edges = np.frombuffer(self.edges, "<u4")
+            spans = zip(edges[rows].tolist(), edges[rows + 1].tolist(), strict=True)
+            return [self.data[start:end].decode("utf-8", "replace") for start, end in spans]
+        every = msgspec.json.decode(self.data)
+        return [every[row] for row in rows.tolist()]
+
+
+class Batch(msgspec.Struct, array_like=True):
+    """Rows in the form of the journal.
+
+    Attributes
+    ----------
+    kind : int
+        EVENTS, PREDICTIONS, LABELS, or CONFIG for new settings.
+    received : float
+        When the server took it, in seconds since 1970: the time of rows that have none.
+    size : int
+        How many rows.
+    truths, guesses : bytes
+        Class codes, one byte each; empty where the kind has none.
+    ids : Ids, optional
+        The ids of the rows.
+    times : bytes
+        Seconds since 1970 as doubles; empty where no row has one.
+    segments : list of str
+        The segments that occur, each a JSON list of the values of the `by` columns.
+    segment_codes : bytes
+        For each row, which of them, as 32-bit integers.
+    config : bytes
+        The new settings.
+    """
+
+    kind: int
+    received: float
+    size: int
+    truths: bytes = b""
+    guesses: bytes = b""
+    ids: Ids | None = None
+    times: bytes = b""
+    segments: list[str] = []
+    segment_codes: bytes = b""
+    config: bytes = b""
+
+    def codes(self, name: str) -> npt.NDArray[np.uint16]:
+        """The codes of `truths` or `guesses` as the kernels take them."""
+        return np.frombuffer(getattr(self, name), np.uint8).astype(np.uint16)
+
+    def time_column(self) -> npt.NDArray[np.float64] | float:
+        """When each row happened, or one time for all of them."""
+        return np.frombuffer(self.times, "<f8") if self.times else self.received
+
+    def last_time(self) -> float:
+        """The latest time among the rows."""
+        return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """A batch in the journal, and the events it led to: how many, and which rows and segments these are of."""
+
+    events: int
+    batch: Batch
+    pairs: bytes | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Entry])
+
+
+def encode(entries: list[Entry]) -> bytes:
+    """Batches that were committed together, as the journal keeps them."""
+    return _encoder.encode(entries)
+
+
+def decode(saved: bytes) -> list[Entry]:
+    """Batches of the journal; bytes that are none are a ValueError."""
+    entries = _decoder.decode(saved)
+    for entry in entries:
+        batch = entry.batch
+        for name in ("truths", "guesses"):
+            if len(getattr(batch, name)) not in (0, batch.size):
+                raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} {name}")
+    return entries

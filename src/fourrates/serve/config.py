@@ -1,0 +1,185 @@
+"""What a monitor is told to watch: the JSON of ``PUT /api/monitors/{name}``, checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from fourrates.budget.words import LEAST, UNITS, is_duration, run_length
+from fourrates.detectors.four_rates import FourRates
+from fourrates.labels import Labels
+from fourrates.serve.errors import ApiError
+
+Label = bool | int | float | str
+NAME = re.compile(r"[\w.-][\w .:@-]{0,127}")
+MOST_LABELS = 256
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
+FIXED = ("labels", "positive", "by", "max_wait")  # what a monitor cannot change: its records are made of it
+DEFAULT_ARL = 100_000.0
+
+
+class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where alerts go, and what besides drifts and recoveries is one."""
+
+    channels: list[str] = []
+    warnings: bool = False
+    silent_after: str | None = None
+    labels_overdue: str | None = None
+
+
+class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The settings of a monitor.
+
+    Attributes
+    ----------
+    labels, positive
+        The classes, and the positive one of two; the second if not given.
+    budget, arl
+        False alarms in words ("1 per month", "1 per 100000 events") or as events between two; one of them.
+    by : list of str
+        The columns that make a segment.
+    reference : K x K counts, optional
+        The classifier as it was shipped.
+    max_wait : str
+        How long a prediction waits for its label.
+    mix : {"report", "alarm", "ignore"}
+        What a shift of the classes is.
+    threshold : float
+        From which score on a prediction is positive.
+    alerts : AlertsConfig
+        Where alerts go.
+    """
+
+    labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
+    positive: Label | None = None
+    budget: str | None = None
+    arl: float | None = None
+    by: list[str] = []
+    reference: list[list[int]] | None = None
+    max_wait: str = "30 days"
+    mix: Literal["report", "alarm", "ignore"] = "report"
+    threshold: float = 0.5
+    alerts: AlertsConfig = AlertsConfig()
+
+    def made_labels(self) -> Labels:
+        """The classes with their codes."""
+        return Labels(self.labels, self.positive)
+
+    def run_length(self, rate: float | None) -> float:
+        """Events between two false alarms, at this number of events a second."""
+        if self.arl is not None:
+            return self.arl
+        if self.budget is None:
+            return DEFAULT_ARL
+        if rate is None and is_duration(self.budget):
+            return DEFAULT_ARL
+        return min(max(run_length(self.budget, rate), LEAST), 1e12)
+
+    @property
+    def follows_rate(self) -> bool:
+        """Whether the budget is one of time, so that it depends on how many events there are."""
+        return self.arl is None and self.budget is not None and is_duration(self.budget)
+
+
+def parse_config(body: bytes | dict[str, Any]) -> MonitorConfig:
+    """The settings in a request, or an error that says what is wrong with them."""
+    try:
+        if isinstance(body, dict):
+            config = msgspec.convert(body, MonitorConfig)
+        else:
+            config = msgspec.json.decode(body or b"{}", type=MonitorConfig)
+        check_config(config)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ApiError(422, "bad_config", str(error)[:500]) from None
+    return config
+
+
+def check_config(config: MonitorConfig) -> None:
+    """Raise a ValueError unless a monitor can be made of these settings."""
+    if len(config.labels) > MOST_LABELS:
+        raise ValueError(f"{len(config.labels)} labels; at most {MOST_LABELS} are possible")
+    for label in config.labels:
+        if isinstance(label, str) and len(label) > 200:
+            raise ValueError(f"label {label[:40]!r}... has {len(label)} characters; at most 200 are possible")
+    if config.arl is not None and config.budget is not None:
+        raise ValueError("give `budget` or `arl`, not both")
+    for name, value in (("arl", config.arl), ("threshold", config.threshold)):
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"{name} {value!r} is not a number")
+    if len(config.by) > 8 or len(set(config.by)) < len(config.by):
+        raise ValueError("`by` must name at most 8 columns, each once")
+    if any(not 0 < len(name) <= 100 for name in config.by):
+        raise ValueError("a column of `by` must have a name of at most 100 characters")
+    length = config.run_length(1.0)
+    if length < LEAST:
+        raise ValueError(f"arl {length:g} is less than {LEAST} events")
+    FourRates(2 * length, labels=config.labels, positive=config.positive, reference=config.reference, mix=config.mix)
+    for name in ("max_wait", "silent_after", "labels_overdue"):
+        text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
+        if text is not None:
+            seconds(text, name)
+    if len(config.alerts.channels) > 20 or any(len(one) > 2_000 for one in config.alerts.channels):
+        raise ValueError("alerts.channels: at most 20 addresses of at most 2,000 characters")
+
+
+def seconds(text: str, name: str) -> float:
+    """A length of time in words, in seconds.
+
+    Examples
+    --------
+    >>> seconds("30 minutes", "silent_after")
+    1800.0
+    """
+    form = DURATION.fullmatch(text.lower())
+    if form is None or form[2] not in UNITS:
+        raise ValueError(f"{name} {text!r:.80} is not written like '30 minutes' or '7 days'")
+    found = float(form[1]) * UNITS[form[2]]
+    if not 0 < found < 1e10:
+        raise ValueError(f"{name} {text!r:.80} is not a length of time")
+    return found
+
+
+def check_name(name: str) -> str:
+    """The name of a monitor, or an error."""
+    if not NAME.fullmatch(name):
+        raise ApiError(
+            422,
+            "bad_name",
+            f"{name!r:.200} cannot be the name of a monitor: letters, digits, and . _ - : @ or spaces within, "
+            "at most 128 of them",
+        )
+    return name
+
+
+def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
+    """The settings after a PATCH: what it names is replaced, null sets the default."""
+    try:
+        fields = msgspec.json.decode(change, type=dict[str, Any])
+    except (ValueError, RecursionError) as error:
+        raise ApiError(422, "bad_config", str(error)[:500]) from None
+    old: dict[str, Any] = msgspec.to_builtins(config)
+    if isinstance(fields.get("alerts"), dict):
+        fields["alerts"] = old["alerts"] | fields["alerts"]
+    if fields.get("arl") is not None:
+        old["budget"] = None
+    if fields.get("budget") is not None:
+        old["arl"] = None
+    kept = {name: value for name, value in (old | fields).items() if name not in fields or fields[name] is not None}
+    new = parse_config(kept)
+    check_change(config, new)
+    return new
+
+
+def check_change(old: MonitorConfig, new: MonitorConfig) -> None:
+    """Raise an error if a monitor cannot go from one to the other."""
+    for name in FIXED:
+        if getattr(old, name) != getattr(new, name):
+            raise ApiError(
+                409,
+                "fixed_setting",
+                f"{name} of a monitor cannot change: delete the monitor, or make another",
+                {"field": name},
+            )

@@ -1,0 +1,103 @@
+"""The window of a drift, read back from the journal: ids of its examples, their outcomes, and when it started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from fourrates.serve.batch import Entry, decode
+from fourrates.serve.monitor import WHOLE, Found, Monitor, Pairs
+from fourrates.serve.store.base import JournalRow
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The events of a drift from its start on, as far as the journal still has them."""
+
+    ids: list[Any]
+    confusion: list[list[int]]
+    started: float | None  # when its first event happened
+    complete: bool
+
+
+def pairs_blob(pairs: Pairs) -> bytes | None:
+    """What the journal keeps of the events of a batch; None where they are its rows."""
+    if pairs.positions is None:
+        return None
+    segments = b"" if pairs.segments is None else pairs.segments.astype("<u4").tobytes()
+    columns = (pairs.positions.astype("<u4").tobytes(), _bytes(pairs.truths), _bytes(pairs.guesses), segments)
+    return msgspec.msgpack.encode(columns)
+
+
+def _bytes(codes: npt.NDArray[np.uint16]) -> bytes:
+    return codes.astype(np.uint8).tobytes()
+
+
+def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
+    """The events of a batch."""
+    batch = entry.batch
+    if entry.pairs is not None:
+        kind = tuple[bytes, bytes, bytes, bytes]
+        positions, truths, guesses, segments = msgspec.msgpack.decode(entry.pairs, type=kind)
+        return Pairs(
+            np.frombuffer(truths, np.uint8).astype(np.uint16),
+            np.frombuffer(guesses, np.uint8).astype(np.uint16),
+            np.frombuffer(positions, "<u4").astype(np.int64),
+            np.frombuffer(segments, "<u4").astype(np.int64) if segments else None,
+        )
+    numbers = None
+    if batch.segment_codes:
+        numbers = monitor.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+    return Pairs(batch.codes("truths"), batch.codes("guesses"), np.arange(batch.size), numbers)
+
+
+def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
+    """Batches with the number of their first event, the last one first."""
+    end = first_event + sum(entry.events for entry in entries)
+    for entry in reversed(entries):
+        end -= entry.events
+        yield end, entry
+
+
+def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
+    """The batches of rows of the journal, which come the last one first."""
+    for row in rows:
+        yield from backwards(row.first_event, decode(row.body))
+
+
+def read_window(monitor: Monitor, found: Found, entries: Iterable[tuple[int, Entry]]) -> Window:
+    """The window of a drift; `entries` are those of the journal, the last one first."""
+    started = found.what.at if found.what.started is None else found.what.started
+    left = found.what.at - started + 1
+    ids: list[list[Any]] = []
+    confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
+    first_time = None
+    for first_event, entry in entries:
+        if left <= 0:
+            break
+        if first_event > found.event or not entry.events:
+            continue
+        batch = entry.batch
+        pairs = _pairs(monitor, entry)
+        chosen = np.arange(len(pairs))
+        if found.segment != WHOLE:
+            chosen = np.flatnonzero(pairs.segments == found.segment) if pairs.segments is not None else chosen[:0]
+        chosen = chosen[first_event + chosen <= found.event][-left:]
+        if not chosen.size:
+            continue
+        left -= chosen.size
+        np.add.at(confusion, (pairs.truths[chosen].astype(np.int64), pairs.guesses[chosen].astype(np.int64)), 1)
+        assert pairs.positions is not None
+        if batch.ids is not None:
+            ids.append(batch.ids.pick(pairs.positions[chosen]))
+        times = np.frombuffer(batch.times, "<f8") if batch.times else None
+        first_time = batch.received if times is None else float(times[pairs.positions[chosen[0]]])
+    complete = left <= 0
+    return Window([one for part in reversed(ids) for one in part], confusion.tolist(), first_time, complete)

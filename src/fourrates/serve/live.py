@@ -1,0 +1,119 @@
+"""What happens, as it happens: server-sent events to any number of readers.
+
+A reader that does not keep up is not waited for: its queue is bounded, and when it overflows the reader is told to load
+everything again (`resync`). A reader that comes back names the last event it saw and gets what it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+REMEMBERED = 1_000  # events that a reader who comes back can still get
+WAITING = 256  # events that wait for one reader
+HEARTBEAT = 15.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An event as it is sent, and the monitor it is about."""
+
+    number: int
+    monitor: str
+    body: bytes
+
+
+class Reader:
+    """One who listens."""
+
+    __slots__ = ("lost", "monitor", "queue")
+
+    def __init__(self, monitor: str | None) -> None:
+        self.monitor = monitor
+        self.queue: asyncio.Queue[Message | None] = asyncio.Queue(WAITING + 1)  # None ends the stream
+        self.lost = False
+
+    def wants(self, message: Message) -> bool:
+        """Whether an event is for this reader."""
+        return self.monitor is None or message.monitor == self.monitor
+
+
+class Hub:
+    """Takes events and hands them to all readers; used in the event loop alone."""
+
+    def __init__(self) -> None:
+        self.boot = secrets.token_hex(8)
+        self.readers: set[Reader] = set()
+        self.dropped = 0
+        self._number = 0
+        self._past: deque[Message] = deque(maxlen=REMEMBERED)
+
+    def publish(self, event: str, monitor: str, data: Any) -> None:
+        """Send an event to all who want it."""
+        self._number += 1
+        message = Message(self._number, monitor, self._body(event, self._number, data))
+        self._past.append(message)
+        for reader in self.readers:
+            if not reader.lost and reader.wants(message):
+                if reader.queue.qsize() >= WAITING:
+                    reader.lost = True
+                    self.dropped += 1
+                else:
+                    reader.queue.put_nowait(message)
+
+    def close(self) -> None:
+        """End all streams."""
+        for reader in self.readers:
+            reader.queue.put_nowait(None)
+
+    def _body(self, event: str, number: int, data: Any) -> bytes:
+        text = msgspec.json.encode(data)
+        return b"event: %b\nid: %b-%d\ndata: %b\n\n" % (event.encode(), self.boot.encode(), number, text)
+
+    def missed(self, last: str, reader: Reader) -> list[Message] | None:
+        """What a reader has missed since the event it names; None if that is not known any more."""
+        boot, _, number = last.partition("-")
+        if boot != self.boot or not (number.isascii() and number.isdigit()) or len(number) > 18:
+            return None
+        since = int(number)
+        oldest = self._past[0].number if self._past else self._number + 1
+        if since > self._number or since < oldest - 1:
+            return None
+        return [message for message in self._past if message.number > since and reader.wants(message)]
+
+    async def stream(self, monitor: str | None, last: str | None) -> AsyncIterator[bytes]:
+        """The events for one reader, as they are sent."""
+        reader = Reader(monitor)
+        self.readers.add(reader)
+        try:
+            yield self._body("hello", self._number, {"server": self.boot})
+            if last:
+                missed = self.missed(last, reader)
+                if missed is None:
+                    yield self._body("resync", self._number, {})
+                else:
+                    for message in missed:
+                        yield message.body
+            while True:
+                if reader.lost:
+                    while not reader.queue.empty():
+                        if reader.queue.get_nowait() is None:
+                            return
+                    reader.lost = False
+                    yield self._body("resync", self._number, {})
+                try:
+                    waiting = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if waiting is None:
+                    return
+                yield waiting.body
+        finally:
+            self.readers.discard(reader)

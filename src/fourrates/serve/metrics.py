@@ -1,0 +1,182 @@
+"""What a server can be watched by: ``/metrics`` in Prometheus' text.
+
+Labels are bounded: monitors by the limit on monitors, rates by :data:`MOST_RATES` for each of them, and requests by the
+routes there are. Segments are counted, never named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+import fourrates
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+STATUSES = ("stable", "warning", "drifted", "waiting")
+MOST_RATES = 40  # of one monitor; those of its first classes
+CHUNK = 50  # monitors looked at in one go, between which others are served
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+ENDLESS = "/api/stream"  # an answer that takes as long as somebody listens
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A monitor in numbers; `last_event` is in seconds since 1970."""
+
+    name: str
+    status: str
+    evidence: float
+    events: int
+    waiting: int
+    waiting_labels: int
+    drifts: int
+    rejected: int
+    segments: int
+    drifted_segments: int
+    last_event: float | None
+    rates: Mapping[str, tuple[float | None, float | None]]  # estimate and baseline
+
+
+PER_MONITOR: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
+    ("evidence", "Evidence of a drift, as a share of what an alarm takes.", lambda one: one.evidence),
+    ("predictions_waiting", "Predictions that wait for their label.", lambda one: one.waiting),
+    ("labels_waiting", "Labels that wait for their prediction.", lambda one: one.waiting_labels),
+    ("rejected_rows", "Rows set aside that are kept.", lambda one: one.rejected),
+    ("segments", "Segments that are watched.", lambda one: one.segments),
+    ("segments_drifted", "Segments that have drifted.", lambda one: one.drifted_segments),
+    ("last_event_timestamp_seconds", "When the last event happened.", lambda one: one.last_event),
+)
+
+
+class Metrics:
+    """The numbers of a server.
+
+    Parameters
+    ----------
+    samples : callable
+        Given a place and a number, the monitors there, in the order of their names; awaited.
+    server : callable
+        Numbers about the server itself, by name: those that end in ``_total`` are counters.
+    """
+
+    def __init__(
+        self,
+        samples: Callable[[int, int], Awaitable[Sequence[Sample]]],
+        server: Callable[[], Mapping[str, float]],
+    ) -> None:
+        self._samples, self._server = samples, server
+        self.registry = CollectorRegistry(auto_describe=False)
+        self._seconds = Histogram(
+            "fourrates_request_seconds",
+            "How long requests took, by route.",
+            ["method", "route", "status"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self._observe: dict[tuple[str, str, int], Callable[[float], None]] = {}
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Note a request."""
+        key = (method, route, status // 100)
+        observe = self._observe.get(key)
+        if observe is None:
+            observe = self._observe[key] = self._seconds.labels(method, route, f"{status // 100}xx").observe
+        observe(seconds)
+
+    async def text(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        samples: list[Sample] = []
+        while True:
+            some = await self._samples(len(samples), CHUNK)
+            samples += some
+            if len(some) < CHUNK:
+                break
+        return generate_latest(_Families([*self._of_server(), *_of_monitors(samples), *self.registry.collect()]))
+
+    def _of_server(self) -> Iterable[Metric]:
+        info = GaugeMetricFamily("fourrates_build_info", "The version that runs.", labels=["version"])
+        info.add_metric([fourrates.__version__], 1.0)
+        yield info
+        for name, value in self._server().items():
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(
+                f"fourrates_{name}", name.removesuffix("_total").replace("_", " ").capitalize() + ".", value=value
+            )
+
+
+def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
+    status = GaugeMetricFamily("fourrates_status", "1 for how a monitor stands.", labels=["monitor", "status"])
+    events = CounterMetricFamily("fourrates_events", "Pairs of truth and prediction watched.", labels=["monitor"])
+    drifts = CounterMetricFamily("fourrates_drifts", "Drifts found.", labels=["monitor"])
+    rate = GaugeMetricFamily("fourrates_rate", "Where a rate stands.", labels=["monitor", "rate"])
+    baseline = GaugeMetricFamily("fourrates_rate_baseline", "What it is held against.", labels=["monitor", "rate"])
+    for one in samples:
+        events.add_metric([one.name], one.events)
+        drifts.add_metric([one.name], one.drifts)
+        for word in STATUSES:
+            status.add_metric([one.name, word], float(one.status == word))
+        for name, (estimate, expected) in list(one.rates.items())[:MOST_RATES]:
+            if estimate is not None:
+                rate.add_metric([one.name, name], estimate)
+            if expected is not None:
+                baseline.add_metric([one.name, name], expected)
+    yield from (status, events, drifts, rate, baseline)
+    for name, told, value_of in PER_MONITOR:
+        family = GaugeMetricFamily(f"fourrates_{name}", told, labels=["monitor"])
+        for one in samples:
+            if (value := value_of(one)) is not None:
+                family.add_metric([one.name], value)
+        yield family
+
+
+class Observed:
+    """The middleware that notes how long requests take, by the route that answered them."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, routes: Sequence[BaseRoute]) -> None:
+        self.app, self.metrics = app, metrics
+        self._routes: dict[Any, str] = {
+            route.endpoint: route.path  # type: ignore[attr-defined]
+            for route in routes
+            if hasattr(route, "endpoint")
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note)
+        finally:
+            route = self._routes.get(scope.get("endpoint"), OTHER)
+            if route != ENDLESS:
+                method = scope["method"] if route != OTHER else OTHER
+                self.metrics.observe(method, route, status, time.perf_counter() - began)
+
+
+class _Families:
+    """What `generate_latest` takes for a registry."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self.families = families
+
+    def collect(self) -> list[Metric]:
+        return self.families

@@ -1,0 +1,351 @@
+"""The live state of one monitor: a deterministic machine over its journal.
+
+:meth:`Monitor.apply` takes the batches in the order of the journal and gives what they led to. Two monitors with the
+same settings, the same key and the same batches are the same, finding for finding: that is how a server that was killed
+comes back, and why nothing here looks at a clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from fourrates.bank import Bank
+from fourrates.detectors.base import rate_names
+from fourrates.detectors.four_rates import FourRates
+from fourrates.drift import Drift, Recovery, Shift
+from fourrates.join import LabelJoin
+from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, Batch
+from fourrates.serve.config import MonitorConfig, seconds
+from fourrates.serve.segments import Segments
+from fourrates.serve.series import Series
+from fourrates.serve.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.uint16]
+    Numbers = npt.NDArray[np.int64]
+
+WHOLE = -1  # the number of the whole among those of the segments
+TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
+STANDS = 86_400.0  # seconds for which a drift stands that no recovery can end
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A drift, a recovery or a shift of the classes, and where: the number of a segment, or WHOLE."""
+
+    what: Drift | Shift
+    segment: int
+    event: int  # of the monitor
+    time: float
+    stands: bool = True  # whether a rate is still away from its reference after it
+
+    @property
+    def kind(self) -> str:
+        """One of "drift", "recovery", "shift"."""
+        return "shift" if isinstance(self.what, Shift) else "recovery" if isinstance(self.what, Recovery) else "drift"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The events that a batch led to, in order: which row completed each, and what it was."""
+
+    truths: Codes
+    guesses: Codes
+    positions: Numbers | None  # None means every row, in order
+    segments: Numbers | None
+
+    def __len__(self) -> int:
+        return int(self.truths.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch."""
+
+    pairs: Pairs
+    accepted: int
+    repeated: int
+    found: list[Found] = field(default_factory=list)
+
+
+class _Saved(msgspec.Struct, array_like=True):
+    version: int
+    config: bytes
+    events: int
+    arl: float
+    tune_at: int
+    first_time: float
+    last_time: float
+    confusion: bytes
+    detector: bytes
+    bank: bytes
+    join: bytes
+    segments: tuple[bytes, bytes]
+    series: tuple[int, bytes, bytes]
+    standing: dict[int, tuple[int, float]]
+
+
+class Monitor:
+    """One monitor.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+        Its settings.
+    key : bytes
+        16 random bytes, kept with the monitor: the key of the fingerprints of ids and segments.
+    settings : Settings
+        The limits.
+
+    Attributes
+    ----------
+    events : int
+        Pairs watched.
+    confusion : array
+        Counts of all of them, by true and predicted class.
+    standing : dict
+        Drifts that stand: from the number of a segment, or WHOLE, to the event (of the monitor) and its time.
+    """
+
+    def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
+        self.config, self.key, self.settings = config, key, settings
+        self.labels = config.made_labels()
+        self.classes = len(self.labels.values)
+        self.names = rate_names(self.labels.values)
+        # The detectors know codes alone; this is what the labels make of the names of their rates.
+        self.rate_name = dict(zip(rate_names(range(self.classes)), self.names, strict=True))
+        self.events = 0
+        self.confusion = np.zeros((self.classes, self.classes), np.int64)
+        self.arl, self.tune_at = config.run_length(None), TUNED_FROM
+        self.first_time = self.last_time = float("nan")
+        self.segments = Segments(key, settings.max_segments)
+        self.series = Series(self.classes)
+        self.standing: dict[int, tuple[int, float]] = {}
+        self.join = LabelJoin(
+            range(self.classes),
+            max_waiting=settings.max_waiting,
+            max_wait=seconds(config.max_wait, "max_wait"),
+            seed=int.from_bytes(key, "little"),
+        )
+        self._begin_watching()
+
+    def _begin_watching(self) -> None:
+        self.detector = self._whole()
+        self.bank = Bank(self._each(), max_streams=self.settings.max_segments) if self.config.by else None
+
+    def _whole(self) -> FourRates:
+        """The detector of the whole. With segments each side has half of the false alarms, so twice the run length."""
+        config = self.config
+        return FourRates(
+            2 * self.arl if config.by else self.arl,
+            labels=range(self.classes),
+            reference=None if config.reference is None else self._reference(config.reference),
+            mix=config.mix if self.classes == 2 else "ignore",
+        )
+
+    def _each(self) -> FourRates:
+        """The settings of a segment: held against its own past, for segments differ; the mix is the whole's."""
+        return FourRates(2 * self.arl, labels=range(self.classes), mix="ignore")
+
+    def _reference(self, counts: list[list[int]]) -> list[list[int]]:
+        """Counts in the order of the codes."""
+        order = [self.labels.given.index(label) for label in self.labels.values]
+        return [[counts[i][j] for j in order] for i in order]
+
+    # Batches --------------------------------------------------------------------------------------------------
+
+    def apply(self, batch: Batch) -> Outcome:
+        """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
+        if batch.kind == CONFIG:
+            self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
+            empty = np.empty(0, np.uint16)
+            return Outcome(Pairs(empty, empty, None, None), 0, 0)
+        numbers = None
+        if self.config.by and batch.segment_codes:
+            numbers = self.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+        if batch.ids is None:
+            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("guesses"), None, numbers), 0
+        else:
+            pairs, repeated = self._join(batch, numbers)
+        found = self._watch(pairs, batch) if len(pairs) else []
+        self.last_time = batch.last_time() if not self.last_time >= batch.last_time() else self.last_time
+        if self.first_time != self.first_time:
+            self.first_time = batch.last_time()
+        if self.config.follows_rate and self.events >= self.tune_at:
+            self._tune()
+        if self.series.wants(self.last_time):
+            self._add_point(self.last_time)
+        return Outcome(pairs, batch.size - repeated, repeated, found)
+
+    def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
+        """Predictions and labels by id to pairs; an event with an id is both at once."""
+        assert batch.ids is not None
+        ids = self.join.fingerprints(batch.ids.column())
+        times, before = batch.time_column(), self.join.counts
+        if batch.kind == EVENTS:
+            both = np.empty(2 * batch.size, np.uint16)
+            both[::2], both[1::2] = batch.codes("guesses"), batch.codes("truths")
+            sides = np.zeros(2 * batch.size, np.bool_)
+            sides[1::2] = True
+            made = self.join.replay(
+                np.repeat(ids, 2),
+                both,
+                sides,
+                np.repeat(times, 2) if isinstance(times, np.ndarray) else times,
+                None if numbers is None else np.repeat(numbers, 2),
+            )
+            positions = made.positions // 2
+        elif batch.kind == PREDICTIONS:
+            made = self.join.predict(ids, batch.codes("guesses"), times, numbers)
+            positions = made.positions
+        else:
+            made = self.join.label(ids, batch.codes("truths"), times)
+            positions = made.positions
+        after = self.join.counts
+        which = "repeated_predictions" if batch.kind != PREDICTIONS + 1 else "repeated_labels"
+        repeated = after[which] - before[which]
+        if len(made) == batch.size and batch.kind == EVENTS:
+            return Pairs(made.truths, made.guesses, None, made.tags if self.config.by else None), repeated
+        return Pairs(made.truths, made.guesses, positions, made.tags if self.config.by else None), repeated
+
+    def _watch(self, pairs: Pairs, batch: Batch) -> list[Found]:
+        """Give the pairs to the detectors."""
+        times = np.frombuffer(batch.times, "<f8") if batch.times else None
+
+        def time_of(row: int) -> float:
+            if times is None:
+                return batch.received
+            return float(times[row if pairs.positions is None else pairs.positions[row]])
+
+        found: list[Found] = []
+        if self.bank is not None and pairs.segments is not None:
+            first = self.bank.events
+            for one in self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses):
+                row = one.event - first
+                number = int(one.key)  # type: ignore[call-overload]
+                found.append(Found(one.drift, number, self.events + row, time_of(row)))
+        done, size = 0, len(pairs)
+        detector = self.detector
+        while done < size:
+            shift = detector.shift
+            taken, drift = detector.update_coded(pairs.truths, pairs.guesses, done)
+            done += taken
+            event = self.events + done - 1
+            if drift is not None:
+                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.is_away))
+            if detector.shift is not None and detector.shift is not shift:
+                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1)))
+        found.sort(key=lambda one: one.event)
+        cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
+        self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
+        self.events += size
+        self._note(found)
+        return found
+
+    def _note(self, found: list[Found]) -> None:
+        """Remember which drifts stand."""
+        for one in found:
+            if one.kind == "drift":
+                self.standing[one.segment] = (one.event, one.time)
+            elif one.kind == "recovery" and not one.stands:
+                self.standing.pop(one.segment, None)
+
+    def stands(self, segment: int) -> bool:
+        """Whether the drift of a segment, or of the whole, stands: until its recovery, or for a day without one."""
+        if segment not in self.standing:
+            return False
+        holds = segment == WHOLE and self.detector.parameters["after"] == "hold"
+        return holds or self.last_time - self.standing[segment][1] <= STANDS
+
+    def _add_point(self, time: float) -> None:
+        baselines = [
+            share.value if (share := state.baseline) is not None else float("nan")
+            for state in list(self.detector.rates.values())[: self.classes]
+        ]
+        self.series.add(self.events, time, self.detector.evidence, baselines, self.confusion)
+
+    # Budgets in time, and new settings ------------------------------------------------------------------------
+
+    def _tune(self) -> None:
+        """Translate a budget in time into events, at the rate seen so far; when twice as many came, again.
+
+        When it happens, and what it is then, depends on the times of the events alone, never on how they turned out: so
+        the budget still holds.
+        """
+        self.tune_at = 2 * self.events
+        span = self.last_time - self.first_time
+        if not span > 0:
+            return
+        self._set_arl(self.config.run_length(self.events / span))
+
+    def _set_arl(self, arl: float) -> None:
+        self.arl = arl
+        whole = self._whole()
+        whole.adopt(self.detector.record_bytes)
+        whole.shift = self.detector.shift
+        self.detector = whole
+        if self.bank is not None:
+            self.bank = self.bank.with_budget(2 * arl)
+
+    def _change(self, config: MonitorConfig) -> None:
+        """New settings: another reference, or another view of the mix, begins the watch anew."""
+        old, self.config = self.config, config
+        rate = None
+        if self.last_time > self.first_time:
+            rate = self.events / (self.last_time - self.first_time)
+        arl = config.run_length(rate)
+        if (old.reference, old.mix) != (config.reference, config.mix):
+            self.arl, self.standing = arl, {}
+            self._begin_watching()
+        elif arl != self.arl:
+            self._set_arl(arl)
+
+    # Snapshots ------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Everything, as :meth:`restore` takes it."""
+        return msgspec.msgpack.encode(
+            _Saved(
+                VERSION,
+                msgspec.json.encode(self.config),
+                self.events,
+                self.arl,
+                self.tune_at,
+                self.first_time,
+                self.last_time,
+                self.confusion.astype("<i8").tobytes(),
+                self.detector.to_bytes(),
+                b"" if self.bank is None else self.bank.to_bytes(),
+                self.join.to_bytes(),
+                self.segments.to_state(),
+                self.series.to_state(),
+                self.standing,
+            )
+        )
+
+    @classmethod
+    def restore(cls, saved: bytes | memoryview, key: bytes, settings: Settings) -> Monitor:
+        """Bring back what :meth:`snapshot` gave; bytes that it cannot have given are a ValueError."""
+        found = msgspec.msgpack.decode(saved, type=_Saved)
+        if found.version != VERSION:
+            raise ValueError(f"a snapshot of version {found.version}; this release reads version {VERSION}")
+        monitor = cls(msgspec.json.decode(found.config, type=MonitorConfig), key, settings)
+        monitor.events, monitor.arl, monitor.tune_at = found.events, found.arl, found.tune_at
+        monitor.first_time, monitor.last_time = found.first_time, found.last_time
+        shape = monitor.confusion.shape
+        monitor.confusion = np.frombuffer(found.confusion, "<i8").reshape(shape).astype(np.int64)
+        monitor.detector = FourRates.from_bytes(found.detector)
+        if found.bank:
+            monitor.bank = Bank.from_bytes(found.bank)
+        monitor.join = LabelJoin.from_bytes(found.join)
+        monitor.segments.restore(*found.segments)
+        monitor.series.restore(*found.series)
+        monitor.standing = found.standing
+        return monitor

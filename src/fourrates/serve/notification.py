@@ -1,0 +1,124 @@
+"""Notifications: what is told about a monitor, as one plain dict for every channel.
+
+The list of alerts in it has the shape of Alertmanager's webhooks (status, labels, annotations, startsAt, endsAt,
+fingerprint), so that what understands those understands these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fourrates.alerts.payload import stable_id
+from fourrates.alerts.text import defused, plain
+
+MOST = 100  # alerts in one notification
+LINES = 10  # of them in the text
+NAMES = {
+    "drift": "ClassifierDrift",
+    "shift": "ClassMixShift",
+    "warning": "ClassifierWarning",
+    "silent": "NoEvents",
+    "labels_overdue": "LabelsOverdue",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An alert as it is told; `finding` is what was found last, `findings` the ids of all that led to it."""
+
+    fingerprint: str
+    kind: str
+    segment: dict[str, Any] | None
+    starts: float
+    ends: float | None
+    text: str
+    finding: dict[str, Any] | None = None
+    findings: tuple[str, ...] = ()
+    repeats: int = 0
+
+    @property
+    def status(self) -> str:
+        """As Alertmanager has it."""
+        return "firing" if self.ends is None else "resolved"
+
+
+def notification(monitor: str, uid: str, told: Sequence[Told]) -> dict[str, Any]:
+    """One notification about a monitor. Its id depends on nothing but what is told.
+
+    Examples
+    --------
+    >>> one = Told("f1", "drift", None, 0.0, None, "fraud: drift at event 5,080")
+    >>> found = notification("fraud", "u1", [one])
+    >>> found["status"], found["text"], found["alerts"][0]["startsAt"]
+    ('firing', 'fraud: drift at event 5,080', '1970-01-01T00:00:00Z')
+    """
+    firing = [one for one in told if one.ends is None]
+    first = (firing or list(told))[0]
+    facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in told]
+    kind = first.kind if firing else "recovery" if first.kind == "drift" else first.kind
+    body: dict[str, Any] = {
+        "id": stable_id(uid, facts),
+        "kind": kind,
+        "event": kind,
+        "stream": monitor,
+        "monitor": monitor,
+        "status": "firing" if firing else "resolved",
+        "text": _text(monitor, told),
+        "groupKey": f"{{}}:{{monitor={monitor!r}}}",
+        "groupLabels": {"monitor": monitor},
+        "alerts": [_alert(monitor, one) for one in told[:MOST]],
+        "truncatedAlerts": max(0, len(told) - MOST),
+    }
+    if first.finding is not None:  # what channels that know nothing of groups look at
+        body |= {name: first.finding.get(name) for name in ("at", "since", "started", "time")}
+        body["changes"] = first.finding.get("changes") or []
+    return body
+
+
+def test_notification(monitor: str, id: str) -> dict[str, Any]:
+    """A notification that says that it is a test."""
+    return {
+        "id": id,
+        "kind": "test",
+        "event": "test",
+        "stream": monitor,
+        "monitor": monitor,
+        "status": "firing",
+        "text": f"{plain(monitor)}: this is a test; nothing has drifted",
+        "alerts": [],
+    }
+
+
+def _text(monitor: str, told: Sequence[Told]) -> str:
+    lines = [_line(one) for one in told[:LINES]]
+    if len(told) == 1:
+        return lines[0]
+    more = [f"and {len(told) - LINES:,} more"] if len(told) > LINES else []
+    return "\n".join([f"{plain(monitor)}: {len(told):,} alerts", *lines, *more])
+
+
+def _line(one: Told) -> str:
+    again = "still " if one.repeats and one.ends is None else ""
+    return ("resolved: " if one.ends is not None else again) + defused(one.text).replace("\n", " ")
+
+
+def _alert(monitor: str, one: Told) -> dict[str, Any]:
+    segment = {str(name): str(value) for name, value in (one.segment or {}).items()}
+    return {
+        "status": one.status,
+        "labels": {**segment, "alertname": NAMES.get(one.kind, one.kind), "monitor": monitor},
+        "annotations": {"summary": defused(one.text)},
+        "startsAt": _iso(one.starts),
+        "endsAt": "0001-01-01T00:00:00Z" if one.ends is None else _iso(one.ends),  # as Go writes a time that is none
+        "fingerprint": one.fingerprint,
+        "segment": one.segment,
+        "findings": list(one.findings),
+        "changes": (one.finding or {}).get("changes") or [],
+    }
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="auto").replace("+00:00", "Z")

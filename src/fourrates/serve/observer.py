@@ -1,0 +1,92 @@
+"""The monitors as metrics and alerts see them; looked at in the writer thread, where they stand still."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from fourrates.plain import finite
+from fourrates.serve.alerting import Watched
+from fourrates.serve.errors import ApiError
+from fourrates.serve.live import Hub
+from fourrates.serve.metrics import MOST_RATES, Sample
+from fourrates.serve.monitor import WHOLE
+from fourrates.serve.registry import Live, Registry
+from fourrates.serve.store import StoreError
+from fourrates.serve.views import status_of
+from fourrates.serve.writer import Writer
+
+
+class Observer:
+    """Looks at the monitors of a server, for those who only watch."""
+
+    def __init__(self, registry: Registry, writer: Writer, hub: Hub) -> None:
+        self.registry, self.writer, self.hub = registry, writer, hub
+
+    def server(self) -> Mapping[str, float]:
+        """Numbers about the server itself."""
+        return {
+            "monitors": len(self.registry.lives),
+            "commits_total": self.writer.commits,
+            "batches_total": self.writer.batches,
+            "requests_waiting": self.writer.backlog,
+            "stream_readers": len(self.hub.readers),
+            "stream_readers_lost_total": self.hub.dropped,
+        }
+
+    async def samples(self, start: int, number: int) -> Sequence[Sample]:
+        """Some of the monitors, in numbers."""
+
+        def look() -> list[Sample]:
+            names = sorted(self.registry.lives)[start : start + number]
+            return [_sample(self.registry.lives[name]) for name in names]
+
+        return await self.writer.ask(look)
+
+    async def watched(self) -> Sequence[Watched]:
+        """All monitors, as the alerts see them."""
+        try:
+            return await self.writer.ask(lambda: [_watched(live) for live in self.registry.lives.values()])
+        except ApiError as error:
+            raise StoreError(error.message) from None
+
+
+def _sample(live: Live) -> Sample:
+    monitor = live.monitor
+    counts = monitor.join.counts
+    rates = islice(monitor.detector.rates.items(), MOST_RATES)
+    return Sample(
+        name=live.name,
+        status=status_of(monitor)[0],
+        evidence=finite(min(monitor.detector.evidence, 1.0)) or 0.0,
+        events=monitor.events,
+        waiting=counts["waiting"],
+        waiting_labels=counts["waiting_labels"],
+        drifts=live.drifts,
+        rejected=live.rejected,
+        segments=len(monitor.segments),
+        drifted_segments=sum(segment != WHOLE and monitor.stands(segment) for segment in monitor.standing),
+        last_event=finite(monitor.last_time),
+        rates={
+            name: (finite(state.estimate), None if state.baseline is None else finite(state.baseline.value))
+            for name, state in rates
+        },
+    )
+
+
+def _watched(live: Live) -> Watched:
+    monitor, config = live.monitor, live.monitor.config
+    since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
+    return Watched(
+        id=live.row.id,
+        uid=live.row.uid,
+        name=live.name,
+        alerts=config.alerts,
+        mix=config.mix,
+        holds=monitor.detector.parameters["after"] == "hold",
+        silenced_until=live.row.silenced_until,
+        position=live.position,
+        warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
+        waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
+    )

@@ -1,0 +1,89 @@
+"""A server on its address, until it is asked to end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+import time
+from typing import Any
+
+import uvicorn
+
+from fourrates.serve.app import create_app
+from fourrates.serve.limits import uvicorn_options
+from fourrates.serve.settings import Settings
+
+SWITCH = 0.0005  # seconds that the event loop may keep the writer waiting for its turn, or the other way round
+BACKLOG = 1_024  # connections that wait to be taken
+
+
+class JsonLines(logging.Formatter):
+    """Log records as lines of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def run(settings: Settings, *, level: str = "info") -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    settings : Settings
+        What the server is started with.
+    level : str
+        Of the log, which goes to stderr as lines of JSON.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    sys.setswitchinterval(SWITCH)
+    listening = _listen(settings)
+    address = listening.getsockname()[:2]
+    app = create_app(settings)
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    print(f"fourrates serve: http://{host}:{address[1]}  (data in {settings.data})", flush=True)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+        backlog=BACKLOG,
+        **uvicorn_options(settings.max_body),
+    )
+    _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of the page when it is asked to end: they would be waited for otherwise."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order."""
+        self.config.app.state.service.hub.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """A socket on the address, so that it is known to be free before anything else is done."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    if sys.platform != "win32":
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host.strip("[]"), settings.port))
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, error.strerror, f"{settings.host}:{settings.port}") from None
+    listening.set_inheritable(True)
+    return listening

@@ -1,0 +1,152 @@
+"""How a monitor went: points over its whole life, thinned as they become many, and closer ones of late."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.drift import Share
+from fourrates.plain import finite
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+LONG, RECENT = 1_024, 600  # points of the whole life, and of late
+APART = 1.0  # seconds between two points, at most, while events come
+POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
+SHOWN = 8  # classes in the series of a monitor that has more
+
+
+class Series:
+    """Counts as they stood at moments of a stream.
+
+    A point is: events, time, evidence, a baseline for each class, how often each class was true, predicted, and both.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self.classes = min(classes, SHOWN)
+        self.width = 3 + 4 * self.classes
+        self.stride = 1
+        self.last = 0.0  # when the last point was taken
+        self.long: list[npt.NDArray[np.float64]] = []
+        self.recent: list[npt.NDArray[np.float64]] = []
+
+    def wants(self, time: float) -> bool:
+        """Whether a point should be taken now: a while after the last, or a part of a short life after it."""
+        if not self.long:
+            return True
+        since = time - self.last
+        return since >= APART or 0 < since > (time - self.long[0][1]) / LONG
+
+    def add(
+        self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
+    ) -> None:
+        """Take a point."""
+        k = self.classes
+        point = np.empty(self.width)
+        point[0], point[1], point[2], point[3 : 3 + k] = events, time, evidence, baselines[:k]
+        point[3 + k : 3 + 2 * k] = confusion.sum(1)[:k]
+        point[3 + 2 * k : 3 + 3 * k] = confusion.sum(0)[:k]
+        point[3 + 3 * k :] = np.diagonal(confusion)[:k]
+        self.last = time
+        if not self.long or events - self.long[-1][0] >= self.stride:
+            self.long.append(point)
+            if len(self.long) > LONG:
+                self.long = self.long[::2]
+                self.stride *= 2
+        self.recent.append(point)
+        if len(self.recent) > RECENT:
+            del self.recent[: len(self.recent) - RECENT]
+
+    def points(self, most: int) -> npt.NDArray[np.float64]:
+        """At most so many points, in order: those of the whole life, and those of late."""
+        if not self.long and not self.recent:
+            return np.empty((0, self.width))
+        joined = {int(point[0]): point for point in (*self.long, *self.recent)}
+        rows = np.stack([joined[events] for events in sorted(joined)])
+        if len(rows) > most:
+            kept = np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))
+            rows = rows[kept]
+        return rows
+
+    def to_state(self) -> tuple[int, bytes, bytes]:
+        """Everything, as :meth:`restore` takes it."""
+        long, recent = (b"".join(point.astype("<f8").tobytes() for point in one) for one in self._both())
+        return self.stride, long, recent
+
+    def restore(self, stride: int, long: bytes, recent: bytes) -> None:
+        """Go on from what :meth:`to_state` gave."""
+        self.stride = stride
+        for own, saved in zip(self._both(), (long, recent), strict=True):
+            own[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
+        self.last = float(self.recent[-1][1]) if self.recent else 0.0
+
+    def _both(self) -> tuple[list[npt.NDArray[np.float64]], list[npt.NDArray[np.float64]]]:
+        return self.long, self.recent
+
+    def last_point(self, names: tuple[str, ...], share_of: int) -> dict[str, Any]:
+        """The latest point alone, with the same names as the whole series."""
+        rows = np.stack(self.recent) if self.recent else np.empty((0, self.width))
+        found = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
+        rates = {
+            rate: {name: _last(column) for name, column in one.items()} for rate, one in found.pop("rates").items()
+        }
+        return {**{name: _last(column) for name, column in found.items()}, "rates": rates}
+
+    def as_json(self, names: tuple[str, ...], most: int, share_of: int) -> dict[str, Any]:
+        """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.
+
+        `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix.
+        """
+        return self._shown(self.points(most), names, share_of)
+
+    def _shown(
+        self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
+    ) -> dict[str, Any]:
+        """The points from `first` on."""
+        k = self.classes
+        classes = len(names) // 2
+        rates = {}
+        for kind in (0, 1):
+            for c in range(k):
+                counts, right = rows[:, 3 + (kind + 1) * k + c], rows[:, 3 + 3 * k + c]
+                since = _since(counts, first)
+                shares = [
+                    Share.of(ones, n)
+                    for ones, n in zip(_gained(right, since).tolist(), _gained(counts, since).tolist(), strict=True)
+                ]
+                baselines = rows[first:, 3 + c].tolist() if kind == 0 else [math.nan] * len(shares)
+                rates[names[kind * classes + c]] = {
+                    "value": [finite(share.value) for share in shares],
+                    "lower": [finite(share.lower) if share.n else None for share in shares],
+                    "upper": [finite(share.upper) if share.n else None for share in shares],
+                    "baseline": [finite(value) for value in baselines],
+                }
+        since = _since(rows[:, 0], first)
+        events = np.maximum(_gained(rows[:, 0], since), 1)
+        share = _gained(rows[:, 3 + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
+        return {
+            "time": rows[first:, 1].round(3).tolist(),
+            "event": rows[first:, 0].astype(np.int64).tolist(),
+            "rates": rates,
+            "evidence": [finite(value) for value in rows[first:, 2].tolist()],
+            "mix": [finite(value) for value in share.tolist()],
+        }
+
+
+def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]:
+    """For each point from `first` on, the latest one that has `POOLED` observations less; -1 is the beginning."""
+    enough = np.searchsorted(counts, counts[first:] - POOLED, side="right") - 1
+    return np.minimum(enough, np.arange(first, counts.size) - 1)
+
+
+def _gained(counts: npt.NDArray[np.float64], since: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How many came since."""
+    before: npt.NDArray[np.float64] = np.concatenate([counts, [0.0]])[since]
+    return counts[counts.size - since.size :] - before
+
+
+def _last(column: list[Any]) -> Any:
+    return column[-1] if column else None

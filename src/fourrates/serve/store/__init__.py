@@ -1,0 +1,16 @@
+"""Where a server keeps everything: one small interface, SQLite or PostgreSQL behind it."""
+
+from fourrates.serve.store.base import Finding, Group, JournalRow, KeyRow, MonitorRow, RejectedRow, Store, StoreError
+from fourrates.serve.store.opening import open_store
+
+__all__ = [
+    "Finding",
+    "Group",
+    "JournalRow",
+    "KeyRow",
+    "MonitorRow",
+    "RejectedRow",
+    "Store",
+    "StoreError",
+    "open_store",
+]

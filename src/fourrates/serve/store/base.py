@@ -1,0 +1,425 @@
+"""The store: an append-only journal, snapshots with the position they cover, and what was found.
+
+The SQL is the same for both databases but for what :class:`Store` leaves open. Everything that belongs together is
+written in one transaction: the rows of a group of requests, their idempotency keys, and what they led to.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fourrates.serve.store.schema import MIGRATIONS
+
+CHUNK = 64  # rows of the journal read at a time
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message says why."""
+
+
+@dataclass(slots=True)
+class MonitorRow:
+    """A monitor as the store knows it."""
+
+    id: int
+    name: str
+    uid: str
+    key: bytes
+    config: bytes
+    created: float
+    silenced_until: float | None = None
+
+
+@dataclass(slots=True)
+class JournalRow:
+    """Batches of one monitor that were committed together, and the events they led to."""
+
+    monitor: int
+    first_event: int
+    events: int
+    body: bytes
+    position: int = 0
+
+
+@dataclass(slots=True)
+class KeyRow:
+    """An idempotency key: its hash, a digest of the body that came with it, and what was answered."""
+
+    hash: bytes
+    digest: bytes
+    at: float
+    answer: bytes
+
+
+@dataclass(slots=True)
+class Finding:
+    """A drift, a recovery or a shift: its body is JSON. `examples` are the ids of its window, as JSON."""
+
+    id: str
+    monitor: int
+    kind: str
+    time: float
+    body: bytes
+    examples: bytes | None = None
+    acknowledged: float | None = None
+
+
+@dataclass(slots=True)
+class RejectedRow:
+    """A row that was set aside, as JSON."""
+
+    monitor: int
+    at: float
+    body: bytes
+
+
+@dataclass(slots=True)
+class Group:
+    """What one transaction writes."""
+
+    journal: list[JournalRow] = field(default_factory=list)
+    keys: list[KeyRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    rejected: list[RejectedRow] = field(default_factory=list)
+    configs: list[tuple[bytes, int]] = field(default_factory=list)  # new settings, and whose they are
+
+
+class Store(ABC):
+    """A database. One thread at a time uses it; a lock sees to that."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._position = self._sequence = 0
+
+    # What a database gives ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement, ``?`` for each value, and return its rows."""
+
+    @abstractmethod
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Insert many rows."""
+
+    @abstractmethod
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """A transaction; what is wrong with the database is a StoreError."""
+
+    @abstractmethod
+    def _single(self) -> AbstractContextManager[None]:
+        """As a transaction, for a single statement."""
+
+    @abstractmethod
+    def backup(self, path: str) -> None:
+        """Write a copy, as of now, while everything goes on."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
+
+    @abstractmethod
+    def _version(self) -> int:
+        """The version of the tables; 0 where there are none."""
+
+    dialect: str
+
+    # Beginning ------------------------------------------------------------------------------------------------
+
+    def _migrate(self) -> None:
+        """Bring the tables to the present version, one step a transaction."""
+        version = self._version()
+        if version > len(MIGRATIONS):
+            raise StoreError(f"the database has version {version}; this release knows versions up to {len(MIGRATIONS)}")
+        for number, statements in enumerate(MIGRATIONS[version:], version + 1):
+            with self._transaction():
+                for statement in statements(self.dialect):
+                    self._query(statement)
+                self._query("DELETE FROM version")
+                self._query("INSERT INTO version (number) VALUES (?)", (number,))
+
+    def _find_ends(self) -> None:
+        """Where the journal and the findings go on."""
+        positions = self._query("SELECT max(position) FROM journal") + self._query(
+            "SELECT max(position) FROM snapshots"
+        )
+        self._position = max(row[0] or 0 for row in positions)
+        self._sequence = self._query("SELECT max(sequence) FROM findings")[0][0] or 0
+
+    # Monitors -------------------------------------------------------------------------------------------------
+
+    def monitors(self) -> list[MonitorRow]:
+        """All monitors."""
+        with self._lock:
+            rows = self._query("SELECT id, name, uid, key, config, created, silenced_until FROM monitors ORDER BY id")
+        return [MonitorRow(a, b, c, bytes(d), bytes(e), f, g) for a, b, c, d, e, f, g in rows]
+
+    def add_monitor(self, name: str, uid: str, key: bytes, config: bytes, created: float) -> MonitorRow:
+        """A new monitor."""
+        with self._lock, self._transaction():
+            number = (self._query("SELECT max(id) FROM monitors")[0][0] or 0) + 1
+            used = self._query("SELECT number FROM counters WHERE name = 'monitor'")
+            number = max(number, used[0][0] + 1 if used else 1)
+            self._query("DELETE FROM counters WHERE name = 'monitor'")
+            self._query("INSERT INTO counters (name, number) VALUES ('monitor', ?)", (number,))
+            self._insert(
+                "monitors",
+                ("id", "name", "uid", "key", "config", "created"),
+                [(number, name, uid, key, config, created)],
+            )
+        return MonitorRow(number, name, uid, key, config, created)
+
+    def remove_monitor(self, monitor: int) -> None:
+        """Forget a monitor and everything of it."""
+        with self._lock, self._transaction():
+            self._query("DELETE FROM examples WHERE finding IN (SELECT id FROM findings WHERE monitor = ?)", (monitor,))
+            for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected"):
+                self._query(f"DELETE FROM {table} WHERE monitor = ?", (monitor,))
+            self._query("DELETE FROM monitors WHERE id = ?", (monitor,))
+
+    def silence(self, monitor: int, until: float | None) -> None:
+        """No alerts until then."""
+        with self._lock, self._transaction():
+            self._query("UPDATE monitors SET silenced_until = ? WHERE id = ?", (until, monitor))
+
+    # The journal ----------------------------------------------------------------------------------------------
+
+    def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+        """Those of these keys that were met before: digest of the body, and answer."""
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        with self._lock:
+            for start in range(0, len(hashes), 500):
+                some = hashes[start : start + 500]
+                marks = ",".join("?" * len(some))
+                for one, digest, answer in self._query(
+                    f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", some
+                ):
+                    found[bytes(one)] = (bytes(digest), bytes(answer))
+        return found
+
+    def commit(self, group: Group) -> None:
+        """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
+        with self._lock:
+            with self._together(group):
+                position, sequence = self._position, self._sequence  # now: a new connection has looked at them again
+                for row in group.journal:
+                    position += 1
+                    row.position = position
+                if group.journal:
+                    self._insert(
+                        "journal",
+                        ("position", "monitor", "first_event", "events", "body"),
+                        [(row.position, row.monitor, row.first_event, row.events, row.body) for row in group.journal],
+                    )
+                if group.keys:
+                    self._insert(
+                        "keys",
+                        ("hash", "digest", "made", "answer"),
+                        [(key.hash, key.digest, key.at, key.answer) for key in group.keys],
+                    )
+                for one in group.findings:
+                    sequence += 1
+                    self._insert(
+                        "findings",
+                        ("sequence", "id", "monitor", "kind", "time", "body", "alerted"),
+                        [(sequence, one.id, one.monitor, one.kind, one.time, one.body, 0)],
+                    )
+                    if one.examples is not None:
+                        self._insert("examples", ("finding", "body"), [(one.id, one.examples)])
+                if group.rejected:
+                    rows = [(row.monitor, row.at, row.body) for row in group.rejected]
+                    self._insert("rejected", ("monitor", "made", "body"), rows)
+                for config, monitor in group.configs:
+                    self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
+            self._position, self._sequence = position, sequence
+
+    def _together(self, group: Group) -> AbstractContextManager[None]:
+        """A transaction, unless there is one statement only, which is one by itself."""
+        others = group.keys or group.findings or group.rejected or group.configs
+        return self._transaction() if others else self._single()
+
+    def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
+        """The batches of a monitor after a position, in order."""
+        while True:
+            with self._lock:
+                rows = self._query(
+                    "SELECT monitor, first_event, events, body, position FROM journal "
+                    f"WHERE monitor = ? AND position > ? ORDER BY position LIMIT {CHUNK}",
+                    (monitor, after),
+                )
+            yield from map(_journal_row, rows)
+            if len(rows) < CHUNK:
+                return
+            after = rows[-1][4]
+
+    def journal_backwards(self, monitor: int) -> Iterator[JournalRow]:
+        """The batches of a monitor, the last one first, as far back as they are kept."""
+        before = 1 << 62
+        while True:
+            with self._lock:
+                rows = self._query(
+                    "SELECT monitor, first_event, events, body, position FROM journal "
+                    f"WHERE monitor = ? AND position < ? ORDER BY position DESC LIMIT {CHUNK}",
+                    (monitor, before),
+                )
+            yield from map(_journal_row, rows)
+            if len(rows) < CHUNK:
+                return
+            before = rows[-1][4]
+
+    # Snapshots ------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """The position of the last batch."""
+        return self._position
+
+    def put_part(self, monitor: int, position: int, part: int, body: bytes) -> None:
+        """Write a part of a snapshot; it counts for nothing until :meth:`finish_snapshot`."""
+        with self._lock, self._transaction():
+            if part == 0:  # what an earlier attempt left
+                self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND position = ?", (monitor, position))
+            self._insert("snapshot_parts", ("monitor", "position", "part", "body"), [(monitor, position, part, body)])
+
+    def finish_snapshot(self, monitor: int, position: int, parts: int, size: int, keep_from: int) -> None:
+        """From now on the monitor begins here; batches it covers go, unless they led to events from `keep_from` on."""
+        with self._lock, self._transaction():
+            self._query("DELETE FROM snapshots WHERE monitor = ?", (monitor,))
+            self._insert("snapshots", ("monitor", "position", "parts", "size"), [(monitor, position, parts, size)])
+            self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND position <> ?", (monitor, position))
+            self._query(
+                "DELETE FROM journal WHERE monitor = ? AND position <= ? AND first_event + events <= ?",
+                (monitor, position, keep_from),
+            )
+
+    def snapshot(self, monitor: int) -> tuple[int, bytes] | None:
+        """The last snapshot of a monitor, and the position it covers."""
+        with self._lock:
+            heads = self._query("SELECT position, parts, size FROM snapshots WHERE monitor = ?", (monitor,))
+            if not heads:
+                return None
+            position, parts, size = heads[0]
+            body = bytearray()
+            for part in range(parts):
+                rows = self._query(
+                    "SELECT body FROM snapshot_parts WHERE monitor = ? AND position = ? AND part = ?",
+                    (monitor, position, part),
+                )
+                body += rows[0][0] if rows else b""
+        if len(body) != size:
+            raise StoreError(f"the snapshot of monitor {monitor} has {len(body):,} bytes where {size:,} were written")
+        return position, bytes(body)
+
+    def forget_keys(self, before: float) -> None:
+        """Forget idempotency keys that are older."""
+        with self._lock, self._transaction():
+            self._query("DELETE FROM keys WHERE made < ?", (before,))
+
+    # What was found -------------------------------------------------------------------------------------------
+
+    def findings(self, monitor: int, limit: int, before: str | None = None) -> list[Finding]:
+        """The latest findings, the newest first; those before one of them."""
+        end = 1 << 62
+        with self._lock:
+            if before is not None:
+                rows = self._query("SELECT sequence FROM findings WHERE id = ? AND monitor = ?", (before, monitor))
+                if not rows:
+                    return []
+                end = rows[0][0]
+            rows = self._query(
+                "SELECT id, monitor, kind, time, body, acknowledged FROM findings "
+                "WHERE monitor = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
+                (monitor, end, limit),
+            )
+        return [Finding(a, b, c, d, bytes(e), acknowledged=f) for a, b, c, d, e, f in rows]
+
+    def finding(self, monitor: int, number: str) -> Finding | None:
+        """One of them, with its examples."""
+        with self._lock:
+            rows = self._query(
+                "SELECT id, monitor, kind, time, body, acknowledged FROM findings WHERE id = ? AND monitor = ?",
+                (number, monitor),
+            )
+            examples = self._query("SELECT body FROM examples WHERE finding = ?", (number,))
+        if not rows:
+            return None
+        a, b, c, d, e, f = rows[0]
+        return Finding(a, b, c, d, bytes(e), bytes(examples[0][0]) if examples else None, f)
+
+    def count_findings(self, monitor: int, kind: str) -> int:
+        """How many findings of a kind there are."""
+        with self._lock:
+            rows = self._query("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", (monitor, kind))
+        return int(rows[0][0])
+
+    def acknowledge(self, number: str, at: float | None) -> None:
+        """Somebody has seen it."""
+        with self._lock, self._transaction():
+            self._query("UPDATE findings SET acknowledged = ? WHERE id = ?", (at, number))
+
+    def unalerted(self, limit: int = 1_000) -> list[Finding]:
+        """Findings that were not given to the alerts yet, in order."""
+        with self._lock:
+            rows = self._query(
+                "SELECT id, monitor, kind, time, body, acknowledged FROM findings WHERE alerted = 0 "
+                "ORDER BY sequence LIMIT ?",
+                (limit,),
+            )
+        return [Finding(a, b, c, d, bytes(e), acknowledged=f) for a, b, c, d, e, f in rows]
+
+    def mark_alerted(self, numbers: Sequence[str]) -> None:
+        """These were given to the alerts."""
+        with self._lock, self._transaction():
+            for number in numbers:
+                self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (number,))
+
+    def rejected(self, monitor: int, limit: int) -> list[RejectedRow]:
+        """The latest rows that were set aside."""
+        with self._lock:
+            rows = self._query(
+                "SELECT monitor, made, body FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT ?", (monitor, limit)
+            )
+        return [RejectedRow(a, b, bytes(c)) for a, b, c in rows]
+
+    def count_rejected(self, monitor: int) -> int:
+        """How many rows were set aside and are kept."""
+        with self._lock:
+            return int(self._query("SELECT count(*) FROM rejected WHERE monitor = ?", (monitor,))[0][0])
+
+    def trim_rejected(self, monitor: int, keep: int) -> None:
+        """Keep only the latest rows that were set aside."""
+        with self._lock, self._transaction():
+            rows = self._query(
+                "SELECT id FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT 1 OFFSET ?", (monitor, keep)
+            )
+            if rows:
+                self._query("DELETE FROM rejected WHERE monitor = ? AND id <= ?", (monitor, rows[0][0]))
+
+    # Small things of others: tokens, the state of alerts --------------------------------------------------------
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        """All documents of a kind, by name."""
+        with self._lock:
+            rows = self._query("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", (kind,))
+        return {name: bytes(body) for name, body in rows}
+
+    def put_document(self, kind: str, name: str, body: bytes) -> None:
+        """Write a document, in place of one of the same kind and name."""
+        with self._lock, self._transaction():
+            self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
+            self._insert("documents", ("kind", "name", "body"), [(kind, name, body)])
+
+    def delete_document(self, kind: str, name: str) -> None:
+        """Remove a document, if it is there."""
+        with self._lock, self._transaction():
+            self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
+
+
+def _journal_row(row: Sequence[Any]) -> JournalRow:
+    monitor, first_event, events, body, position = row
+    return JournalRow(monitor, first_event, events, bytes(body), position)

@@ -1,0 +1,127 @@
+"""The store in one SQLite file: write-ahead log, synchronous FULL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from fourrates.serve.store.base import Store, StoreError
+
+CHECKPOINT = 4_000  # pages of the log after which they are moved into the file
+AT_ONCE = 500  # rows in one statement
+PATIENCE = 10.0  # seconds to wait for another process, such as `fourrates token`
+
+
+class SQLite(Store):
+    """The store in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made if it is not there.
+    owner : bool
+        Whether this process writes the journal: then no other may.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, owner: bool = True) -> None:
+        super().__init__()
+        self.path = path
+        self._held: IO[bytes] | None = None
+        if owner:
+            self._held = _hold(path.with_suffix(".lock"))
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)  # labels and ids are nobody else's business
+            os.close(handle)
+            self._connection = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+            self._query("PRAGMA journal_mode = WAL")
+            self._query("PRAGMA synchronous = FULL")
+            self._query(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
+            self._migrate()
+            self._find_ends()
+        except sqlite3.Error as error:
+            raise StoreError(f"{path}: {error}") from None
+
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        # One statement for many rows: between two statements the thread would have to wait for its turn.
+        one = f"({','.join('?' * len(columns))})"
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            values = [value for row in some for value in row]
+            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(some))}", values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._query("BEGIN IMMEDIATE")
+            yield
+            self._query("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._query("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(f"{self.path.name}: {error}") from None
+            raise
+
+    @contextmanager
+    def _single(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path.name}: {error}") from None
+
+    def _version(self) -> int:
+        if not self._query("SELECT name FROM sqlite_master WHERE name = 'version'"):
+            return 0
+        rows = self._query("SELECT number FROM version")
+        return int(rows[0][0]) if rows else 0
+
+    def backup(self, path: str) -> None:
+        """Write a copy, as of now, while everything goes on."""
+        target = sqlite3.connect(path)
+        try:
+            source = sqlite3.connect(self.path, timeout=PATIENCE)
+            try:
+                source.backup(target)  # in one step: a step for every page would begin anew at each commit
+            finally:
+                source.close()
+        finally:
+            target.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+            if self._held is not None:
+                self._held.close()
+                self._held = None
+
+
+def _hold(path: Path) -> IO[bytes]:
+    """Hold a lock that ends with the process, or a StoreError if another holds it."""
+    file = open(path, "a+b")  # noqa: SIM115 - held until the store is closed
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise StoreError(f"another server is running on {path.parent}") from None
+    return file

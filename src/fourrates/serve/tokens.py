@@ -1,0 +1,169 @@
+"""Tokens by which a server knows who asks: one small file each, with a digest of the secret and never the secret.
+
+A token reads ``frt_<id>_<secret>``. The secret has 256 random bits, so that a plain SHA-256 of it may lie on the disk:
+there is nothing to guess. A file is made whole and removed whole, so that neither the command line nor the server needs
+a lock, and a token that was revoked is refused by a running server within a second.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from fourrates import files
+
+Scope = Literal["ingest", "read", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+FORM = re.compile(r"frt_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+FRESH = 1.0  # seconds for which a file that was read is believed
+MOST_CACHED = 1_000
+LARGEST = 1 << 16  # bytes of a file
+NOBODY = bytes(32)  # compared with where there is no such token, so that both take the same time
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is known of a token.
+
+    Attributes
+    ----------
+    id : str
+        Names it, in lists and logs.
+    name : str
+        Whose it is, for people.
+    scopes : tuple of str
+        What it is good for. ``admin`` includes the others.
+    monitors : tuple of str
+        The monitors it is good for; empty for all.
+    created, expires : float
+        In seconds since 1970; None for a token that does not expire.
+    digest : str
+        SHA-256 of the secret, in hexadecimal.
+    """
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    monitors: tuple[str, ...] = ()
+    created: float
+    expires: float | None = None
+    digest: str
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether it has this scope."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def is_expired(self, now: float) -> bool:
+        """Whether its time is up."""
+        return self.expires is not None and now >= self.expires
+
+
+class Tokens:
+    """The tokens of a server, in the folder ``tokens`` of its data.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fourrates.serve.tokens import Tokens
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tokens = Tokens(folder.name)
+    >>> text, token = tokens.create("card service", ["ingest"], ["fraud"])
+    >>> tokens.check(text) == token
+    True
+    >>> tokens.check(text[:-1] + "!") is None
+    True
+    >>> tokens.revoke(token.id), tokens.revoke(token.id)
+    (True, False)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, data: str | os.PathLike[str]) -> None:
+        self.folder = Path(data) / "tokens"
+        self._cache: dict[str, tuple[float, Token]] = {}
+
+    def create(
+        self,
+        name: str,
+        scopes: tuple[Scope, ...] | list[Scope],
+        monitors: tuple[str, ...] | list[str] = (),
+        expires: float | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token; its text, which is nowhere else, and what is kept of it."""
+        if not scopes or any(scope not in SCOPES for scope in scopes):
+            raise ValueError(f"scopes {list(scopes)!r}: at least one of {', '.join(SCOPES)}")
+        if monitors and "admin" in scopes:
+            raise ValueError("a token with the scope admin is for all monitors")
+        secret = secrets.token_bytes(32)
+        token = Token(
+            id=secrets.token_hex(6),
+            name=name,
+            scopes=tuple(dict.fromkeys(scopes)),
+            monitors=tuple(dict.fromkeys(monitors)),
+            created=time.time(),
+            expires=expires,
+            digest=hashlib.sha256(secret).hexdigest(),
+        )
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(token.id)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # for its owner alone, and never another's
+        files.write(path, msgspec.json.encode(token))
+        return f"frt_{token.id}_{base64.urlsafe_b64encode(secret).decode().rstrip('=')}", token
+
+    def all(self) -> list[Token]:
+        """Every token, the oldest first; files that are none are left out."""
+        ids = [path.stem for path in self.folder.glob("*.json")] if self.folder.is_dir() else []
+        return sorted((token for id in ids if (token := self._read(id))), key=lambda token: (token.created, token.id))
+
+    def revoke(self, id: str) -> bool:
+        """Remove a token; false if there is none of this id."""
+        if re.fullmatch(r"[0-9a-f]{12}", id) is None:
+            return False
+        self._cache.pop(id, None)
+        try:
+            self._path(id).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def check(self, text: str) -> Token | None:
+        """The token that a text is, if it is one that holds now."""
+        form = FORM.fullmatch(text)
+        if form is None:
+            return None
+        token = self._known(form[1])
+        secret = base64.urlsafe_b64decode(form[2] + "=")
+        wanted = NOBODY if token is None else bytes.fromhex(token.digest)
+        same = hmac.compare_digest(hashlib.sha256(secret).digest(), wanted)
+        return token if token is not None and same and not token.is_expired(time.time()) else None
+
+    def _known(self, id: str) -> Token | None:
+        now = time.monotonic()
+        read, token = self._cache.get(id, (0.0, None))
+        if token is not None and now - read < FRESH:
+            return token
+        token = self._read(id)
+        self._cache.pop(id, None)
+        if token is not None:
+            if len(self._cache) >= MOST_CACHED:
+                self._cache.clear()
+            self._cache[id] = now, token
+        return token
+
+    def _read(self, id: str) -> Token | None:
+        with suppress(OSError, ValueError, msgspec.MsgspecError), open(self._path(id), "rb") as file:
+            token = msgspec.json.decode(file.read(LARGEST), type=Token)
+            if token.id == id and re.fullmatch(r"[0-9a-f]{64}", token.digest) is not None:
+                return token
+        return None
+
+    def _path(self, id: str) -> Path:
+        return self.folder / f"{id}.json"

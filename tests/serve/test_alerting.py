@@ -1,0 +1,400 @@
+"""Alerts of monitors: what fires, what is resolved, who is told and when, and that a kill loses none of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import httpx
+import numpy as np
+import pytest
+from receiver import Receiver
+
+pytest.importorskip("starlette")
+from fourrates.serve.alerting import Alerting, Watched
+from fourrates.serve.channels import Channels, channel_of, check_channels
+from fourrates.serve.config import AlertsConfig
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import Finding, Group, open_store
+
+T = 1_800_000_000.0
+
+
+class Bench:
+    """A store, a monitor in it, alerts, and a receiver that they are sent to."""
+
+    def __init__(self, folder, receiver, **options):
+        self.folder, self.receiver, self.options = folder, receiver, options
+        self.store = open_store(Settings(data=folder))
+        self.row = self.store.add_monitor("fraud", "u1", bytes(16), b"{}", T)
+        self.number = 0
+        self.begin()
+
+    def begin(self):
+        """As a process does that has just been started."""
+        self.channels = Channels(self.folder)
+        settings = {"group_interval": 0.0, **self.options}
+        self.alerting = Alerting(self.store, self.channels, **settings)
+
+    def watched(self, **facts):
+        rules = {"channels": [self.receiver.url], **facts.pop("rules", {})}
+        return Watched(self.row.id, "u1", "fraud", AlertsConfig(**rules), **facts)
+
+    def find(self, kind="drift", segment=None, text=None):
+        self.number += 1
+        id = f"f{self.number}"
+        text = text or f"fraud: {kind} {self.number}"
+        body = {"id": id, "kind": kind, "segment": segment, "text": text, "at": 7, "changes": []}
+        self.store.commit(Group(findings=[Finding(id, self.row.id, kind, T, json.dumps(body).encode())]))
+        return id
+
+    def tick(self, at=0.0, **facts):
+        self.alerting.tick(T + at, [self.watched(**facts)])
+
+    def told(self, number):
+        self.receiver.wait_for(number)
+        time.sleep(0.05)
+        assert len(self.receiver.requests) == number
+        return [json.loads(request.body) for request in self.receiver.requests]
+
+    def close(self):
+        self.channels.close(0.5)
+        self.store.close()
+
+
+@pytest.fixture
+def bench(tmp_path, receiver):
+    made = Bench(tmp_path / "data", receiver)
+    yield made
+    made.close()
+
+
+def test_a_drift_fires_and_its_recovery_resolves_it_as_alertmanager_means_that(bench):
+    drift = bench.find()
+    bench.tick(holds=True)
+    bench.tick(1, holds=True)
+    (fired,) = bench.told(1)
+    recovery = bench.find("recovery")
+    bench.tick(2, holds=True)
+    bench.tick(3, holds=True)
+    fired, resolved = bench.told(2)
+    assert (fired["status"], fired["kind"], fired["text"]) == ("firing", "drift", "fraud: drift 1")
+    assert (resolved["status"], resolved["kind"]) == ("resolved", "recovery")
+    one, other = fired["alerts"][0], resolved["alerts"][0]
+    assert (one["status"], other["status"]) == ("firing", "resolved")
+    assert one["fingerprint"] == other["fingerprint"]
+    assert one["startsAt"] == other["startsAt"]
+    assert one["endsAt"].startswith("0001-")
+    assert other["endsAt"] > other["startsAt"]
+    assert one["labels"] == {"alertname": "ClassifierDrift", "monitor": "fraud"}
+    assert [one["findings"], other["findings"]] == [[drift], [recovery]]
+    assert fired["id"] != resolved["id"]
+
+
+def test_what_happens_at_the_same_time_is_told_together(bench):
+    ids = [bench.find(segment={"country": f"C{number}"}) for number in range(150)]
+    bench.tick()
+    (told,) = bench.told(1)
+    assert told["text"].startswith("fraud: 150 alerts\n")
+    assert told["text"].endswith("and 140 more")
+    assert (len(told["alerts"]), told["truncatedAlerts"]) == (100, 50)
+    assert [alert["findings"] for alert in told["alerts"]] == [[id] for id in ids[:100]]
+    assert len({alert["fingerprint"] for alert in told["alerts"]}) == 100
+    assert told["alerts"][3]["labels"] == {"country": "C3", "alertname": "ClassifierDrift", "monitor": "fraud"}
+
+
+def test_a_monitor_is_told_about_no_more_often_than_allowed(tmp_path, receiver):
+    bench = Bench(tmp_path / "data", receiver, group_interval=60.0)
+    for at in range(0, 120, 5):
+        bench.find()
+        bench.tick(at)
+    told = bench.told(2)
+    found = [id for one in told for alert in one["alerts"] for id in alert["findings"]]
+    assert found == [f"f{number}" for number in range(1, 14)], "at 0 the first, at 60 all that came since, in order"
+    bench.tick(125)
+    assert len(bench.told(3)[2]["alerts"][0]["findings"]) == 11
+    bench.close()
+
+
+def test_a_silenced_monitor_tells_nothing_and_then_what_still_fires(bench):
+    stays, goes = {"country": "FR"}, {"country": "DE"}
+    silence = {"silenced_until": T + 100}
+    bench.find(segment=stays)
+    bench.find(segment=goes)
+    bench.tick(0, **silence)
+    bench.find("recovery", segment=goes)
+    bench.tick(50, **silence)
+    time.sleep(0.1)
+    assert bench.receiver.requests == []
+    bench.tick(101, **silence)
+    (told,) = bench.told(1)
+    assert [alert["segment"] for alert in told["alerts"]] == [stays]
+
+
+def test_what_was_told_before_a_silence_is_told_to_be_resolved_after_it(bench):
+    bench.find()
+    bench.tick(0, holds=True)
+    bench.find("recovery")
+    bench.tick(10, holds=True, silenced_until=T + 100)
+    assert len(bench.told(1)) == 1
+    bench.tick(101, holds=True, silenced_until=T + 100)
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
+def test_what_still_fires_is_repeated_until_somebody_acknowledges_it(bench):
+    day = 86_400
+    drift = bench.find()
+    for at in (0, day / 2, 1.1 * day, 1.2 * day):
+        bench.tick(at, holds=True)
+    first, again = bench.told(2)
+    assert again["text"] == f"still {first['text']}"
+    assert again["id"] != first["id"]
+    bench.alerting.acknowledge("u1", drift, T + 1.3 * day)
+    for at in (2.5 * day, 5 * day):
+        bench.tick(at, holds=True)
+    assert len(bench.told(2)) == 2
+
+
+def test_a_drift_that_no_recovery_can_end_is_over_when_acknowledged_or_after_a_day(bench):
+    first = bench.find(segment={"country": "FR"})
+    bench.find(segment={"country": "DE"})
+    bench.tick()
+    bench.alerting.acknowledge("u1", first, T + 60)
+    bench.tick(61)
+    assert [alert["segment"] for alert in bench.told(2)[1]["alerts"]] == [{"country": "FR"}]
+    bench.tick(86_500)
+    told = bench.told(3)[2]
+    assert (told["status"], [alert["segment"] for alert in told["alerts"]]) == ("resolved", [{"country": "DE"}])
+
+
+def test_a_stream_that_falls_silent_fires_and_events_resolve_it(bench):
+    rules = {"silent_after": "30 minutes"}
+    bench.tick(0, rules=rules, position=5)
+    bench.tick(1_700, rules=rules, position=5)
+    bench.tick(1_801, rules=rules, position=5)
+    bench.tick(1_900, rules=rules, position=5)
+    (told,) = bench.told(1)
+    assert (told["kind"], told["text"]) == ("silent", "fraud: no events for more than 30 minutes")
+    bench.tick(2_000, rules=rules, position=6)
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
+def test_a_server_that_was_away_does_not_blame_the_stream_for_it(bench):
+    rules = {"silent_after": "30 minutes"}
+    bench.tick(0, rules=rules, position=5)
+    bench.begin()
+    bench.tick(7_200, rules=rules, position=5)
+    time.sleep(0.1)
+    assert bench.receiver.requests == []
+
+
+def test_overdue_labels_fire_and_their_arrival_resolves_it(bench):
+    rules = {"labels_overdue": "7 days"}
+    week = 7 * 86_400.0
+    bench.tick(0, rules=rules, waiting_since=T - week + 10)
+    bench.tick(11, rules=rules, waiting_since=T - week + 10)
+    assert [one["kind"] for one in bench.told(1)] == ["labels_overdue"]
+    bench.tick(20, rules=rules, waiting_since=T - 5)
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
+def test_warnings_are_told_where_they_are_asked_for(bench):
+    bench.tick(0, warning=True)
+    time.sleep(0.1)
+    assert bench.receiver.requests == []
+    bench.tick(1, rules={"warnings": True}, warning=True)
+    assert [one["kind"] for one in bench.told(1)] == ["warning"]
+
+
+def test_a_shift_of_the_classes_is_an_alert_where_it_is_to_alarm(bench):
+    bench.find("shift")
+    bench.tick(mix="report")
+    time.sleep(0.1)
+    assert bench.receiver.requests == []
+    bench.find("shift")
+    bench.tick(1, mix="alarm")
+    assert [one["kind"] for one in bench.told(1)] == ["shift"]
+
+
+def test_a_server_that_dies_anywhere_tells_everything_once_under_one_id(tmp_path, receiver):
+    """At every write of a tick: dies before it, dies after it; then starts again."""
+    calls = ("put_document", "mark_alerted", "put")
+    for death in range(12):
+        bench = Bench(tmp_path / str(death), receiver)
+        receiver.requests.clear()
+        id = bench.find()
+        count = 0
+
+        def dying(function, bench=bench, death=death):
+            def called(*args):
+                nonlocal count
+                count += 1
+                if count == death // 2 + 1 and death % 2 == 0:
+                    raise KeyboardInterrupt
+                function(*args)
+                if count == death // 2 + 1 and death % 2 == 1:
+                    raise KeyboardInterrupt
+
+            return called
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in calls:
+                owner = bench.channels if name == "put" else bench.store
+                patch.setattr(owner, name, dying(getattr(owner, name)))
+            with suppress(KeyboardInterrupt):
+                bench.tick()
+        bench.channels.close(2)
+        bench.begin()
+        bench.tick(100)
+        bench.tick(101)
+        bench.channels.close(2)
+        told = [json.loads(request.body) for request in receiver.requests]
+        assert [alert["findings"] for one in told for alert in one["alerts"]] == [[id]], death
+        bench.close()
+
+
+def test_a_removed_monitor_leaves_nothing_behind(bench):
+    bench.find()
+    bench.tick()
+    bench.told(1)
+    bench.find()
+    bench.alerting.tick(T + 1, [])
+    assert bench.store.documents("alerts") == {}
+    assert bench.store.unalerted() == []
+
+
+def test_a_damaged_state_begins_anew(bench):
+    bench.store.put_document("alerts", "u1", b"\xff{")
+    bench.find()
+    bench.tick()
+    assert len(bench.told(1)) == 1
+
+
+def test_hostile_names_mention_nobody(bench):
+    bench.receiver.default = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    bench.find(segment={"country": "<!channel>"}, text="fraud (country=<!channel> @everyone): drift")
+    rules = {"channels": [bench.receiver.url, f"slack+{bench.receiver.url}"]}
+    bench.tick(rules=rules)
+    webhook, slack = sorted(bench.told(2), key=len, reverse=True)
+    for text in (webhook["text"], slack["text"], webhook["alerts"][0]["annotations"]["summary"]):
+        assert "<!channel>" not in text
+        assert "@everyone" not in text
+    assert set(slack) == {"text", "mrkdwn"}
+    assert webhook["alerts"][0]["segment"] == {"country": "<!channel>"}, "as it is, for programs"
+
+
+def test_webhooks_are_signed(tmp_path, receiver, monkeypatch):
+    from fourrates.alerts import verify
+
+    monkeypatch.setenv("FOURRATES_WEBHOOK_SECRET", "secret")
+    bench = Bench(tmp_path / "data", receiver)
+    bench.find()
+    bench.tick()
+    (told,) = bench.told(1)
+    (request,) = receiver.requests
+    assert verify("secret", request.headers, request.body) == told["id"]
+    bench.close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Apprise imports
+@pytest.mark.parametrize("address", ["hook", "exec:rm", "https://", "http://[", "unknown://x", "https://x/\r\ny"])
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(ValueError, match=r"address|webhook|Apprise"):
+        check_channels([address])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_no_address_runs_a_command():
+    for address in ("exec:touch x", "exec://touch", "command:x"):
+        with pytest.raises(ValueError, match=r".*"):
+            channel_of(address)
+
+
+def test_the_test_button_tells_what_became_of_it(start, receiver):
+    served = start()
+    config = {"alerts": {"channels": [receiver.url, "http://127.0.0.1:9/hook"]}}
+    assert served.http.put("/api/monitors/m", json=config).status_code == 201
+    answer = served.http.post("/api/monitors/m/test-alert").json()
+    assert [one["delivered"] for one in answer["channels"]] == [True, False]
+    assert "refused" in answer["channels"][1]["problem"].lower()
+    assert json.loads(receiver.requests[0].body)["kind"] == "test"
+    assert receiver.requests[0].headers["webhook-id"] == answer["id"]
+
+
+def stream(drifts_at=3_000, size=6_000, seed=3):
+    dice = np.random.default_rng(seed)
+    truth = (dice.random(size) < 0.3).astype(int)
+    right = dice.random(size) < np.where(np.arange(size) < drifts_at, 0.9, 0.6)
+    return truth.tolist(), np.where(right, truth, 1 - truth).tolist()
+
+
+def test_a_drift_in_a_real_stream_reaches_the_receiver(start, receiver):
+    served = start(alert_interval=0.0)
+    served.http.put("/api/monitors/fraud", json={"arl": 100_000, "alerts": {"channels": [receiver.url]}})
+    truth, guess = stream()
+    answer = served.http.post("/api/monitors/fraud/events", json={"y_true": truth, "y_pred": guess}).json()
+    assert answer["findings"]
+    receiver.wait_for(1)
+    told = json.loads(receiver.requests[0].body)
+    assert told["status"] == "firing"
+    assert {id for alert in told["alerts"] for id in alert["findings"]} <= set(answer["findings"])
+    drift = answer["findings"][0]
+    assert served.http.post(f"/api/monitors/fraud/drifts/{drift}/acknowledge").json()["acknowledged"]
+
+
+def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
+    """A real process, killed right after its answers, again and again: every finding is told, each under one id."""
+    receiver = Receiver()
+    dice = np.random.default_rng(11)
+    found, size = set(), 4_000
+    try:
+        for number in range(6):
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "fourrates",
+                    "serve",
+                    "--port=0",
+                    "--alert-interval=0",
+                    "--data",
+                    tmp_path / "x",
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=os.environ,
+            )
+            try:
+                url = process.stdout.readline().split()[2]
+                with httpx.Client(base_url=url, timeout=30, transport=httpx.HTTPTransport(retries=10)) as http:
+                    if number == 0:
+                        config = {"arl": 20_000, "alerts": {"channels": [receiver.url]}}
+                        assert http.put("/api/monitors/m", json=config).status_code == 201
+                    level = 0.9 if number % 2 == 0 else 0.5
+                    truth = (dice.random(size) < 0.3).astype(int)
+                    guess = np.where(dice.random(size) < level, truth, 1 - truth)
+                    body = {"y_true": truth.tolist(), "y_pred": guess.tolist()}
+                    assert http.post("/api/monitors/m/events", json=body).status_code == 200
+                    drifts = http.get("/api/monitors/m/drifts").json()["drifts"]
+                    found = {one["id"] for one in drifts if one["kind"] != "shift"}  # which is reported, no alert
+                    time.sleep(dice.uniform(0, 1.2) if number < 5 else 3.0)
+            finally:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                process.stdout.close()
+        assert len(found) >= 4
+        bodies = {}
+        told = set()
+        for request in receiver.requests:
+            payload = json.loads(request.body)
+            told |= {id for alert in payload["alerts"] for id in alert["findings"]}
+            assert bodies.setdefault(payload["id"], request.body) == request.body, "one id, one alert"
+        assert told == found
+        ids_of = [id for body in bodies.values() for alert in json.loads(body)["alerts"] for id in alert["findings"]]
+        assert len(ids_of) == len(set(ids_of)), "each finding is told under one id"
+    finally:
+        receiver.close()

@@ -1,0 +1,379 @@
+"""The client, against a real server on the loopback that counts every key once, as a monitor does."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from receiver import Receiver
+from served import Served
+
+import fourrates as fr
+from fourrates.backlog import Backlog, Batch
+
+pytest.importorskip("starlette")
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+
+class Monitor:
+    """What was sent, by key; `answers` are given first, and `lost` answers are lost after the batch was taken."""
+
+    def __init__(self):
+        self.batches, self.requests, self.answers, self.lost = {}, [], [], 0
+        self.app = Starlette(routes=[Route("/api/monitors/{name}/{kind}", self.take, methods=["POST"])])
+
+    async def take(self, request):
+        body = await request.body()
+        key = request.headers["idempotency-key"]
+        self.requests.append((request.path_params["name"], request.path_params["kind"], dict(request.headers)))
+        if self.answers:
+            return self.answers.pop(0)
+        columns = json.loads(body)
+        known = key in self.batches
+        self.batches[key] = (request.path_params["name"], request.path_params["kind"], columns)
+        if self.lost:
+            self.lost -= 1
+            return JSONResponse({"error": {"code": "lost", "message": "taken, but the answer was lost"}}, 503)
+        rows = len(next(iter(columns.values())))
+        return JSONResponse({"accepted": 0 if known else rows, "repeated": rows if known else 0, "rejected": 0})
+
+    def column(self, name, kind=None):
+        return [value for _, sent, columns in self.batches.values() if kind in (None, sent) for value in columns[name]]
+
+
+@pytest.fixture
+def monitor():
+    return Monitor()
+
+
+@pytest.fixture
+def served(monitor):
+    with Served(monitor.app) as served:
+        yield served
+
+
+def refused(code=422, message="label 7 at row 3 is not one of (0, 1)"):
+    return JSONResponse({"error": {"code": "bad_label", "message": message}}, code)
+
+
+def test_pairs_predictions_and_labels_arrive_as_columns(monitor, served, tmp_path):
+    with fr.Client(served.url, "secret", folder=tmp_path) as client:
+        client.log("fraud", y_true=1, y_pred=0)
+        client.log("fraud", y_true=np.array([0, 1]), y_pred=[0, 1])
+        client.log("fraud", id="a", score=np.float64(0.25), by={"country": "FR"}, time=datetime(2026, 1, 2, tzinfo=UTC))
+        client.log("fraud", id=["b", "c"], score=[0.5, 1], by={"country": "DE"}, time=["2026-01-03", "2026-01-04"])
+        client.log("fraud", id=("a", "b"), y_true=(True, False))
+        assert client.flush()
+    assert sorted(monitor.batches.values(), key=str) == [
+        ("fraud", "events", {"y_true": [1, 0, 1], "y_pred": [0, 0, 1]}),
+        ("fraud", "labels", {"y_true": [True, False], "id": ["a", "b"]}),
+        (
+            "fraud",
+            "predictions",
+            {
+                "score": [0.25, 0.5, 1],
+                "id": ["a", "b", "c"],
+                "time": ["2026-01-02T00:00:00+00:00", "2026-01-03", "2026-01-04"],
+                "by": {"country": ["FR", "DE", "DE"]},
+            },
+        ),
+    ]
+    assert {headers["authorization"] for _, _, headers in monitor.requests} == {"Bearer secret"}
+    assert (client.sent, client.waiting) == (8, 0)
+
+
+def test_a_label_never_overtakes_its_prediction(monitor, served, tmp_path):
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", id=1, y_true=1)  # of an earlier prediction
+        client.log("m", id=2, y_pred=1)
+        client.log("m", id=2, y_true=0)
+    assert [kind for _, kind, _ in monitor.requests] == ["predictions", "labels"]
+
+
+def test_rows_go_out_when_a_batch_is_full_or_has_waited(monitor, served, tmp_path):
+    with fr.Client(served.url, folder=tmp_path, batch=10, wait=60) as client:
+        for number in range(25):
+            client.log("m", y_true=number % 2, y_pred=1)
+        wait_for(lambda: len(monitor.column("y_true")) >= 10)
+        assert len(monitor.column("y_true")) < 25
+    assert len(monitor.column("y_true")) == 25
+    with fr.Client(served.url, folder=tmp_path, wait=0.05) as client:
+        client.log("late", y_true=1, y_pred=1)
+        wait_for(lambda: len(monitor.column("y_true")) == 26)
+
+
+def test_what_is_logged_while_the_server_is_away_arrives_in_order_when_it_is_back(monitor, tmp_path, caplog):
+    with Served(monitor.app) as served:
+        port = served.port
+    with fr.Client(served.url, folder=tmp_path, batch=10, wait=0.01) as client:
+        for number in range(50):
+            client.log("m", id=number, y_pred=1)
+            time.sleep(0.002)
+        assert not client.flush(0.1)
+        wait_for(lambda: list(tmp_path.glob("*.batch")))
+        assert len([record for record in caplog.records if "cannot be reached" in record.message]) == 1
+        with Served(monitor.app, port):
+            assert client.flush(10)
+    assert monitor.column("id") == list(range(50))
+    assert list(tmp_path.glob("*.batch")) == []
+    assert client.dropped == 0
+
+
+def test_what_one_process_left_is_sent_by_the_next(monitor, tmp_path):
+    with Served(monitor.app) as served:
+        port = served.port
+    client = fr.Client(served.url, folder=tmp_path)
+    client.log("m", y_true=[1, 0], y_pred=[1, 1])
+    assert client.close(0.1) == 2
+    with Served(monitor.app, port), fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", y_true=[0], y_pred=[0])
+    assert monitor.column("y_true") == [1, 0, 0]
+
+
+def test_a_batch_whose_answer_was_lost_counts_once(monitor, served, tmp_path):
+    monitor.lost = 2
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", y_true=[1, 0, 1], y_pred=[1, 1, 1])
+        assert client.flush()
+    assert len(monitor.requests) == 3
+    assert len(monitor.batches) == 1
+    assert (client.sent, client.repeated) == (0, 3)
+
+
+def test_an_overloaded_server_is_left_alone_for_as_long_as_it_asks(monitor, served, tmp_path):
+    monitor.answers = [JSONResponse({}, 429, {"Retry-After": "2"})]
+    with fr.Client(served.url, folder=tmp_path, wait=0.01) as client:
+        client.log("m", y_true=1, y_pred=1)
+        wait_for(lambda: monitor.requests)
+        began = time.monotonic()
+        wait_for(lambda: monitor.batches)
+        assert time.monotonic() - began > 1.5
+
+
+def test_a_refused_batch_is_set_aside_and_the_next_goes_on(monitor, served, tmp_path, caplog):
+    monitor.answers = [refused()]
+    with fr.Client(served.url, folder=tmp_path, bad="refuse") as client:
+        client.log("m", y_true=7, y_pred=1)
+        assert client.flush()
+        client.log("m", y_true=1, y_pred=1)
+    assert client.refused == 1
+    assert monitor.column("y_true") == [1]
+    (aside,) = (tmp_path / "refused").iterdir()
+    assert b'"y_true": [7]' in aside.read_bytes()
+    assert "label 7 at row 3" in caplog.text
+    assert str(aside) in caplog.text
+
+
+def test_a_revoked_token_keeps_everything_on_disk_until_there_is_a_new_one(monitor, served, tmp_path):
+    monitor.answers = [refused(401, "no such token")] * 2
+    client = fr.Client(served.url, "old", folder=tmp_path)
+    client.log("m", y_true=1, y_pred=1)
+    assert client.close(0.3) == 1
+    monitor.answers.clear()
+    with fr.Client(served.url, "new", folder=tmp_path) as client:
+        client.log("m", y_true=0, y_pred=1)
+    assert monitor.column("y_true") == [1, 0]
+    assert "new" not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_memory_is_bounded_and_what_is_dropped_is_counted(tmp_path):
+    receiver = Receiver()
+    receiver.default = lambda connection: time.sleep(3)  # takes it, and never answers
+    client = fr.Client(receiver.url.removesuffix("/hook"), folder=tmp_path, limit=10_000, wait=0.01, timeout=2)
+    client.log("m", y_true=1, y_pred=1)
+    receiver.wait_for(1)
+    for _ in range(2_000):
+        client.log("m", y_true=[1] * 10, y_pred=[1] * 10)
+    assert client.waiting * 6 <= 20_000
+    assert client.dropped + client.waiting == 20_001
+    began = time.monotonic()
+    client.close(0.1)
+    assert time.monotonic() - began < 1.5, "closing does not wait for an answer that does not come"
+    receiver.close()
+    assert sum(path.stat().st_size for path in tmp_path.glob("*.batch")) < 22_000
+
+
+def test_the_folder_is_bounded_too_and_the_oldest_go_first(tmp_path):
+    backlog = Backlog(tmp_path, 1_000)
+    for number in range(20):
+        backlog.persist()
+        backlog.put(Batch.new("/api/monitors/m/events", b"%02d" % number + bytes(98), 1))
+    assert (len(backlog), backlog.rows) == (10, 10)
+    again = Backlog(tmp_path, 1_000)
+    assert [again.first().body[:2], len(again)] == [b"10", 10]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        b'{"path": "/api/monitors/m/events", "key": "x", "rows": 1}\n{}',
+        b"\xff\xfe\n",
+        b"1\n",
+    ],
+)
+def test_a_damaged_file_in_the_folder_is_set_aside(monitor, served, tmp_path, content):
+    (tmp_path / f"{7:020d}-{'a' * 32}.batch").write_bytes(content)
+    (tmp_path / "notes.txt").write_text("not ours")
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", y_true=1, y_pred=1)
+    assert monitor.column("y_true") == [1]
+    assert [path.name[-6:] for path in (tmp_path / "refused").iterdir()] == [".batch"]
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_batch_in_the_folder_goes_nowhere_but_to_a_monitor(monitor, served, tmp_path):
+    """Who can write into the folder still cannot make the client post elsewhere, or smuggle a header."""
+    for number, path in enumerate(["/admin", "//evil/api/monitors/x", "/api/monitors/x HTTP/1.1\r\nX: y"]):
+        head = json.dumps({"path": path, "key": f"{number:032d}", "rows": 1})
+        (tmp_path / f"{number:020d}-{number:032d}.batch").write_text(head + "\n{}")
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", y_true=1, y_pred=1)
+    assert len(monitor.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({}, "needs y_true, y_pred or score"),
+        ({"y_true": 1}, "a label alone needs an id"),
+        ({"y_pred": 1}, "a prediction alone needs an id"),
+        ({"y_true": [1, 0], "y_pred": [1]}, "y_pred has 1 values, y_true has 2"),
+        ({"y_true": [1, 0], "y_pred": [1, 0], "by": {"c": ["x"]}}, "by 'c' has 1 values, y_true has 2"),
+        ({"y_true": [1], "y_pred": [float("nan")]}, "y_pred nan at position 0"),
+        ({"y_true": [1, object()], "y_pred": [1, 1]}, "at position 1 cannot be sent"),
+    ],
+)
+def test_what_cannot_be_sent_is_an_error_where_it_was_logged(tmp_path, columns, said):
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
+    with pytest.raises(ValueError, match=said):
+        client.log("m", **columns)
+    assert client.waiting == 0
+
+
+def test_an_address_or_word_that_makes_no_sense_is_refused():
+    for url in ("127.0.0.1:8421", "ftp://x", "http://"):
+        with pytest.raises(ValueError, match="does not begin with"):
+            fr.Client(url)
+    with pytest.raises(ValueError, match="bad 'keep'"):
+        fr.Client("http://x", bad="keep")
+    with pytest.raises(ValueError, match="printable ASCII"):
+        fr.Client("http://x", "to\r\nken")
+
+
+def test_a_name_of_a_monitor_cannot_leave_its_place_in_the_address(monitor, served, tmp_path):
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("a b/../c?d#é", y_true=1, y_pred=1)
+    assert client.refused == 1, "a slash is no part of a name: the server does not know the address"
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("a b?d#é", y_true=1, y_pred=1)
+    assert [name for name, _, _ in monitor.batches.values()] == ["a b?d#é"]
+
+
+def test_many_threads_may_log_at_once(monitor, served, tmp_path):
+    with fr.Client(served.url, folder=tmp_path, batch=100, wait=0.001) as client:
+        threads = [
+            threading.Thread(target=lambda i=i: [client.log("m", id=f"{i}-{j}", y_pred=1) for j in range(500)])
+            for i in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    ids = monitor.column("id")
+    assert len(ids) == len(set(ids)) == 4_000
+
+
+def test_a_program_that_ends_has_sent_everything(monitor, served, tmp_path):
+    program = f"""
+import fourrates as fr
+client = fr.Client({served.url!r}, folder={str(tmp_path)!r}, wait=60)
+client.log("m", y_true=[1, 0], y_pred=[1, 1])
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert monitor.column("y_true") == [1, 0]
+
+
+def test_a_forked_process_logs_its_own_rows_and_not_those_of_its_parent(monitor, served, tmp_path):
+    program = f"""
+import os, sys
+import fourrates as fr
+client = fr.Client({served.url!r}, folder={str(tmp_path)!r}, wait=60)
+client.log("m", id="parent", y_pred=1)
+child = os.fork()
+if child == 0:
+    client.log("m", id="child", y_pred=1)
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
+    assert sorted(monitor.column("id")) == ["child", "parent"]
+
+
+def test_importing_fourrates_does_not_import_the_client():
+    program = "import sys, fourrates; assert 'fourrates.client' not in sys.modules; fourrates.Client"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+class TestAWrappedModel:
+    @pytest.fixture
+    def model(self):
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        pd = pytest.importorskip("pandas")
+        rng = np.random.default_rng(5)
+        X = pd.DataFrame(rng.normal(size=(200, 2)), columns=["amount", "age"])
+        return linear_model.LogisticRegression().fit(X, X["amount"] > 0), X
+
+    def test_predicts_as_before_and_logs_under_the_id_column(self, model, monitor, served, tmp_path):
+        model, X = model
+        rows = X.assign(order=[f"o{i}" for i in range(len(X))], country="FR")
+        with fr.Client(served.url, folder=tmp_path) as client:
+            watched = client.wrap(model, "fraud", id="order", by=["country"])
+            predicted = watched.predict(rows)
+        assert (predicted == model.predict(X)).all()
+        assert monitor.column("id", "predictions") == list(rows["order"])
+        assert monitor.column("y_pred", "predictions") == predicted.tolist()
+        assert {country for _, _, columns in monitor.batches.values() for country in columns["by"]["country"]} == {"FR"}
+        assert watched.coef_ is model.coef_
+        assert watched.score(X, X["amount"] > 0) == model.score(X, X["amount"] > 0)
+
+    def test_takes_the_index_of_a_frame_or_makes_ids(self, model, monitor, served, tmp_path):
+        model, X = model
+        with fr.Client(served.url, folder=tmp_path) as client:
+            client.wrap(model, "m").predict(X[5:8])
+            client.flush()
+            assert monitor.column("id") == [5, 6, 7]
+            watched = client.wrap(model, "m")
+            with pytest.warns(UserWarning, match="feature names"):
+                watched.predict(X.to_numpy()[:2])
+        assert len(set(watched.last_ids)) == 2
+        assert monitor.column("id")[3:] == watched.last_ids
+
+    def test_predicts_whatever_is_wrong_with_the_logging(self, model, tmp_path, caplog):
+        model, X = model
+        client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
+        assert len(client.wrap(model, "m", by=["nowhere"]).predict(X)) == len(X)
+        assert "the predictions are not logged" in caplog.text
+        client.close(0.1)
+
+
+def test_a_client_that_is_closed_says_so(tmp_path):
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
+    client.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        client.log("m", y_true=1, y_pred=1)
+
+
+def wait_for(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.005)
