@@ -4,11 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo paper test quick test-ui test-engines walk check fuzz docs dist bench tables figures screenshots peers \
+.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz docs dist bench tables figures screenshots peers \
     environment clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/fourrates demo build/demo
+
+# The monitor service with a live stream that drifts within a minute: open the address it prints. Ctrl-C ends it.
+serve-demo: $(VENV)/.installed-serve
+	$(BIN)/python -m fourrates.serve.demo --data build/serve-demo
 
 # Every table and figure of the paper, 100 runs: a quarter of an hour on two processors.
 paper: $(VENV)/.installed-paper

@@ -177,9 +177,14 @@ class FourRates(RecordDetector):
     @property
     def status(self) -> Status:
         """How things stand: under hold a drift stands until its recovery."""
-        if self.drift_detected or (self._fields()["recall"]["moved"] != 0).any():
+        if self.drift_detected or self.is_away:
             return "drifted"
         return "warning" if self.warning_detected else "stable"
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a rate has left the reference under hold and is not back: a drift stands."""
+        return bool((self._fields()["recall"]["moved"] != 0).any())
 
     @property
     def evidence(self) -> float:

@@ -59,7 +59,7 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
         __name__,
         "page.html",
         style=(own / "vendor" / "uPlot.min.css").read_text() + (own / "page.css").read_text(),
-        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "page.js").read_text()],
+        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "chart.js").read_text() + (own / "page.js").read_text()],
         state=state,
         rest=rest,
         standing=_standing(facts),

@@ -1,4 +1,3 @@
-"use strict";
 // Draws the rates of the stream that is chosen. Data: see fourrates/report/charts.py, function drawing.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -8,8 +7,7 @@
   let stream = null;
   let sight = [0, 1]; // the first and the last event that are shown
 
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const whole = (x) => Math.round(x).toLocaleString("en-US");
+  const { css, drawMarks, motion, onKey, quantile, rateText, whole } = fourratesChart;
 
   // Times are kept for some events and are straight lines between them.
   function timeOf(event) {
@@ -35,12 +33,6 @@
     return splits.map((x) => iso(timeOf(x), 19).slice(...digits));
   }
 
-  function rateText(u, splits, axis, space, step) {
-    let digits = 1;
-    while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
-    return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
-  }
-
   function decode(curve) {
     let event = 0;
     const xs = curve.x.map((step) => (event += step));
@@ -48,52 +40,13 @@
     return [xs, back(curve.v), back(curve.wl), back(curve.wh), back(curve.dl), back(curve.dh)];
   }
 
-  // Vertical lines for drifts under the curve, dots for what lies outside its bounds on top of it.
-  function lines(u) {
-    const { ctx, bbox } = u;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    const { min, max } = u.scales.x;
-    const inside = stream.drifts.filter((d) => d.at >= min && d.at <= max).length;
-    ctx.lineWidth = (inside > 20 ? 1 : 2) * devicePixelRatio;
-    let free = -Infinity; // where the next number may stand without touching the last one
-    ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
-    stream.drifts.forEach((drift, i) => {
-      // The band is where it started, as far as that is known; without that it is the warning before the alarm.
-      const [first, last] = drift.between ?? [drift.since, drift.at];
-      if (drift.at < min || Math.min(first, drift.since) > max) return;
-      ctx.strokeStyle = ctx.fillStyle = css(drift.recovery ? "--calm" : "--drift");
-      const x = u.valToPos(drift.at, "x", true);
-      const from = u.valToPos(first, "x", true);
-      ctx.globalAlpha = 0.18;
-      ctx.fillRect(from, bbox.top, Math.max(u.valToPos(last, "x", true) - from, devicePixelRatio), bbox.height);
-      if (drift.started !== undefined && inside <= 20) {
-        const started = u.valToPos(drift.started, "x", true);
-        ctx.globalAlpha = 0.8;
-        ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-        ctx.lineWidth = devicePixelRatio;
-        ctx.beginPath();
-        ctx.moveTo(started, bbox.top);
-        ctx.lineTo(started, bbox.top + bbox.height);
-        ctx.stroke();
-        ctx.setLineDash([]);
-        ctx.lineWidth = 2 * devicePixelRatio;
-      }
-      ctx.globalAlpha = 1;
-      ctx.beginPath();
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.stroke();
-      ctx.textAlign = x > bbox.left + bbox.width - 30 * devicePixelRatio ? "right" : "left";
-      if (x < free) return;
-      free = x + 24 * devicePixelRatio;
-      ctx.fillText(String(i + 1), x + (ctx.textAlign === "right" ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
-    });
-    ctx.restore();
-  }
+  // The band is where it started, as far as that is known; without that it is the warning before the alarm.
+  const marks = () => stream.drifts.map((drift, i) => {
+    const [first, last] = drift.between ?? [drift.since, drift.at];
+    return { found: drift.at, first, last, started: drift.started ?? null, recovery: drift.recovery, number: i + 1 };
+  });
 
+  // Dots for what lies outside its bounds, on top of the curve.
   function dots(u) {
     const [xs, v, wl, wh, dl, dh] = u.data;
     const { ctx, bbox } = u;
@@ -114,9 +67,6 @@
     }
     ctx.restore();
   }
-
-  const sorted = (list) => [...list].sort((a, b) => a - b);
-  const quantile = (list, share) => sorted(list)[Math.round(share * (list.length - 1))];
 
   // The points of a concept at which its rate has settled. Right after a start the bounds are narrow around a half, then
   // wide: such points would make a flat line of all others.
@@ -195,17 +145,16 @@
     box.append(head);
     area.append(box);
     const hidden = { points: { show: false }, stroke: () => css("--edge"), width: 1 };
-    const axis = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line") } };
+    const { setSelect, ...shared } = fourratesChart.options({
+      key: "rates",
+      zoom,
+      values: { x: { values: tickText, space: 90 }, y: { size: 52, space: 34, values: rateText } },
+    });
     const options = {
+      ...shared,
       width: Math.max(box.clientWidth - 20, 200),
       height: HEIGHT,
-      legend: { show: false },
-      cursor: { sync: { key: "rates" }, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
       scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: extent } },
-      axes: [
-        { ...axis, values: tickText, space: 90 },
-        { ...axis, size: 52, space: 34, values: rateText },
-      ],
       series: [
         {},
         { label: curve.rate, stroke: () => css("--curve"), width: 1.4, points: { show: false } },
@@ -217,47 +166,17 @@
         { series: [3, 2], fill: () => css("--band") },
       ],
       hooks: {
-        drawAxes: [lines],
+        drawAxes: [(u) => drawMarks(u, marks())],
         draw: [dots],
         setCursor: [(u) => { readout.textContent = told(curve, columns, u.cursor.idx); }],
-        setSelect: [(u) => {
-          if (u.select.width > 4) zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
-          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-        }],
+        setSelect: [setSelect],
       },
     };
     const chart = new uPlot(options, columns, box);
     chart.over.addEventListener("dblclick", all);
-    box.addEventListener("keydown", (event) => keys(event, chart, columns));
+    box.addEventListener("keydown", (event) => onKey(event, chart, { zoom, all }));
     charts.push(chart);
     return box;
-  }
-
-  function keys(event, chart, columns) {
-    const { min, max } = chart.scales.x;
-    const span = max - min;
-    const move = (step) => {
-      const xs = columns[0];
-      let i = chart.cursor.idx;
-      if (i === null || i === undefined) i = xs.findIndex((x) => x >= min);
-      do { i += step; } while (i > 0 && i < xs.length - 1 && columns[1][i] === null);
-      i = Math.min(Math.max(i, 0), xs.length - 1);
-      if (xs[i] < min || xs[i] > max) zoom(xs[i] - span / 2, xs[i] + span / 2);
-      chart.setCursor({ left: chart.valToPos(xs[i], "x"), top: chart.valToPos(columns[1][i] ?? 0.5, "y") });
-    };
-    const actions = {
-      ArrowLeft: () => (event.shiftKey ? zoom(min - span / 4, max - span / 4) : move(-1)),
-      ArrowRight: () => (event.shiftKey ? zoom(min + span / 4, max + span / 4) : move(1)),
-      "+": () => zoom(min + span / 4, max - span / 4),
-      "=": () => zoom(min + span / 4, max - span / 4),
-      "-": () => zoom(min - span / 2, max + span / 2),
-      0: all,
-      Escape: all,
-    };
-    if (event.key in actions && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      actions[event.key]();
-      event.preventDefault();
-    }
   }
 
   function show(everything) {
@@ -293,7 +212,7 @@
       }
       const room = Math.max(2 * (at - since), 200);
       zoom(since - room, at + room);
-      area.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+      area.scrollIntoView({ behavior: motion() });
       area.querySelector(".chart")?.focus({ preventScroll: true });
     });
   }

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,14 +13,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fourrates.serve.access import Access
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
+from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
 from fourrates.serve.errors import ApiError, error_body
 from fourrates.serve.ingest import Disconnected
@@ -36,7 +35,6 @@ from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
-PAGE = Path(__file__).parent / "page"
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
 SECURITY = [
     (
@@ -151,8 +149,7 @@ def create_app(settings: Settings) -> Starlette:
         Route("/metrics", _metrics(service)),
     ]
     routes.append(Route("/openapi.json", _description(routes)))
-    if (PAGE / "index.html").exists():
-        routes += [Route("/", _page), Mount("/static", StaticFiles(directory=PAGE), name="static")]
+    routes += page_routes()
     app = Starlette(
         routes=routes,
         lifespan=service.lifespan,
@@ -176,10 +173,6 @@ def create_app(settings: Settings) -> Starlette:
     app.add_middleware(Observed, metrics=service.metrics, routes=routes)
     app.state.service = service
     return app
-
-
-async def _page(request: Request) -> Response:
-    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 def _health(service: Service) -> Any:

@@ -36,7 +36,7 @@ class Reader:
 
     def __init__(self, monitor: str | None) -> None:
         self.monitor = monitor
-        self.queue: asyncio.Queue[Message] = asyncio.Queue(WAITING)
+        self.queue: asyncio.Queue[Message | None] = asyncio.Queue(WAITING + 1)  # None ends the stream
         self.lost = False
 
     def wants(self, message: Message) -> bool:
@@ -61,11 +61,16 @@ class Hub:
         self._past.append(message)
         for reader in self.readers:
             if not reader.lost and reader.wants(message):
-                try:
-                    reader.queue.put_nowait(message)
-                except asyncio.QueueFull:
+                if reader.queue.qsize() >= WAITING:
                     reader.lost = True
                     self.dropped += 1
+                else:
+                    reader.queue.put_nowait(message)
+
+    def close(self) -> None:
+        """End all streams."""
+        for reader in self.readers:
+            reader.queue.put_nowait(None)
 
     def _body(self, event: str, number: int, data: Any) -> bytes:
         text = msgspec.json.encode(data)
@@ -98,14 +103,17 @@ class Hub:
             while True:
                 if reader.lost:
                     while not reader.queue.empty():
-                        reader.queue.get_nowait()
+                        if reader.queue.get_nowait() is None:
+                            return
                     reader.lost = False
                     yield self._body("resync", self._number, {})
                 try:
-                    message = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
+                    waiting = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
                 except TimeoutError:
                     yield b": still here\n\n"
                     continue
-                yield message.body
+                if waiting is None:
+                    return
+                yield waiting.body
         finally:
             self.readers.discard(reader)

@@ -44,7 +44,7 @@ class Found:
     segment: int
     event: int  # of the monitor
     time: float
-    standing: str  # how the segment or the whole stands after it
+    stands: bool = True  # whether a rate is still away from its reference after it
 
     @property
     def kind(self) -> str:
@@ -119,6 +119,8 @@ class Monitor:
         self.labels = config.made_labels()
         self.classes = len(self.labels.values)
         self.names = rate_names(self.labels.values)
+        # The detectors know codes alone; this is what the labels make of the names of their rates.
+        self.rate_name = dict(zip(rate_names(range(self.classes)), self.names, strict=True))
         self.events = 0
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
@@ -228,7 +230,7 @@ class Monitor:
             for one in self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses):
                 row = one.event - first
                 number = int(one.key)  # type: ignore[call-overload]
-                found.append(Found(one.drift, number, self.events + row, time_of(row), self.bank[number].status))
+                found.append(Found(one.drift, number, self.events + row, time_of(row)))
         done, size = 0, len(pairs)
         detector = self.detector
         while done < size:
@@ -237,9 +239,9 @@ class Monitor:
             done += taken
             event = self.events + done - 1
             if drift is not None:
-                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.status))
+                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.is_away))
             if detector.shift is not None and detector.shift is not shift:
-                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1), detector.status))
+                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1)))
         found.sort(key=lambda one: one.event)
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
@@ -252,7 +254,7 @@ class Monitor:
         for one in found:
             if one.kind == "drift":
                 self.standing[one.segment] = (one.event, one.time)
-            elif one.kind == "recovery" and one.standing != "drifted":
+            elif one.kind == "recovery" and not one.stands:
                 self.standing.pop(one.segment, None)
 
     def stands(self, segment: int) -> bool:
@@ -263,10 +265,9 @@ class Monitor:
         return holds or self.last_time - self.standing[segment][1] <= STANDS
 
     def _add_point(self, time: float) -> None:
-        rates = self.detector.rates
         baselines = [
-            share.value if (share := rates[name].baseline) is not None else float("nan")
-            for name in self.names[: self.classes]
+            share.value if (share := state.baseline) is not None else float("nan")
+            for state in list(self.detector.rates.values())[: self.classes]
         ]
         self.series.add(self.events, time, self.detector.evidence, baselines, self.confusion)
 

@@ -62,7 +62,16 @@ def run(settings: Settings, *, level: str = "info") -> None:
         backlog=BACKLOG,
         **uvicorn_options(settings.max_body),
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of the page when it is asked to end: they would be waited for otherwise."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order."""
+        self.config.app.state.service.hub.close()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
 
 def _listen(settings: Settings) -> socket.socket:

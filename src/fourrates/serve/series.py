@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LONG, RECENT = 1_024, 600  # points of the whole life, and of late
 APART = 1.0  # seconds between two points, at most, while events come
+SOON = 0.05  # seconds between two points, at least
+POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
 SHOWN = 8  # classes in the series of a monitor that has more
 
 
@@ -37,7 +39,7 @@ class Series:
         if not self.long:
             return True
         since = time - self.last
-        return since >= APART or 0 < since > (time - self.long[0][1]) / LONG
+        return since >= APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
 
     def add(
         self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
@@ -87,49 +89,64 @@ class Series:
 
     def last_point(self, names: tuple[str, ...], share_of: int) -> dict[str, Any]:
         """The latest point alone, with the same names as the whole series."""
-        rows = np.stack(self.recent[-2:]) if self.recent else np.empty((0, self.width))
-        found = self._shown(rows, names, share_of)
+        rows = np.stack(self.recent) if self.recent else np.empty((0, self.width))
+        found = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
         rates = {
             rate: {name: _last(column) for name, column in one.items()} for rate, one in found.pop("rates").items()
         }
         return {**{name: _last(column) for name, column in found.items()}, "rates": rates}
 
     def as_json(self, names: tuple[str, ...], most: int, share_of: int) -> dict[str, Any]:
-        """The series as the page draws it; each rate over the events since the point before.
+        """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.
 
         `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix.
         """
         return self._shown(self.points(most), names, share_of)
 
-    def _shown(self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int) -> dict[str, Any]:
+    def _shown(
+        self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
+    ) -> dict[str, Any]:
+        """The points from `first` on."""
         k = self.classes
         classes = len(names) // 2
-        before = np.vstack([np.zeros((1, self.width)), rows[:-1]]) if len(rows) else rows
-        true, guessed, right = (
-            rows[:, 3 + i * k : 3 + (i + 1) * k] - before[:, 3 + i * k : 3 + (i + 1) * k] for i in (1, 2, 3)
-        )
         rates = {}
-        for kind, counts in enumerate((true, guessed)):
+        for kind in (0, 1):
             for c in range(k):
+                counts, right = rows[:, 3 + (kind + 1) * k + c], rows[:, 3 + 3 * k + c]
+                since = _since(counts, first)
                 shares = [
-                    Share.of(ones, n) for ones, n in zip(right[:, c].tolist(), counts[:, c].tolist(), strict=True)
+                    Share.of(ones, n)
+                    for ones, n in zip(_gained(right, since).tolist(), _gained(counts, since).tolist(), strict=True)
                 ]
-                baselines = rows[:, 3 + c].tolist() if kind == 0 else [math.nan] * len(rows)
+                baselines = rows[first:, 3 + c].tolist() if kind == 0 else [math.nan] * len(shares)
                 rates[names[kind * classes + c]] = {
                     "value": [finite(share.value) for share in shares],
                     "lower": [finite(share.lower) if share.n else None for share in shares],
                     "upper": [finite(share.upper) if share.n else None for share in shares],
                     "baseline": [finite(value) for value in baselines],
                 }
-        events = np.maximum(rows[:, 0] - before[:, 0], 1)
-        share = true[:, share_of] / events if share_of < k else np.full(len(rows), math.nan)
+        since = _since(rows[:, 0], first)
+        events = np.maximum(_gained(rows[:, 0], since), 1)
+        share = _gained(rows[:, 3 + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
         return {
-            "time": rows[:, 1].round(3).tolist(),
-            "event": rows[:, 0].astype(np.int64).tolist(),
+            "time": rows[first:, 1].round(3).tolist(),
+            "event": rows[first:, 0].astype(np.int64).tolist(),
             "rates": rates,
-            "evidence": [finite(value) for value in rows[:, 2].tolist()],
+            "evidence": [finite(value) for value in rows[first:, 2].tolist()],
             "mix": [finite(value) for value in share.tolist()],
         }
+
+
+def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]:
+    """For each point from `first` on, the latest one that has `POOLED` observations less; -1 is the beginning."""
+    enough = np.searchsorted(counts, counts[first:] - POOLED, side="right") - 1
+    return np.minimum(enough, np.arange(first, counts.size) - 1)
+
+
+def _gained(counts: npt.NDArray[np.float64], since: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How many came since."""
+    before: npt.NDArray[np.float64] = np.concatenate([counts, [0.0]])[since]
+    return counts[counts.size - since.size :] - before
 
 
 def _last(column: list[Any]) -> Any:

@@ -92,7 +92,7 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
         "config": public_config(monitor),
         "arl": monitor.arl,
         "labels": list(monitor.labels.values),
-        "rates": rates(monitor.detector.rates),
+        "rates": rates(monitor),
         "mix": {str(label): finite(float(mix[code])) for code, label in enumerate(monitor.labels.values)},
         "confusion": monitor.confusion.tolist(),
         "shift": None if shift is None else shift_json(shift),
@@ -115,12 +115,12 @@ def shown_address(address: str) -> str:
     return f"{kind}://..."
 
 
-def rates(states: Any) -> dict[str, Any]:
+def rates(monitor: Monitor) -> dict[str, Any]:
     """Where the rates stand."""
     found = {}
-    for name, state in states.items():
+    for name, state in monitor.detector.rates.items():
         interval = state.interval
-        found[name] = {
+        found[monitor.rate_name[name]] = {
             "estimate": finite(state.estimate),
             "lower": finite(interval.lower) if interval else None,
             "upper": finite(interval.upper) if interval else None,
@@ -176,7 +176,8 @@ def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
                 "evidence": finite(min(float(evidence[slot]), 1.0)),
                 "events": int(events[slot]),
                 "rates": {
-                    name: {"estimate": finite(state.estimate), "n": state.n} for name, state in detector.rates.items()
+                    monitor.rate_name[name]: {"estimate": finite(state.estimate), "n": state.n}
+                    for name, state in detector.rates.items()
                 },
                 "discovery": number in named,
             }
@@ -195,10 +196,10 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
         changes: list[dict[str, Any]] = []
         since, between, confusion = what.started, None, None
     else:
-        text = f"{stream}: {sentence(what, kind)}"
+        text = f"{stream}: {sentence(what, kind, monitor.rate_name)}"
         changes = [
             {
-                "rate": change.rate,
+                "rate": monitor.rate_name[change.rate],
                 "direction": change.direction,
                 "before": None if change.before is None else share_json(change.before),
                 "after": None if change.after is None else share_json(change.after),
@@ -228,10 +229,10 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
     }
 
 
-def sentence(drift: Drift, kind: str) -> str:
+def sentence(drift: Drift, kind: str, names: dict[str, str]) -> str:
     """What happened, for people."""
     moved = "; ".join(
-        f"{plain(change.rate)} {'fell' if change.direction == 'down' else 'rose'}"
+        f"{plain(names[change.rate])} {'fell' if change.direction == 'down' else 'rose'}"
         + (f" from {change.before} to {change.after}" if change.before and change.after else "")
         for change in drift.changes[:8]
     )

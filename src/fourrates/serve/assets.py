@@ -1,0 +1,48 @@
+"""The files of the live page: its own, and what it shares with the report (style, charts, uPlot)."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+SHARED = {
+    "report.css": "page.css",
+    "chart.js": "chart.js",
+    "uPlot.min.css": "vendor/uPlot.min.css",
+    "uPlot.iife.min.js": "vendor/uPlot.iife.min.js",
+}
+
+
+class Asset:
+    """A file; browsers ask for it at each visit, and get it if it has changed: an update takes effect at once."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.content = content
+        etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        self.headers = {"etag": etag, "cache-control": "no-cache", "content-type": TYPES[name.rpartition(".")[2]]}
+
+    async def __call__(self, request: Request) -> Response:
+        """Send it, or say that it has not changed."""
+        if request.headers.get("if-none-match") == self.headers["etag"]:
+            return Response(status_code=304, headers=self.headers)
+        return Response(self.content, headers=self.headers)
+
+
+def page_routes() -> list[BaseRoute]:
+    """The page at the root, and its files below static/."""
+    own, report = files("fourrates.serve") / "page", files("fourrates.report")
+    found = {one.name: one.read_bytes() for one in own.iterdir() if one.name.rpartition(".")[2] in TYPES}
+    found |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
+    index = Asset("index.html", found.pop("index.html"))
+    assets = {f"/static/{name}": Asset(name, content) for name, content in found.items()}
+    return [Route(path, asset.__call__, methods=["GET"]) for path, asset in {"/": index, **assets}.items()]

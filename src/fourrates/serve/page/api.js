@@ -1,0 +1,193 @@
+// What the page asks the server, and what the server tells it as it happens.
+//
+// A token goes into a header and nowhere else, so the stream is read with fetch: an EventSource can send none.
+
+const KEPT = "fourrates-token";
+
+export class Refused extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+let asking = null;
+
+export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
+export const forgetToken = () => sessionStorage.removeItem(KEPT);
+
+// One dialog, however many requests were turned away at once.
+function askForToken(refused) {
+  if (asking) return asking;
+  const dialog = document.getElementById("ask");
+  const field = document.getElementById("token");
+  if (refused) document.getElementById("ask-why").textContent = "The server did not accept that token. It may have been revoked, or a character is missing.";
+  field.value = "";
+  asking = new Promise((resolve) => {
+    const close = () => {
+      const given = field.value.trim();
+      if (!given) { dialog.showModal(); return; }
+      dialog.removeEventListener("close", close);
+      sessionStorage.setItem(KEPT, given);
+      field.value = "";
+      asking = null;
+      resolve();
+    };
+    dialog.addEventListener("close", close);
+    dialog.showModal();
+  });
+  return asking;
+}
+
+async function send(path, options = {}) {
+  for (;;) {
+    const token = sessionStorage.getItem(KEPT);
+    const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch(path, { ...options, headers, cache: "no-store", redirect: "error" });
+    if (answer.status !== 401) return answer;
+    await answer.body?.cancel();
+    await askForToken(token !== null && token === sessionStorage.getItem(KEPT));
+  }
+}
+
+async function json(path, options) {
+  const answer = await send(path, options);
+  const text = await answer.text();
+  let body = null;
+  try { body = text ? JSON.parse(text) : null; } catch { /* told below, by its status */ }
+  if (answer.ok) return body;
+  const error = body?.error ?? {};
+  throw new Refused(answer.status, error.code, error.message ?? `the server answered ${answer.status}`);
+}
+
+const of = (name, rest = "") => `api/monitors/${encodeURIComponent(name)}${rest}`;
+
+export const monitors = () => json("api/monitors").then((body) => body.monitors);
+export const monitor = (name) => json(of(name));
+export const series = (name, points) => json(of(name, `/series?points=${points}`));
+export const segments = (name, offset, limit) => json(of(name, `/segments?limit=${limit}&offset=${offset}`));
+export const rejected = (name) => json(of(name, "/rejected"));
+export const examples = (name, id) => json(of(name, `/drifts/${encodeURIComponent(id)}/examples`)).then((body) => body.ids);
+export const acknowledge = (name, id) => json(of(name, `/drifts/${encodeURIComponent(id)}/acknowledge`), { method: "POST" });
+export const testAlert = (name) => json(of(name, "/test-alert"), { method: "POST" });
+export const endSilence = (name) => json(of(name, "/silence"), { method: "DELETE" });
+
+export function findings(name, limit, before) {
+  const query = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
+  return json(of(name, `/drifts?limit=${limit}${query}`)).then((body) => body.drifts);
+}
+
+export function silence(name, until) {
+  const body = JSON.stringify({ until });
+  return json(of(name, "/silence"), { method: "PUT", body, headers: { "Content-Type": "application/json" } });
+}
+
+// The stream ------------------------------------------------------------------------------------------------
+
+const SILENT = 40_000; // ms without a byte: the server sends a heartbeat every 15 s
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 10_000;
+
+// Events of one monitor, or of all; reconnects for as long as it is open. `listener` has
+//   connected(again)  the stream is up; `again` when something may have been missed and must be fetched
+//   lost(wait)        it is not; the next attempt is in `wait` ms
+//   event(name, data) what came
+export class Feed {
+  constructor(monitor, listener) {
+    this.path = monitor === null ? "api/stream" : `api/stream?monitor=${encodeURIComponent(monitor)}`;
+    this.listener = listener;
+    this.last = null;
+    this.boot = null;
+    this.wait = FIRST_WAIT;
+    this.open = true;
+    this.awake = () => {};
+    this.run();
+  }
+
+  close() {
+    this.open = false;
+    this.request?.abort();
+    this.awake();
+  }
+
+  // Do not wait for the next attempt.
+  hurry() {
+    this.wait = FIRST_WAIT;
+    this.awake();
+  }
+
+  async run() {
+    while (this.open) {
+      this.request = new AbortController();
+      try {
+        await this.read();
+        this.gone = false;
+      } catch (error) { // away, ended, silent or refused: all of them mean to try again
+        this.gone = error.status === 404;
+      }
+      clearTimeout(this.watchdog);
+      if (!this.open) return;
+      const wait = this.wait * (0.75 + Math.random() / 2);
+      this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
+      if (!this.gone) this.listener.lost(wait);
+      await new Promise((resolve) => {
+        this.awake = resolve;
+        setTimeout(resolve, wait);
+      });
+    }
+  }
+
+  heard() {
+    clearTimeout(this.watchdog);
+    this.watchdog = setTimeout(() => this.request.abort(), SILENT);
+  }
+
+  async read() {
+    this.heard();
+    const headers = { Accept: "text/event-stream", ...(this.last === null ? {} : { "Last-Event-ID": this.last }) };
+    const answer = await send(this.path, { headers, signal: this.request.signal });
+    if (answer.status === 404) { // deleted, or never there: the view says so
+      this.wait = LONGEST_WAIT;
+      this.listener.connected(true);
+      throw new Refused(404);
+    }
+    if (!answer.ok) throw new Refused(answer.status);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    const empty = () => ({ name: "message", id: null, data: [] });
+    let one = empty();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      this.heard();
+      const lines = (rest + value).split(/\r\n|\n/);
+      rest = lines.pop();
+      for (const line of lines) {
+        if (line === "") {
+          if (one.data.length) this.dispatch(one);
+          one = empty();
+          continue;
+        }
+        const [, field, content] = /^([^:]*):? ?(.*)$/.exec(line);
+        if (field === "event") one.name = content;
+        else if (field === "data") one.data.push(content);
+        else if (field === "id") one.id = content;
+      }
+    }
+  }
+
+  dispatch({ name, id, data }) {
+    const body = JSON.parse(data.join("\n"));
+    // A greeting has the number of the latest event, which may not have been sent to us yet.
+    if (id !== null && (name !== "hello" || this.last === null)) this.last = id;
+    if (name === "hello") {
+      // The same server continues where we were; another one, or our first, knows nothing of what we have.
+      const same = this.boot === body.server;
+      this.boot = body.server;
+      this.wait = FIRST_WAIT;
+      this.listener.connected(!same);
+    } else if (name === "resync") this.listener.connected(true);
+    else this.listener.event(name, body);
+  }
+}

@@ -1,0 +1,132 @@
+// What else there is to know about a monitor: the mix of its classes, how its errors scatter, what came in, its settings.
+
+import * as api from "./api.js";
+import { el, printable, replace, say, section, shortened } from "./dom.js";
+import { matrix } from "./matrix.js";
+import { byOrder, percent, rate, scatter, short, whole } from "./words.js";
+
+const LISTED = 12;
+
+// Classes -----------------------------------------------------------------------------------------------------
+
+export class Classes {
+  constructor() {
+    this.mix = el("dl.mix");
+    this.shift = el("p");
+    this.counts = el("div.matrices");
+    this.scatter = el("dl.scatter");
+    this.node = el("div.pair", null,
+      section("The true classes", this.mix, this.shift),
+      section("How the errors scatter", el("p.soft", null, "Errors that come in runs tell less than their number. The evidence is weighed by it, so that the budget of false alarms is kept."), this.scatter),
+      section("Counts", this.counts));
+  }
+
+  show(one) {
+    const shares = Object.entries(one.mix ?? {});
+    const most = Math.max(...shares.map(([, share]) => share), 0.01);
+    const bar = (share) => {
+      const fill = el("i");
+      fill.style.width = `${(100 * share) / most}%`;
+      return el("div.meter.share", { "aria-hidden": "true" }, fill);
+    };
+    replace(this.mix, shares.slice(0, LISTED).map(([label, share]) => [el("dt.name", null, shortened(label, 40)), el("dd", null, bar(share), el("span.num", null, percent(share)))]),
+      shares.length > LISTED && [el("dt.soft", null, "others"), el("dd.soft", null, `${whole(shares.length - LISTED)} more`)]);
+    if (!shares.length) replace(this.mix, el("dt.soft", null, "Not known yet."));
+    const { shift } = one;
+    const moved = shift && `The share of positives went from ${rate(shift.before.value)} to ${rate(shift.after.value)} around event ${whole(shift.started)}. That is no drift of the classifier, though its precisions move with it.`;
+    say(this.shift, moved ?? (shares.length ? "No shift was found." : ""));
+    replace(this.scatter, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
+      .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, scatter(state.dispersion))]));
+    const counted = one.confusion?.flat().some((count) => count > 0);
+    replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels, one.config?.positive) : el("p.soft", null, "None yet."));
+  }
+}
+
+// What came in ------------------------------------------------------------------------------------------------
+
+const COUNTS = {
+  pairs: ["Pairs", "a prediction and its label, counted once"],
+  waiting: ["Predictions that wait", "their labels have not come"],
+  waiting_labels: ["Labels that wait", "their predictions have not come"],
+  expired: ["Expired", "predictions whose label did not come in time"],
+  displaced: ["Displaced", "predictions that had to leave because too many waited"],
+  late_labels: ["Late labels", "came after their prediction had left"],
+  unmatched: ["Unmatched labels", "left without a prediction: are the ids the same on both sides?"],
+  repeated_predictions: ["Repeated predictions", "ids sent again, counted once"],
+  repeated_labels: ["Repeated labels", "ids sent again, counted once"],
+  repeated: ["Repeated", "sent again, counted once"],
+  rejected: ["Set aside", "rows that could not be used"],
+};
+const LOSSES = new Set(["expired", "displaced", "late_labels", "unmatched", "rejected"]);
+
+export class Arrivals {
+  constructor(monitor, notice) {
+    this.monitor = monitor;
+    this.notice = notice;
+    this.body = el("tbody");
+    this.rows = el("div");
+    this.button = el("button", { type: "button", hidden: true, onclick: () => this.list() }, "Show the rows that were set aside");
+    this.node = section("What came in", el("table.settings", null, this.body), el("p", null, this.button), this.rows);
+  }
+
+  show(one) {
+    const counts = Object.entries(one.counts ?? {}).filter(([name, count]) => count || name === "pairs" || name === "waiting");
+    replace(this.body, counts.map(([name, count]) => {
+      const [title, why] = COUNTS[name] ?? [printable(name).replaceAll("_", " "), ""];
+      return el("tr", null, el("th", { scope: "row" }, title), el("td", null, el(LOSSES.has(name) && count ? "b.num.caution" : "b.num", null, whole(count)), " ", el("span.soft", null, why)));
+    }));
+    this.button.hidden = !one.counts?.rejected;
+  }
+
+  async list() {
+    try {
+      const body = await api.rejected(this.monitor);
+      const rows = body.rejected ?? body.rows ?? [];
+      replace(this.rows, el("ul.rejected", null, rows.slice(0, 100).map((row) => el("li", null, shortened(typeof row === "string" ? row : JSON.stringify(row), 300)))));
+    } catch (error) {
+      this.notice(`The rows could not be had: ${error.message}`, true);
+    }
+  }
+}
+
+// Settings ----------------------------------------------------------------------------------------------------
+
+const MIX = { report: "reported, but no alarm", alarm: "an alarm", ignore: "not looked at" };
+
+export class Settings {
+  constructor() {
+    this.body = el("tbody");
+    this.node = section("Settings", el("table.settings", null, this.body));
+  }
+
+  show(one) {
+    const config = one.config ?? {};
+    const alerts = config.alerts ?? {};
+    const labels = (one.labels ?? config.labels ?? []).map((label) => shortened(label, 40));
+    const classes = labels.slice(0, LISTED).join(", ") + (labels.length > LISTED ? ` and ${labels.length - LISTED} more` : "");
+    const total = config.reference?.flat().reduce((a, b) => a + b, 0);
+    const right = config.reference?.reduce((sum, row, i) => sum + row[i], 0);
+    const told = [
+      ["False alarms", config.budget ? `at most ${config.budget}, on average, while nothing changes` : config.arl ? `at most one in ${whole(config.arl)} events while nothing changes, on average` : null],
+      ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is the positive one`],
+      ["Compared with", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % of them right` : "its own past"],
+      ["After a drift", total ? "the reference stays, until what moved is back" : "a new concept begins"],
+      ["Segments by", config.by?.length ? config.by.map((name) => shortened(name, 40)).join(", ") : "none"],
+      ["Labels may take", config.max_wait ?? "as long as they need"],
+      ["Shifts of the classes", MIX[config.mix] ?? config.mix],
+      ["Positive from a score of", config.threshold],
+      ["Alerts go to", alerts.channels?.length ? alerts.channels.map(channel).join(", ") : "nowhere yet: this page only"],
+      ["Warnings", alerts.warnings === undefined ? null : alerts.warnings ? "sent as alerts" : "shown, not sent"],
+      ["No events for", alerts.silent_after && `${alerts.silent_after}: an alert`],
+      ["Labels overdue after", alerts.labels_overdue && `${alerts.labels_overdue}: an alert`],
+    ];
+    replace(this.body, told.filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => el("tr", null, el("th", { scope: "row" }, name), el("td", null, printable(value)))));
+  }
+}
+
+// The kind and the host of a channel: what follows may be a secret.
+function channel(address) {
+  const [, kind, host] = /^([\w+.-]+):\/\/(?:[^/@]*@)?([^/:?#]*)/.exec(address) ?? [null, "alert", ""];
+  return /^https?$/.test(kind) ? `${kind}://${shortened(host, 40)}/…` : `${kind}://…`;
+}

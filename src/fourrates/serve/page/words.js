@@ -1,0 +1,110 @@
+// Numbers, times and findings as a person would say them; the same words as in the report (report/words.py).
+
+import { printable, shortened } from "./dom.js";
+
+const RATES = {
+  tpr: "the share of positives that were found (recall)",
+  tnr: "the share of negatives that were left alone",
+  ppv: "the share of positive predictions that were right (precision)",
+  npv: "the share of negative predictions that were right",
+};
+
+export const STATES = { stable: "Stable", warning: "Warning", drifted: "Drifted", waiting: "Waiting" };
+// The order in which a person should look at them.
+export const URGENCY = ["drifted", "warning", "waiting", "stable"];
+
+export const whole = (x) => (x === null || x === undefined ? "–" : Math.round(x).toLocaleString("en-US"));
+export const rate = (x) => (x === null || x === undefined || Number.isNaN(x) ? "–" : x.toFixed(3));
+export const percent = (x) => (x >= 0.0995 || x === 0 ? `${Math.round(100 * x)} %` : `${(100 * x).toFixed(x >= 0.00995 ? 1 : 2)} %`);
+export const several = (n, noun) => `${whole(n)} ${noun}${n === 1 ? "" : "s"}`;
+
+export function short(name) {
+  const at = name.indexOf(":");
+  return shortened(at < 0 ? name : `${name.slice(0, at)} of ${name.slice(at + 1)}`);
+}
+
+// As the report has them; those of several classes stay as they come.
+const ORDER = ["tpr", "tnr", "ppv", "npv"];
+export const byOrder = (a, b) => ORDER.indexOf(a) - ORDER.indexOf(b);
+
+export const meaning = (name) => RATES[name] ?? "";
+
+// Times -----------------------------------------------------------------------------------------------------
+
+const two = (x) => String(x).padStart(2, "0");
+
+export const seconds = (iso) => (iso ? Date.parse(iso) / 1000 : null);
+
+// In the time of the reader, and the day only where it is not today.
+export function clock(epoch, { exact = false, day = false } = {}) {
+  const at = new Date(epoch * 1000);
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}${exact ? `:${two(at.getSeconds())}` : ""}`;
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return !day && at.toDateString() === new Date().toDateString() ? time : `${date} ${time}`;
+}
+
+export function span(duration) {
+  const units = [[86400, "day"], [3600, "h"], [60, "min"]];
+  for (const [size, unit] of units) {
+    if (duration >= size) {
+      const n = Math.floor(duration / size);
+      return unit === "day" ? several(n, "day") : `${n} ${unit}`;
+    }
+  }
+  return `${Math.max(0, Math.floor(duration))} s`;
+}
+
+export const ago = (epoch) => {
+  const passed = Date.now() / 1000 - epoch;
+  return passed < 2 ? "now" : `${span(passed)} ago`;
+};
+
+// Findings --------------------------------------------------------------------------------------------------
+
+export const segment = (parts) => shortened(Object.entries(parts).map(([name, value]) => `${name} ${value}`).join(", "));
+
+export function move(change, recovered) {
+  const { before, after } = change;
+  if (recovered && after) return `${short(change.rate)} is back at ${rate(after.value)}`;
+  const verb = change.direction === "down" ? "fell" : "rose";
+  return before && after ? `${short(change.rate)} ${verb} from ${rate(before.value)} to ${rate(after.value)}` : `${short(change.rate)} ${verb}`;
+}
+
+const TOLD = 2; // moves in a headline
+
+export function moves(finding) {
+  if (finding.kind === "shift" || !finding.changes?.length) return printable(finding.text ?? "");
+  const told = finding.changes.slice(0, TOLD).map((one) => move(one, finding.kind === "recovery"));
+  const left = finding.changes.length - told.length;
+  return told.join(" and ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
+}
+
+// Where, what and when, in a line.
+export function story(finding) {
+  const where = finding.segment ? `${segment(finding.segment)}: ` : "";
+  const began = seconds(finding.started_time);
+  const when = began !== null ? ` around ${clock(began)}` : finding.time ? `, found ${clock(seconds(finding.time))}` : "";
+  return `${where}${moves(finding)}${finding.kind === "shift" ? "" : when}`;
+}
+
+// How a monitor stands: a word, and what there is to say about it.
+export function headline(one) {
+  const last = one.last_finding;
+  if (one.status === "drifted" && last?.kind === "drift") return ["Drifted", story(last)];
+  if (one.status === "drifted") return ["Drifted", one.since ? `since ${clock(seconds(one.since))}` : ""];
+  if (one.status === "warning") return ["Warning", `${percent(one.evidence)} of the evidence that an alarm takes`];
+  if (one.status === "waiting") return ["Waiting", one.waiting ? "predictions are here, their labels are not" : "for its first events"];
+  if (one.drifted_segments) return ["Stable", `as a whole, but ${several(one.drifted_segments, "segment")} drifted`];
+  if (last?.kind === "recovery" && !last.segment) return ["Recovered", story(last)];
+  return ["Stable", one.since ? `since ${clock(seconds(one.since))}` : ""];
+}
+
+// Scatter ---------------------------------------------------------------------------------------------------
+
+export function scatter(factor) {
+  if (factor === null || factor === undefined) return "not known yet";
+  if (factor < 1.15) return "as independent errors do";
+  const times = factor < 9.95 ? factor.toFixed(1) : whole(factor);
+  const words = factor < 2 ? "a little more" : factor < 5 ? "clearly more" : "far more";
+  return `${words} than independent errors do: ${times} times`;
+}

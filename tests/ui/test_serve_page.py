@@ -1,0 +1,488 @@
+"""The live page in Chromium, against a real server: what happens is seen at once, and nothing is lost on the way."""
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the service is not installed; make test-ui installs it")
+pytest.importorskip("selenium", reason="selenium is not installed; make test-ui installs it")
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from fourrates.serve.demo import Demo, Service, wait_until_ready
+
+from .test_report_in_a_browser import INK, errors, picture
+from .test_report_of_anything import HOSTILE, SIZES
+
+PLAIN = {"labels": [0, 1], "positive": 1, "arl": 100_000, "reference": [[4500, 500], [1000, 4000]]}
+
+
+class Server:
+    """`fourrates serve` on a port of its own; may be killed and started again on what it wrote."""
+
+    def __init__(self, folder, *arguments):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder, self.arguments, self.process = folder, arguments, None
+        self.service = Service(f"http://127.0.0.1:{self.port}")
+        self.start()
+
+    def start(self):
+        command = [sys.executable, "-m", "fourrates", "serve", "--data", self.folder, "--port", str(self.port)]
+        self.process = subprocess.Popen([*command, *self.arguments], stdout=subprocess.DEVNULL)
+        wait_until_ready(self.service, self.process)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def put(self, name, **config):
+        self.service.ask(self.service.monitor(name), PLAIN | config, "PUT")
+
+    def send(self, name, y_true, y_pred, **columns):
+        body = {"y_true": np.asarray(y_true).tolist(), "y_pred": np.asarray(y_pred).tolist(), **columns}
+        return self.service.ask(self.service.monitor(name, "/events"), body)
+
+    def detail(self, name):
+        return self.service.ask(self.service.monitor(name))
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = Server(tmp_path / "data")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def seen(browser):
+    """Open a server's page at a size, light or dark; the page of a monitor where one is named."""
+
+    def show(server, monitor=None, width=1440, height=900, scheme="light"):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
+        browser.get("about:blank")  # else only the part after # would change, and the page would stay
+        browser.get_log("browser")
+        browser.get(server.service.address + ("/" if monitor is None else f"/#/monitor/{quote(monitor, safe='')}"))
+        until(browser, "return document.querySelector('.connection').textContent === 'live'")
+        return browser
+
+    yield show
+    browser.get("about:blank")  # the stream ends with the page
+
+
+def until(browser, script, *arguments, seconds=10):
+    """The first true value of a script, or a failure that names it."""
+    found = WebDriverWait(browser, seconds, 0.05)
+    return found.until(lambda one: one.execute_script(script, *arguments), f"not within {seconds} s: {script}")
+
+
+def text(browser, selector):
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent).join('\\n')", selector
+    )
+
+
+def pairs(size, tpr, seed=0):
+    """Balanced classes at tnr 0.9 and this tpr."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 2, size)
+    right = random.random(size) < np.where(truth == 1, tpr, 0.9)
+    return truth, np.where(right, truth, 1 - truth)
+
+
+def sound(size, seed=0):
+    return pairs(size, 0.8, seed)
+
+
+def broken(size, seed=0):
+    return pairs(size, 0.4, seed)
+
+
+def findings(browser):
+    return browser.execute_script("return [...document.querySelectorAll('.drift')].map((e) => e.dataset.id)")
+
+
+# What happens is seen -----------------------------------------------------------------------------------------------
+
+
+def test_an_empty_server_tells_how_to_make_the_first_monitor_and_the_commands_do_it(server, seen):
+    browser = seen(server)
+    assert until(browser, "return document.querySelector('h1').textContent") == "No monitors yet"
+    commands = browser.execute_script("return [...document.querySelectorAll('pre')].map((e) => e.textContent)")
+    assert len(commands) == 2
+    for command in commands:
+        answer = subprocess.run(["bash", "-c", command + " -sS --fail-with-body"], capture_output=True, text=True)
+        assert answer.returncode == 0, answer
+    assert until(browser, "return document.querySelector('.monitor h2')?.textContent") == "fraud"
+    until(browser, "return document.querySelector('.monitor b').textContent === 'stable'")
+    assert errors(browser) == []
+
+
+def test_a_drift_appears_within_two_seconds_of_its_event(server, seen):
+    server.put("fraud")
+    server.send("fraud", *sound(2000))
+    browser = seen(server, "fraud")
+    until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+    assert findings(browser) == []
+    began = time.monotonic()
+    found = server.send("fraud", *broken(300))["findings"]
+    assert len(found) == 1
+    until(browser, "return document.querySelectorAll('.drift').length === 1", seconds=2)
+    until(browser, "return document.querySelector('h1 em').textContent === 'Drifted'", seconds=2)
+    took = time.monotonic() - began
+    assert took < 2
+    assert findings(browser) == found
+    assert re.match(r"Drifted: tpr fell from 0\.8\d\d to 0\.\d{3}", text(browser, "h1"))
+    assert "tpr ↓ fell from 0.8" in text(browser, ".drift .moves")
+    assert errors(browser) == []
+
+
+def test_a_drift_appears_in_the_list_of_all_within_two_seconds(server, seen):
+    for name in ("one", "two", "three"):
+        server.put(name)
+        server.send(name, *sound(2000))
+    browser = seen(server)
+    until(browser, "return document.querySelectorAll('.monitor.stable').length === 3")
+    assert text(browser, "h1") == "No drift"
+    server.send("two", *broken(300))
+    until(browser, "return document.querySelector('.monitor').className === 'monitor drifted'", seconds=2)
+    assert text(browser, ".monitor:first-child h2") == "two"  # what needs a person comes first
+    assert text(browser, "h1").startswith("1 of 3 monitors drifted: two, where tpr fell from 0.8")
+    assert browser.title == "(1 drifted) fourrates"
+    assert browser.execute_script("return document.querySelector('.meter').ariaValueNow") == "100"
+
+
+def test_the_charts_grow_with_the_stream(server, seen):
+    server.put("fraud")
+    server.send("fraud", *sound(1000))
+    browser = seen(server, "fraud")
+    last = "return fourrates.view().charts.series?.event.at(-1)"
+    until(browser, last + " === 1000")
+    for step in range(3):
+        time.sleep(1.1)  # points are a second apart
+        server.send("fraud", *sound(500, step))
+    until(browser, last + " === 2500")
+    assert browser.execute_script("return fourrates.view().charts.charts.map((c) => c.plot.data[0].length)") == [4] * 5
+
+
+# Nothing is lost ----------------------------------------------------------------------------------------------------
+
+
+def test_what_happened_while_the_server_was_away_is_caught_up(server, seen):
+    server.put("fraud")
+    server.send("fraud", *sound(2000))
+    server.send("fraud", *broken(300))
+    browser = seen(server, "fraud")
+    until(browser, "return document.querySelectorAll('.drift').length === 1")
+    server.kill()
+    until(browser, "return document.querySelector('.connection').textContent.startsWith('Connection lost')")
+    assert "stale" in browser.execute_script("return document.body.className")
+    server.start()
+    server.send("fraud", *sound(3000, 2))  # back at the reference: a recovery
+    until(browser, "return document.querySelector('.connection').textContent === 'live'", seconds=20)
+    until(browser, "return document.querySelectorAll('.drift').length === 2")
+    assert "recovery" in text(browser, ".drift:first-child .tag")
+    until(browser, "return document.querySelector('h1 em').textContent === 'Recovered'")
+    until(browser, "return fourrates.view().charts.series.event.at(-1) === 5300")
+    assert "stale" not in browser.execute_script("return document.body.className")
+
+
+def test_a_page_that_stayed_open_and_one_loaded_anew_are_the_same(server, seen):
+    server.put("fraud")
+    server.send("fraud", *sound(2000))
+    browser = seen(server, "fraud")
+    for seed in range(3):
+        server.send("fraud", *broken(400, seed))
+        server.send("fraud", *sound(2000, seed + 10))
+    listed = server.service.ask(server.service.monitor("fraud", "/drifts"))["drifts"]
+    assert len(listed) >= 4
+    until(browser, f"return document.querySelectorAll('.drift').length === {len(listed)}")
+    stayed = findings(browser)
+    assert stayed == [one["id"] for one in listed]
+    assert findings(seen(server, "fraud")) == stayed or until(
+        browser, f"return document.querySelectorAll('.drift').length === {len(listed)}"
+    )
+    assert findings(browser) == stayed
+
+
+# Names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_names_that_try_to_run_are_text(server, seen, width, scheme):
+    names = [name[:190] for name in HOSTILE]
+    columns = [names[0][:90], names[1][:90]]
+    server.put("fraud", labels=names, by=columns, positive=None, reference=None)
+    random = np.random.default_rng(1)
+    truth = random.integers(0, len(names), 9000)
+    right = random.random(9000) < np.where((truth == 1) & (np.arange(9000) > 5000), 0.2, 0.95)
+    guess = np.where(right, truth, (truth + 1) % len(names))
+    values = random.integers(0, len(names), 9000)
+    by = {column: [names[i] for i in values] for column in columns}
+    sent = server.send("fraud", [names[i] for i in truth], [names[i] for i in guess], by=by)
+    assert sent["findings"]
+    browser = seen(server, "fraud", width, scheme=scheme)
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    until(browser, "return document.querySelectorAll('.segments tbody tr').length > 0")
+    for button in browser.find_elements(By.CSS_SELECTOR, ".charts + p button"):
+        browser.execute_script("arguments[0].click()", button)
+    assert browser.execute_script("return window.ran") is None
+    assert errors(browser) == []  # the policy had nothing to stop: nothing came in
+    assert browser.find_elements(By.CSS_SELECTOR, "main img, iframe, svg, style") == []
+    shown = text(browser, "main")
+    for name in names:
+        if name.isprintable():
+            assert name[:90] in shown
+    assert r"\u{2028}\u{2029}\u{1b}" in shown
+    check_width(browser, width)
+    picture(browser, f"serve-hostile-{scheme}-{width}")
+
+
+def test_what_came_in_all_the_same_would_not_run(server, seen):
+    """The policy of the server alone stops it."""
+    browser = seen(server)
+    browser.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);"
+        "const i = document.createElement('img'); i.setAttribute('onerror', 'window.ran = 2');"
+        "i.src = 'static/none.png'; document.body.append(i);"
+    )
+    time.sleep(0.5)
+    assert browser.execute_script("return window.ran") is None
+    assert "Content Security Policy" in str(errors(browser))
+
+
+# Sizes ------------------------------------------------------------------------------------------------------------
+
+
+def check_width(browser, width):
+    outside = browser.execute_script(
+        "return [...document.querySelectorAll('h1, h2, h3, p, li, dd, dt, td, button, canvas, select, .meter')]"
+        ".filter((e) => e.offsetParent && !e.closest('.scroll') && !e.closest('.skip'))"
+        ".filter((e) => e.getBoundingClientRect().right > arguments[0] + 1).map((e) => e.outerHTML.slice(0, 80))",
+        width,
+    )
+    assert outside == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture(scope="module")
+def lively(tmp_path_factory):
+    """The demonstration, a minute and a half of it as fast as it goes."""
+    made = Server(tmp_path_factory.mktemp("lively"))
+    demo = Demo(made.service, seed=1)
+    demo.create()
+    for _ in range(360):
+        demo.step()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_page_fits_and_is_drawn_at_every_size_light_and_dark(lively, seen, width, scheme):
+    browser = seen(lively, width=width, scheme=scheme)
+    until(browser, "return document.querySelectorAll('.monitor').length === 3")
+    check_width(browser, width)
+    picture(browser, f"serve-monitors-{scheme}-{width}")
+    browser = seen(lively, "card fraud", width=width, scheme=scheme)
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    until(browser, "return document.querySelectorAll('.segments tbody tr').length === 3")
+    canvases = browser.find_elements(By.CSS_SELECTOR, ".chart canvas")
+    assert len(canvases) == 5
+    for canvas in canvases:
+        assert browser.execute_script(INK, canvas) > 20  # different colours: curve, band, grid, text and their edges
+    check_width(browser, width)
+    assert errors(browser) == []
+    picture(browser, f"serve-monitor-{scheme}-{width}")
+
+
+def test_the_page_follows_when_the_scheme_changes(lively, seen):
+    browser = seen(lively, "card fraud")
+    until(browser, "return document.querySelectorAll('.chart canvas').length === 5")
+    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+    before = browser.execute_script("return arguments[0].toDataURL()", canvas)
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    until(browser, "return arguments[0].toDataURL() !== arguments[1]", canvas, before)
+
+
+def test_a_thousand_segments_are_paged_and_the_page_stays_quick(server, seen):
+    server.put("shops", by=["shop"])
+    random = np.random.default_rng(3)
+    for _ in range(4):
+        truth, guess = sound(10_000, random.integers(1 << 30))
+        shop = [f"shop {i}" for i in np.arange(10_000) % 1000]
+        server.send("shops", truth, guess, by={"shop": shop})
+    browser = seen(server, "shops")
+    assert until(browser, "return document.querySelectorAll('.segments tbody tr').length") == 25
+    names, evidence = set(), []
+    for place in range(40):
+        status = f"{25 * place + 1:,} to {25 * place + 25:,} of 1,000"
+        until(
+            browser,
+            "return document.querySelector('.segments').closest('section').textContent.includes(arguments[0])",
+            status,
+        )
+        names |= set(text(browser, ".segments tbody .name").split("\n"))
+        evidence += browser.execute_script(
+            "return [...document.querySelectorAll('.segments .meter')].map((e) => Number(e.ariaValueNow))"
+        )
+        if place < 39:
+            browser.execute_script("document.querySelectorAll('section .tools button')[2].click()")
+    assert len(names) == 1000
+    assert evidence == sorted(evidence, reverse=True)
+    assert browser.execute_script("return document.querySelectorAll('*').length") < 1500
+
+
+# By keyboard ------------------------------------------------------------------------------------------------------
+
+
+def tab_to(browser, script, most=40):
+    """Press Tab until the focus is on what the script says."""
+    for _ in range(most):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("const e = document.activeElement; return " + script):
+            return browser.switch_to.active_element
+    raise AssertionError(f"{most} times Tab did not lead to {script}")
+
+
+def test_everything_is_reached_by_keyboard(lively, seen):
+    browser = seen(lively)
+    until(browser, "return document.querySelectorAll('.monitor').length === 3")
+    tab_to(browser, "e.textContent === 'card fraud'").send_keys(Keys.ENTER)
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    assert "#/monitor/card%20fraud" in browser.current_url
+    chart = tab_to(browser, "e.classList.contains('chart')")
+    assert "Arrow keys" in chart.get_attribute("aria-label")
+    sight = "return fourrates.view().charts.sight"
+    assert browser.execute_script(sight) is None
+    chart.send_keys("+")
+    low, high = browser.execute_script(sight)
+    assert low < high
+    chart.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    first = chart.find_element(By.CSS_SELECTOR, ".readout").text
+    chart.send_keys(Keys.ARROW_RIGHT)
+    assert first.startswith("event ")
+    assert chart.find_element(By.CSS_SELECTOR, ".readout").text != first
+    chart.send_keys("0")
+    assert browser.execute_script(sight) is None
+    before = text(browser, ".drift:first-child .buttons")
+    assert "acknowledged" not in before
+    tab_to(browser, "e.textContent === 'Acknowledge'").send_keys(Keys.ENTER)
+    until(browser, "return document.querySelector('.drift .buttons').textContent.includes('acknowledged')")
+    assert lively.service.ask(lively.service.monitor("card fraud", "/drifts"))["drifts"][0]["acknowledged"]
+    browser.back()
+    until(browser, "return document.querySelectorAll('.monitor').length === 3")
+
+
+# What a person does -----------------------------------------------------------------------------------------------
+
+
+BUTTON = "[...document.querySelectorAll('button')].find((e) => e.textContent === arguments[0] && e.offsetParent)"
+
+
+def press(browser, name):
+    until(browser, f"return {BUTTON}", name).click()
+
+
+def test_alerts_are_silenced_and_sent_again(server, seen):
+    server.put("fraud")
+    server.send("fraud", *sound(100))
+    browser = seen(server, "fraud")
+    until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+    press(browser, "Silence alerts for")
+    until(browser, "return document.querySelector('.standing').textContent.includes('silenced until')")
+    assert server.detail("fraud")["silenced_until"] is not None
+    press(browser, "End silence")
+    until(browser, f"return {BUTTON}", "Silence alerts for")
+    assert server.detail("fraud")["silenced_until"] is None
+
+
+def test_a_test_alert_arrives_and_the_page_says_so(server, seen, receiver):
+    server.put("fraud", alerts={"channels": [receiver.url]})
+    browser = seen(server, "fraud")
+    press(browser, "Send a test alert")
+    until(browser, "return document.querySelector('.notice').textContent === arguments[0]", ARRIVED, seconds=20)
+    assert len(receiver.requests) == 1
+
+
+ARRIVED = "The test alert has arrived at 1 channel."
+
+
+def test_a_token_is_asked_for_kept_for_the_tab_and_never_put_in_an_address(tmp_path, browser):
+    from fourrates.serve.tokens import Tokens
+
+    (tmp_path / "data").mkdir()
+    reading, _ = Tokens(tmp_path / "data").create("board", ["read"])
+    server = Server(tmp_path / "data", "--require-token")
+    try:
+        admin, _ = Tokens(tmp_path / "data").create("person", ["admin"])
+        time.sleep(1.1)  # a running server takes a new token within a second
+        server.service.token = admin
+        server.put("fraud")
+        server.send("fraud", *sound(100))
+        browser.get(server.service.address + "/#/monitor/fraud")
+        browser.get_log("browser")
+        until(browser, "return document.querySelector('#ask').open")
+        field = browser.find_element(By.ID, "token")
+        field.send_keys("frt_nonsense", Keys.ENTER)
+        until(browser, "return document.querySelector('#ask').textContent.includes('did not accept')")
+        browser.find_element(By.ID, "token").send_keys(reading, Keys.ENTER)
+        until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+        until(browser, "return document.querySelector('.connection').textContent === 'live'")
+        assert not browser.execute_script("return document.querySelector('#ask').open")
+        asked = browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name).join()")
+        assert "api/stream" in asked
+        assert reading not in asked + browser.current_url
+        press(browser, "Silence alerts for")  # a token to look cannot change anything, and the page says why
+        until(browser, "return document.querySelector('.notice').textContent.startsWith('Not silenced: ')")
+        browser.refresh()
+        until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+        press(browser, "Forget the token")
+        until(browser, "return document.querySelector('#ask').open")
+    finally:
+        browser.execute_script("sessionStorage.clear()")
+        browser.get("about:blank")
+        server.close()
+
+
+def test_dragging_zooms_all_charts_and_a_finding_shows_its_surroundings(lively, seen):
+    browser = seen(lively, "card fraud")
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    ranges = "return fourrates.view().charts.charts.map((c) => [c.plot.scales.x.min, c.plot.scales.x.max])"
+    whole = browser.execute_script(ranges)[0]
+    over = browser.find_element(By.CSS_SELECTOR, ".chart .u-over")
+    moved = ActionChains(browser).move_to_element_with_offset(over, -100, 0).click_and_hold().move_by_offset(150, 0)
+    moved.release().perform()
+    zoomed = browser.execute_script(ranges)
+    assert len({tuple(one) for one in zoomed}) == 1
+    assert whole[0] < zoomed[0][0] < zoomed[0][1] < whole[1]
+    ActionChains(browser).double_click(over).perform()
+    assert browser.execute_script(ranges)[0] == whole
+    press(browser, "Show in the charts")
+    assert browser.execute_script("return fourrates.view().charts.sight") is not None
+
+
+def test_the_examples_to_learn_from_are_named(lively, seen):
+    browser = seen(lively, "card fraud")
+    until(browser, "return document.querySelectorAll('.drift').length > 0")
+    press(browser, "Examples to learn from")
+    until(browser, "return document.querySelector('.learn a')?.download")
+    assert re.search(r"^[\d,]+ ids? from when it started: ", text(browser, ".learn").strip())
