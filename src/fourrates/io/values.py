@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Times = npt.NDArray[np.datetime64]
 
-STRANGE = re.compile(r"[^\dTZ:. +-]")  # in a time written in numbers
+PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ][\d:.]*)?Z?\n)*")
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
 
 
@@ -302,7 +302,7 @@ def _plain_times(values: list[Any]) -> tuple[Times, bool] | None:
     utc = values[0].endswith("Z")
     if utc != all(value.endswith("Z") for value in values):
         return None
-    if STRANGE.search("".join(values)):  # a zone in words, which NumPy would read with a warning
+    if not PLAIN_TIMES.fullmatch("\n".join([*values, ""])):  # zones NumPy would read with a warning
         return None
     text = np.array([value.removesuffix("Z") for value in values])
     if any(np.char.find(text, sign, 10).max() >= 0 for sign in ("Z", "+", "-")):
