@@ -201,7 +201,8 @@ class Spool:
             channel.deliver(Alert(entry.id, entry.body, payload))
         except BaseException as error:
             problem = " ".join(str(error).split()) or type(error).__name__
-            pause = self._pause(entry.tries + 1)
+            tries = entry.tries if isinstance(entry.tries, int) else 0  # a row may be forged, and hold anything
+            pause = self._pause(min(max(tries, 0), 1_000) + 1)
             if isinstance(error, Failure):
                 pause = max(pause, min(error.retry_after, self.longest_pause))
             if self._closing:

@@ -113,7 +113,7 @@ class Store:
             raise self._error(error) from None
         try:
             self._open()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             self._connection.close()
             raise self._error(error) from None
         except BaseException:
@@ -314,7 +314,7 @@ class Store:
             except sqlite3.Error as error:
                 raise self._error(error) from None
 
-    def _error(self, error: sqlite3.Error) -> SpoolError:
+    def _error(self, error: Exception) -> SpoolError:
         return SpoolError(f"{self.path}: the spool of alerts cannot be used ({error})")
 
 

@@ -152,7 +152,7 @@ def _tables_of(path: str, events: Events, part: Part | None) -> Iterator[Table]:
             yield from json_tables(stream, source, events.max_line, part)
         else:
             yield from csv_tables(stream, head, source, events, part)
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:  # the last: names that are no text
         raise InputError(f"{source}: {first_line(error)}") from None
     finally:
         stream.close()

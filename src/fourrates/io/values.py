@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Times = npt.NDArray[np.datetime64]
 
 COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")  # a number with a decimal comma
+PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ][\d:.]*)?Z?\n)*")
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
 
 
@@ -320,6 +321,8 @@ def _plain_times(values: list[Any]) -> tuple[Times, bool] | None:
     utc = values[0].endswith("Z")
     if utc != all(value.endswith("Z") for value in values):
         return None
+    if not PLAIN_TIMES.fullmatch("\n".join([*values, ""])):  # zones NumPy would read with a warning
+        return None
     text = np.array([value.removesuffix("Z") for value in values])
     if any(np.char.find(text, sign, 10).max() >= 0 for sign in ("Z", "+", "-")):
         return None
@@ -353,8 +356,9 @@ def _epoch(values: npt.NDArray[Any]) -> Times:
     size = float(np.abs(known).max()) if known.size else 0.0
     per_micro = next((unit for limit, unit in ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0)) if size < limit), 1e-3)
     if values.dtype.kind == "f":
-        scaled = np.where(np.isnan(values), 0, values) * per_micro
-        return np.where(np.isnan(values), np.datetime64("NaT"), scaled.astype(np.int64).view("M8[us]"))
+        scaled = values.astype(np.float64) * per_micro
+        held = np.abs(scaled) < 2.0**63  # what is missing, infinite or beyond all time is no moment
+        return np.where(held, np.where(held, scaled, 0).astype(np.int64).view("M8[us]"), np.datetime64("NaT"))
     scaled = values.astype(np.int64)
     return (scaled * int(per_micro) if per_micro >= 1 else scaled // 1000).view("M8[us]")
 
