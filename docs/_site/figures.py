@@ -139,7 +139,7 @@ def budget_extremes() -> str:
     phases, have = ("No phase", "has") if late == 0 else (f"{late} phases", "have")
     return (
         f"{sum(ratio < 0.9 for ratio in ratios)} of {len(ratios)} cells lie below 0.9, the lowest at {min(ratios):.2f}"
-        f"; {sum(ratio > 2 for ratio in ratios)} above 2, where positives come once in a budget.\n"
+        f"; {sum(ratio > 2 for ratio in ratios)} above 2, where errors of a class come about once in a budget.\n"
         f"{phases} after a restart, within the first 100, 300, 1,000 or 5,000 events, "
         f"{have} more than 1.5 times\nits share of the alarms, beyond two standard errors."
     )
