@@ -13,7 +13,6 @@ LONGEST = 500  # lines
 LONG = {
     "fourrates/bank.py": 682,
     "fourrates/evaluate.py": 528,
-    "fourrates/kernel/evidence.pyx": 683,
     "fourrates/relearn.py": 589,
 }
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.alternatives import SIZES, Sides
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
@@ -17,7 +18,7 @@ from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
 from fourrates.precision import Mixed, PrecisionChange, moved
-from fourrates.rules import WARN, Mix, Sides, evidence_rules
+from fourrates.rules import WARN, Mix, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
@@ -367,7 +368,6 @@ def check_after(after: Any) -> After:
 
 
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
-SIZES = 6  # steps in one direction, as the kernel has them
 
 
 def _seen_since(recall: Any, age: float) -> float:
