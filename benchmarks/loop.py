@@ -127,15 +127,13 @@ def of_stream(name: str, stream: Stream, kind: str) -> Record:
 
 
 def streams(only: list[str]) -> list[Record]:
-    path = RESULTS / "loop.json"
-    before = json.loads(path.read_text()).get("streams", []) if path.exists() else []
-    kept = {(one["stream"], one["model"]): one for one in before}
+    found = {}
     for name, load in STREAMS.items():
         if only and name not in only:
             continue
         stream = load()
         for kind in MODELS:
-            one = kept[name, kind] = of_stream(name, stream, kind)
+            one = found[name, kind] = of_stream(name, stream, kind)
             print(
                 f"{name:<12}{kind:<20}"
                 + "   ".join(
@@ -146,6 +144,9 @@ def streams(only: list[str]) -> list[Record]:
                 + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} exchanges, {one['seconds']:.0f} s",
                 flush=True,
             )
+    path = RESULTS / "loop.json"
+    before = json.loads(path.read_text()).get("streams", []) if path.exists() else []
+    kept = {(one["stream"], one["model"]): one for one in before} | found  # other streams stay as they are
     return [kept[name, kind] for name in STREAMS for kind in MODELS if (name, kind) in kept]
 
 

@@ -312,8 +312,7 @@ def kafka_sentences() -> str:
     kill, speed = results("kafka_kill"), results("kafka_speed")
     rates = "; ".join(f"{one['messages']}: {one['own']:,.0f} events a second, {one['ratio']:.2f}" for one in speed)
     return (
-        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, "
-        f"{kill['ended']} asked to end, "
+        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked to end, "
         f"{kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the broker. "
         f"{kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\nthe saved states byte for "
         f"byte those of banks that nothing happened to, and each of {kill['drifts']:,} drifts produced\n"
@@ -358,9 +357,8 @@ def loop_summary() -> str:
     ahead = [by for one in shown for by in one["ahead"]]
     injected = [one for one in shown if one["injected"]]
     return (
-        f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most "
-        "half a point "
-        f"below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
+        f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half "
+        f"a point below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
         f"{sorted(ahead)[len(ahead) // 2]:+.1f} points. Where a change was injected the accuracy is higher in "
         f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
     )

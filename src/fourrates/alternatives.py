@@ -67,7 +67,7 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
     rates = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)
     longest = np.maximum(np.minimum(OF_KNOWN * known, OF_BUDGET * arl), FLOOR)
-    begun = known / (known + min(BEGINNING * np.sqrt(arl), LATEST))
+    begun = known / (known + min(BEGINNING * np.sqrt(arl), LATEST) * 2 / classes)  # what all classes have seen counts
     watched = {-1: sides != "up", 1: sides != "down"}
     table = np.zeros((RATES, OCTAVES, 3, 3, 2 * SIZES))
     shortest = {way: np.maximum(SHORTEST, NATS / _information(rates, way * LARGEST)) for way in (-1, 1)}

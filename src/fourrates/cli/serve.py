@@ -51,7 +51,7 @@ class _Serve(click.Group):
 @click.option(
     "--snapshot-bytes",
     type=click.IntRange(min=1),
-    default=8 << 20,
+    default=32 << 20,
     metavar="N",
     help="Journal of a monitor, in bytes, after which its state is saved.",
 )

@@ -164,7 +164,7 @@ class Registry:
     def due(self) -> Live | None:
         """A monitor that should be saved."""
         limit = self.settings.snapshot_bytes
-        return next((live for live in self.lives.values() if live.unsaved > max(limit, live.saved)), None)
+        return next((live for live in self.lives.values() if live.unsaved > max(limit, 2 * live.saved)), None)
 
     def save(self, live: Live) -> Iterator[None]:
         """Write a snapshot, one part at each step, so that others can write in between."""

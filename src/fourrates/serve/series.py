@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LONG, RECENT = 1_024, 600  # points of the whole life, and of late
 APART = 1.0  # seconds between two points, at most, while events come
+SOON = 0.05  # seconds between two points, at least
 POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
 SHOWN = 8  # classes in the series of a monitor that has more
 
@@ -38,7 +39,7 @@ class Series:
         if not self.long:
             return True
         since = time - self.last
-        return since >= APART or 0 < since > (time - self.long[0][1]) / LONG
+        return since >= APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
 
     def add(
         self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]

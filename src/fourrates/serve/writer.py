@@ -31,6 +31,7 @@ from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRo
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks at what else there is to do
+SLICE = 0.0002  # seconds between two looks at whether enough have come
 KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
 FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17": die after the 17th commit, before its answers
@@ -91,6 +92,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
         self._forget_at = 0.0
+        self._expected = 1  # requests in the next group
         self._broken: dict[int, Live] = {}
         self.commits = self.batches = 0
         self.on_findings: Callable[[], None] | None = None  # called after findings were committed
@@ -163,19 +165,19 @@ class Writer:
         if first is None:
             return jobs, False
         jobs.append(first)
-        waited = isinstance(first, Ask)
+        if isinstance(first, Ingest):  # as many as last time will soon be here again
+            until = time.monotonic() + self.settings.group_wait
+            while self._queue.qsize() + 1 < self._expected and time.monotonic() < until:
+                time.sleep(SLICE)
         while len(jobs) < self.settings.group_size:
             try:
                 job = self._queue.get_nowait()
             except queue.Empty:
-                if waited:
-                    break
-                waited = True
-                time.sleep(self.settings.group_wait)
-                continue
+                break
             if job is None:
                 return jobs, False
             jobs.append(job)
+        self._expected = len(jobs)
         return jobs, True
 
     def _answer_ask(self, job: Ask) -> None:

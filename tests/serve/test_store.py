@@ -1,0 +1,167 @@
+"""What is kept: a monitor comes back as it was, after a stop, a kill, a snapshot; backups; PostgreSQL."""
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fourrates.serve.monitor import Monitor
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import StoreError, open_store
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from servers import Client, Postgres, Server, postgres_programs
+
+FACTS = ("events", "confusion", "waiting", "waiting_labels", "evidence", "drifts", "segments", "rates", "counts", "arl")
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    if postgres_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    with Postgres() as database:
+        yield database
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def options(request):
+    return ["--database", request.getfixturevalue("postgres").url] if request.param == "postgresql" else []
+
+
+def feed(client, name, rounds, seed):
+    """Pairs with ids and segments, predictions and some of their labels."""
+    random = np.random.default_rng(seed)
+    for turn in range(rounds):
+        truths = (random.random(200) < 0.3).astype(int).tolist()
+        guesses = [t ^ int(random.random() < (0.1 if turn < rounds // 2 else 0.4)) for t in truths]
+        by = {"s": random.choice(["a", "b", "ç"], 200).tolist()}
+        ids = [f"{seed}-{turn}-{row}" for row in range(200)]
+        body = {"y_true": truths, "y_pred": guesses, "id": ids, "by": by}
+        status, answer = client.call("POST", f"/api/monitors/{name}/events", body)
+        assert status == 200, answer
+        later = [f"late-{one}" for one in ids]
+        client.call("POST", f"/api/monitors/{name}/predictions", {"id": later, "y_pred": guesses, "by": by})
+        client.call("POST", f"/api/monitors/{name}/labels", {"id": later[:150], "y_true": truths[:150]})
+
+
+def facts(client, name):
+    shown = client.call("GET", f"/api/monitors/{name}")[1]
+    drifts = client.call("GET", f"/api/monitors/{name}/drifts?limit=1000")[1]["drifts"]
+    segments = client.call("GET", f"/api/monitors/{name}/segments")[1]
+    return {fact: shown[fact] for fact in FACTS}, drifts, segments
+
+
+def test_a_monitor_that_was_killed_comes_back_as_it_was(tmp_path, options):
+    name = f"m{len(options)}"
+    # With snapshots after every few batches, and without one: replay alone, and snapshot and replay, must agree.
+    for size in ("30000", "100000000"):
+        own = f"{name}-{size}"
+        server = Server(tmp_path / f"data{size}", *options, "--snapshot-bytes", size)
+        with server, Client(server.port) as client:
+            assert client.call("PUT", f"/api/monitors/{own}", {"arl": 3_000, "by": ["s"]})[0] == 201
+            feed(client, own, 20, seed=1)
+            before = facts(client, own)
+            assert before[1]
+            server.kill()
+            server.start()
+            with Client(server.port) as again:
+                assert facts(again, own) == before
+                feed(again, own, 3, seed=2)
+                assert facts(again, own)[0]["events"] == before[0]["events"] + 3 * 350
+
+
+def test_a_second_server_on_the_same_data_is_refused(tmp_path, options):
+    settings = Settings(data=tmp_path, database=options[1] if options else None)
+    store = open_store(settings)
+    try:
+        with pytest.raises(StoreError, match="another server is running"):
+            open_store(settings)
+        open_store(settings, owner=False).close()
+    finally:
+        store.close()
+
+
+def test_a_backup_taken_while_it_runs_is_a_whole_server(tmp_path):
+    server = Server(tmp_path / "data")
+    with server, Client(server.port) as client:
+        client.call("PUT", "/api/monitors/m", {"arl": 3_000, "by": ["s"]})
+        feed(client, "m", 5, seed=1)
+        before = facts(client, "m")
+        from click.testing import CliRunner
+
+        from fourrates.cli.serve import serve
+
+        target = tmp_path / "restored" / "fourrates.db"
+        target.parent.mkdir()
+        done = CliRunner().invoke(serve, ["backup", "--data", str(tmp_path / "data"), str(target)])
+        assert done.exit_code == 0, done.output
+        feed(client, "m", 1, seed=2)
+    other = Server(tmp_path / "restored")
+    with other, Client(other.port) as client:
+        assert facts(client, "m") == before
+
+
+def test_new_settings_are_part_of_the_journal(tmp_path):
+    server = Server(tmp_path / "data")
+    with server, Client(server.port) as client:
+        client.call("PUT", "/api/monitors/m", {"arl": 3_000, "by": ["s"]})
+        feed(client, "m", 4, seed=1)
+        assert client.call("PATCH", "/api/monitors/m", {"arl": 100_000, "threshold": 0.9})[0] == 200
+        status, answer = client.call("PATCH", "/api/monitors/m", {"labels": [0, 1, 2]})
+        assert (status, answer["error"]["code"]) == (409, "fixed_setting")
+        feed(client, "m", 10, seed=2)
+        before = facts(client, "m")
+        assert before[0]["arl"] == 100_000
+        server.kill()
+        server.start()
+        with Client(server.port) as again:
+            assert facts(again, "m") == before
+            assert again.call("GET", "/api/monitors/m")[1]["config"]["threshold"] == 0.9
+
+
+def test_the_journal_is_cut_where_a_snapshot_covers_it_but_for_the_latest_events(tmp_path):
+    server = Server(tmp_path / "data", "--snapshot-bytes", "20000", "--keep-events", "1000")
+    with server, Client(server.port) as client:
+        client.call("PUT", "/api/monitors/m", {"by": ["s"]})
+        feed(client, "m", 30, seed=1)
+        events = client.call("GET", "/api/monitors/m")[1]["events"]
+    with sqlite3.connect(tmp_path / "data" / "fourrates.db") as connection:
+        first, last = connection.execute("SELECT min(first_event), max(first_event + events) FROM journal").fetchone()
+    connection.close()
+    assert last == events
+    assert 0 < first <= events - 1_000
+
+
+def test_a_database_of_a_later_release_is_refused(tmp_path):
+    store = open_store(Settings(data=tmp_path))
+    store.close()
+    with sqlite3.connect(tmp_path / "fourrates.db") as connection:
+        connection.execute("UPDATE version SET number = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="version 99"):
+        open_store(Settings(data=tmp_path))
+
+
+def test_a_snapshot_that_is_damaged_is_refused(tmp_path):
+    from fourrates.serve.config import parse_config
+
+    settings = Settings(data=tmp_path)
+    saved = Monitor(parse_config(b'{"by": ["s"]}'), b"k" * 16, settings).snapshot()
+    assert Monitor.restore(saved, b"k" * 16, settings).events == 0
+    for cut in (0, 1, len(saved) // 2, len(saved) - 1):
+        with pytest.raises(ValueError, match=r".+"):
+            Monitor.restore(saved[:cut], b"k" * 16, settings)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_kills_under_load_lose_nothing_and_count_nothing_twice(database, benchmark, tmp_path):
+    if database == "postgresql" and postgres_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    sys.modules.setdefault("drawn", benchmark("drawn"))
+    result = benchmark("serve_kill").main(kills=5, database=database, seed=11, clients=8, pace=0.4)
+    assert result["events"] > 0
+    assert result["by failpoint"] == 1
+    assert json.dumps(result)
