@@ -144,7 +144,10 @@ class EvidenceLayout:
         if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
         at = (events % SMALLEST)[:, 0]
-        blocks = [(recall["dispersion"]["block"], recall["phase"] % SMALLEST), (ones["shared"]["dispersion"]["block"], at)]
+        blocks = [
+            (recall["dispersion"]["block"], recall["phase"] % SMALLEST),
+            (ones["shared"]["dispersion"]["block"], at),
+        ]
         blocks += [(ones["mix"]["dispersion"]["block"], at)] if self.watch_mix else []
         stray = (np.abs(ones["shared"]["residual"]) > at + 1e-3).any() or (recall["phase"] >= PERIOD).any()
         if stray or (recall["row"] >= self.rows).any() or any(((b < 0) | (b > most)).any() for b, most in blocks):
