@@ -1,4 +1,4 @@
-"""A monitor service and a PostgreSQL of our own: started, killed, started again; on the loopback, in scratch folders."""
+"""A monitor service and a PostgreSQL of our own: started, killed, started again; on the loopback, in scratch places."""
 
 from __future__ import annotations
 
