@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz docs dist bench tables figures screenshots peers \
+.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz floors kill docs dist bench tables figures screenshots peers \
     environment clean
 
 demo: $(VENV)/.installed-demo
@@ -18,8 +18,13 @@ serve-demo: $(VENV)/.installed-serve
 paper: $(VENV)/.installed-paper
 	$(BIN)/fourrates reproduce --out build/paper
 
+# Everything but what needs a browser (test-ui) or Java (test-engines): under 8 minutes of processor time.
 test: $(VENV)/.installed-check
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/engines $(PYTEST)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/ui --ignore tests/engines $(PYTEST)
+
+# While you work: the tests that are not marked slow, under a minute on two cores.
+quick: $(VENV)/.installed-check
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not slow' --ignore tests/ui --ignore tests/engines tests $(PYTEST)
 
 # The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
 test-ui: $(VENV)/.installed-ui
@@ -38,15 +43,18 @@ check: $(VENV)/.installed-check
 	$(BIN)/mypy
 	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 126 src/fourrates/kernel
 
-# Saved states changed at random: a million records, then fewer on kernels under AddressSanitizer; and the suite of the
-# detectors on these and on kernels that check every index. Both are built apart, into build/.
+# Saved states and files changed at random: a million records, 100,000 files, then fewer on kernels under
+# AddressSanitizer; and the suite of the detectors on these and on kernels that check every index. Both are built apart,
+# into build/.
 FUZZ ?= --records 1000000 --files 100000 --banks 100000
+FUZZ_FILES ?= --count 12000
 FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000
 SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/test_bank.py tests/test_state.py
 SANITIZED = LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
 fuzz: $(VENV)/.installed-check
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
 	$(BIN)/python benchmarks/fuzz_states.py $(FUZZ)
+	$(BIN)/python benchmarks/fuzz_files.py $(FUZZ_FILES)
 	rm -rf build/asan build/bounds
 	mkdir -p build/asan build/bounds
 	cp -R src/fourrates build/asan/
@@ -55,8 +63,24 @@ fuzz: $(VENV)/.installed-check
 	CFLAGS="-fsanitize=address -g -O1" $(BIN)/python setup.py -q build_ext --force --build-lib build/asan --build-temp build/asan-objects
 	FOURRATES_BOUNDSCHECK=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/bounds --build-temp build/bounds-objects
 	$(SANITIZED) benchmarks/fuzz_states.py $(FUZZ_SANITIZED)
+	$(SANITIZED) benchmarks/fuzz_files.py --count 300
 	$(SANITIZED) $(SUITE)
 	PYTHONPATH=build/bounds $(BIN)/python $(SUITE)
+
+# The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own.
+FLOORS := build/floors
+QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/test_bank.py \
+    tests/test_hostile.py tests/test_findings.py
+floors:
+	rm -rf $(FLOORS)
+	$(PYTHON) -m venv $(FLOORS)
+	$(PYTHON) .ci/floors.py test > $(FLOORS)/constraints.txt
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOORS)/constraints.txt .[test]
+	$(FLOORS)/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK) $(PYTEST)
+
+# kill -9 at random moments: nothing lost, nothing counted twice. Half an hour.
+kill: $(VENV)/.installed-check
+	$(BIN)/python benchmarks/kill.py
 
 # The site, into build/site. A warning is an error; then every link and anchor is followed.
 docs: $(VENV)/.installed-docs
@@ -117,6 +141,7 @@ environment: $(VENV)/bin/python
 	touch $(addprefix $(VENV)/.installed-,check ui engines docs dist)
 
 $(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
+	@echo "Installing fourrates and what it needs into $(VENV), compiling its kernels: a few minutes, once."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])
 	touch $@
 

@@ -110,7 +110,7 @@ class Kafka:
 
     def start(self) -> None:
         """Start the broker; it is tried again while ZooKeeper still knows the one before."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while time.monotonic() < end:
             self.broker = self._java("kafka.Kafka", "server.properties")
             if _wait_for(self._ports[1], self.broker):

@@ -36,7 +36,7 @@ from fourrates.engines.kafka import Folder
 from fourrates.engines.kafka.partition import Partition
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
-UNSTEADY = 60  # keys that drift again and again
+UNSTEADY = 60  # keys that drift again and again, after some 500 events of each
 
 
 @dataclass
@@ -57,11 +57,12 @@ class Outcome:
 class Writer(threading.Thread):
     """Produces events, at most so many a second, until it is told to end; each key has its own partition."""
 
-    def __init__(self, broker: Kafka | Mock, keys: int, rate: float, seed: int, most: int) -> None:
+    def __init__(self, broker: Kafka | Mock, keys: int, unsteady: int, rate: float, seed: int, most: int) -> None:
         super().__init__(daemon=True)
         settings = {name: value for name, value in broker.settings.items() if not name.startswith(("session", "heart"))}
         self.producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 20, "log_level": 0, **settings})
-        self.keys, self.rate, self.draw, self.most = keys, rate, random.Random(seed), most
+        self.keys, self.unsteady, self.rate, self.most = keys, unsteady, rate, most
+        self.draw = random.Random(seed)
         self.ended = threading.Event()
         self.written = 0
 
@@ -72,8 +73,8 @@ class Writer(threading.Thread):
         began = time.monotonic()
         while not self.ended.is_set() and self.written < self.most:
             hot = self.draw.random() < 0.8
-            key = self.draw.randrange(UNSTEADY) if hot else self.draw.randrange(self.keys)
-            broken = hot and (self.written // (UNSTEADY * 500) + key) % 2 == 1
+            key = self.draw.randrange(self.unsteady) if hot else self.draw.randrange(self.keys)
+            broken = hot and (self.written // (self.unsteady * 500) + key) % 2 == 1
             self._write(key, 0.5 if broken else 0.05)
             ahead = (self.written - self.keys) / self.rate - (time.monotonic() - began)
             if ahead > 0.05:
@@ -224,12 +225,13 @@ def run(
     seed: int,
     rate: float,
     most: int,
+    unsteady: int = UNSTEADY,
     session: int = 3_000,
     pause: tuple[float, float] = (1.0, 6.0),
 ) -> Outcome:
     """Let all this happen, in an order that is drawn, and check what came of it."""
     found, draw = Outcome(), random.Random(seed)
-    writer = Writer(broker, keys, rate, seed, most)
+    writer = Writer(broker, keys, unsteady, rate, seed, most)
     writer.start()
     members = Members(broker, folder, session)
     acts = ["kill"] * kills + ["broker"] * broker_kills + ["zombie"] * zombies + ["end"] * ends

@@ -102,6 +102,7 @@ def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, si
     assert states(bank) == {key: state(one) for key, one in detectors.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decay", "swing"), [(0.9, 0.03), (0.99, 0.004)])
 def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     # A swing so slow and small that it seldom alarms, so that statistics come to stand at every place of the far rows.
@@ -158,6 +159,7 @@ def test_a_view_shows_the_stream_as_it_is_now(detector):
     assert 0.0 in bank
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [fr.LFR(0.6, 0.2, 0.1), fr.FourRates(100)], ids=["LFR", "FourRates"])
 def test_flags_are_those_of_the_last_event_of_the_stream(detector):
     bank, alone = fr.Bank(detector), detector.clone()
@@ -518,6 +520,7 @@ for _ in range(40):
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
     path = tmp_path / "bank"
     bank = fr.Bank()
@@ -536,6 +539,7 @@ def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
 # Memory -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 0x9E3779B97F4A7C15])
 @pytest.mark.parametrize(("detector", "size"), [(fr.LFR(), 200), (fr.FourRates(), 1_400)], ids=["LFR", "FourRates"])
 def test_a_stream_of_two_classes_takes_little_memory(detector, size, scale):
@@ -545,6 +549,7 @@ def test_a_stream_of_two_classes_takes_little_memory(detector, size, scale):
     assert bank.nbytes / len(bank) <= size
 
 
+@pytest.mark.slow
 def test_memory_is_given_back():
     bank = fr.Bank()
     bank.update(np.arange(200_000), np.ones(200_000, np.int8), np.ones(200_000, np.int8))
@@ -556,6 +561,7 @@ def test_memory_is_given_back():
 # The global budget ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [200, 5000])
 def test_the_run_length_holds_for_all_streams_together(length):
     # Short streams and long ones, of different rates and balance, all stable.
@@ -581,6 +587,7 @@ def stable(random, streams, length):
     return keys, truth
 
 
+@pytest.mark.slow
 def test_a_stable_stream_raises_no_more_alarms_than_discoveries_reckons_with():
     # e^(c n) - 1 alarms a stream, c = 4 levels an event: 0.08 at n = 400 and level 5e-5. Over 20,000 streams 1,666 at
     # most. Excursions come in clusters and only the first step is an alarm, so there are less than half as many, as
@@ -592,6 +599,7 @@ def test_a_stable_stream_raises_no_more_alarms_than_discoveries_reckons_with():
     assert 100 <= found <= 20_000 * math.expm1(4 * 5e-5 * 400) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("drifted", "late"), [(0, False), (8, False), (40, True)])
 def test_false_discoveries_stay_within_their_share(drifted, late):
     # The level is high on purpose, so that there is something to control: 200 streams with 0.012 false alarms each are
@@ -664,6 +672,7 @@ def test_evidence_names_a_stream_before_its_alarm():
     assert len(named) > len({one.key for one in found})
 
 
+@pytest.mark.slow
 def test_two_threads_at_once_are_refused():
     bank = fr.Bank(arl=1_000_000)
     size = 3_000_000
@@ -682,6 +691,7 @@ def test_two_threads_at_once_are_refused():
     assert bank.events == size + 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")
 def test_a_process_killed_while_it_saves_leaves_a_bank_that_took_every_batch_once(benchmark, tmp_path):
     """Five kills here; benchmarks/kill.py does 200."""

@@ -13,7 +13,7 @@ from receiver import Receiver
 from served import Served
 
 import fourrates as fr
-from fourrates.backlog import Backlog, Batch
+from fourrates.client.backlog import Backlog, Batch
 
 pytest.importorskip("starlette")
 from starlette.applications import Starlette

@@ -202,6 +202,7 @@ def test_the_interval_is_that_of_a_poisson_count(alarms, confidence):
     assert high == pytest.approx(2 * alarms / scipy.stats.chi2.ppf(tail, 2 * alarms), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_interval_contains_the_true_mean_as_often_as_it_says():
     # Alarms at each event with probability 1/50, streams of 1,000 events: a binomial count, a little narrower than a
     # Poisson one, so that at least 95 % of the intervals contain 50. 2,000 streams: standard error 0.005.

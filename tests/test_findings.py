@@ -1,13 +1,14 @@
 """Frames and files in, findings out."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import fourrates as fr
 from fourrates import io
-from fourrates.streams import fraud
+from fourrates.streams import SCENARIOS, fraud
 
 WORDS = np.array(["ham", "spam"])
 
@@ -85,6 +86,7 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_page_are_made(found, tmp_path):
     pytest.importorskip("matplotlib")
     assert len(found.plot().axes) == 4
@@ -115,7 +117,7 @@ def test_every_source_gives_the_same(kind, tmp_path):
         source = str(tmp_path / "x.parquet")
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
     assert [one.drift for one in found] == wanted
-    assert "classes from the data: ham, spam; spam is the positive one" in found.said
+    assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
 
 
 def test_a_class_that_comes_late_in_a_frame_is_known_from_the_start():
@@ -189,5 +191,29 @@ def test_what_cannot_be_is_a_value_error(options, why):
 
 
 def test_nothing_to_read_is_said():
-    with pytest.raises(io.InputError, match="no row has both"):
+    with pytest.raises(io.InputError, match="none of 2 rows has a label"):
         fr.detect({"y_true": [None, None], "y_pred": [0, 1]})
+
+
+def test_a_window_that_is_too_small_to_learn_from_says_so():
+    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)  # tpr falls by half, which is found in less than 200 events
+    found = fr.detect((truth, guess))
+    drift = found[0].drift
+    positives = int(truth[drift.window.start : drift.window.stop].sum())
+    told, about = re.fullmatch(
+        r"the window holds (\d+) examples, about (\d+) of them positives: too few to learn from, wait for more",
+        drift.shortage,
+    ).groups()
+    assert int(told) == len(drift.window)
+    assert abs(int(about) - positives) <= 3  # what the detector remembers of the time since the start is rounded
+    assert f"to learn from the last drift: {drift.shortage}" in found.summary()
+
+
+def test_a_window_that_is_large_enough_says_nothing():
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 60_000)
+    share = np.where(np.arange(60_000) < 30_000, 0.9, 0.86)
+    found = fr.detect((truth, np.where(random.random(60_000) < share, truth, 1 - truth)))
+    assert len(found[0].drift.window) > 200
+    assert found[0].drift.shortage is None
+    assert "to learn from" not in found.summary()

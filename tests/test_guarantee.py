@@ -35,6 +35,7 @@ def outside(decay, level, rate, streams, seed, kind="exact"):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.9, 0.98])
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.95, 0.99, 1.0])
 def test_false_alarms_stay_within_the_level_at_every_sample_size(rate, decay):
@@ -45,6 +46,7 @@ def test_false_alarms_stay_within_the_level_at_every_sample_size(rate, decay):
             assert share <= level + 4 * error, (n, sides)
 
 
+@pytest.mark.slow
 def test_the_level_is_used_up_where_there_is_enough_to_see():
     # At least 0.8 of the level; the standard error of the measured share is 2.5 % of it.
     level, streams = 1e-3, 1_600_000
@@ -87,6 +89,7 @@ def test_a_fall_soon_after_the_start_is_found(before, exact, plugin):
     assert found_in_time(before, "plugin") <= plugin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "alarms"),
     [

@@ -131,6 +131,7 @@ ITEM = st.tuples(
 BATCH = st.tuples(st.lists(ITEM, max_size=20), st.sampled_from(["go on", "bytes", "pickle", "copy", "expire"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     batches=st.lists(BATCH, max_size=12),
@@ -172,6 +173,7 @@ def test_any_interleaving_gives_what_dictionaries_give(batches, max_waiting, max
         agree(join, model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_remembered", [0, 2_000, 1_000_000])
 def test_a_long_run_with_many_chunks_agrees_with_dictionaries(max_remembered):
     random = np.random.default_rng(5)
@@ -486,6 +488,7 @@ def test_damaged_bytes_are_refused():
         fr.LabelJoin.from_bytes(sealed(saved[:6] + b"\x09" + saved[7:-4]))
 
 
+@pytest.mark.slow
 def test_forged_bytes_are_refused_or_give_a_join_that_works():
     """With a checksum that fits: a ValueError, or a table in which nothing breaks."""
     random = np.random.default_rng(3)

@@ -1,8 +1,11 @@
 """Every block of code on the pages is run: examples with >>> as doctests, by pytest itself; all others here."""
 
+import contextlib
 import os
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +61,7 @@ def names():
 
 
 @blocks("python")
-def test_python(where, text, names):
+def test_python(where, text, names, folder):
     if ">>>" in text:
         return  # a doctest
     if "load(" in text and "FOURRATES_DATA" not in os.environ:
@@ -66,16 +69,31 @@ def test_python(where, text, names):
     exec(compile(text, where, "exec"), names)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Files by the names that the pages use."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Files by the names that the pages use: those of the walk, and some more."""
+    sys.path.insert(0, str(ROOT / "tests/release"))
+    import walk
+
+    sys.path.pop(0)
+    folder = tmp_path_factory.mktemp("files")
+    with contextlib.chdir(folder):
+        walk.make_files()
     y_true, y_pred = SCENARIOS["Imbalance2"].stream(seed=1)
     rows = [f"{truth},{guess}\n" for truth, guess in zip(y_true, y_pred, strict=True)]
     for name, part in (("predictions", rows), ("monday", rows[:5_000]), ("tuesday", rows[5_000:])):
-        (tmp_path / f"{name}.csv").write_text("y_true,y_pred\n" + "".join(part))
-    monkeypatch.chdir(tmp_path)
+        (folder / f"{name}.csv").write_text("y_true,y_pred\n" + "".join(part))
+    return folder
 
 
+@pytest.fixture
+def folder(tmp_path, files, monkeypatch):
+    """A copy of the files, to work in."""
+    shutil.copytree(files, tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+
+
+@pytest.mark.slow
 @blocks("bash")
 def test_commands(where, text, folder, capsys):
     for line in filter(None, text.splitlines()):

@@ -194,6 +194,7 @@ def test_sections_that_do_not_belong_together_are_refused():
         Run.from_bytes(fr.LFR().to_bytes())
 
 
+@pytest.mark.slow
 def test_a_key_takes_little_more_than_its_record():
     streams = 20_000
     keys = np.arange(3 * streams) % streams

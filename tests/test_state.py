@@ -131,6 +131,7 @@ def told(drifts):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in VERSION_3.glob("*.json")))
 @pytest.mark.parametrize("how", ["batch", "step"])
 def test_a_state_of_version_3_goes_on_as_version_3_did(name, how):
@@ -157,6 +158,7 @@ def test_a_state_of_version_3_goes_on_as_version_3_did(name, how):
     assert values == expected["statistics"]
 
 
+@pytest.mark.slow
 def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
     with pytest.raises(ValueError, match="windows that arl 50,000 once meant, which FourRates replaced"):
         fr.LFR.from_bytes((VERSION_3 / "windows.bin").read_bytes())
@@ -165,6 +167,7 @@ def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
 # Bytes from anywhere --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "count"), [("records", 5_000), ("files", 3_000), ("banks", 1_000)])
 def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, source, count):
     # A sample; `make fuzz` tries a million.

@@ -1,8 +1,9 @@
 """Measure the detectors of one library, in its own environment, on streams that were written for all.
 
-    python worker.py FAMILY found|size|cost STREAMS OUT.json
+    python worker.py FAMILY found|size|cost|alarms STREAMS OUT.json
 
-`found` judges the detectors on the streams, `size` weighs them and `cost` takes times.
+`found` judges the detectors on the streams, `size` weighs them, `cost` takes times, and `alarms` counts how often they
+alarm on streams that do not change.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from entry import Entry
 
 CHANGE, WITHIN = 5_000, 200
 TURNS = 2
+LEAST = 20_000  # events: what is timed on fewer is too slow to be counted on streams that do not change
 SIZED = 10_000  # events after which a detector is weighed
 
 
@@ -172,15 +174,30 @@ def found(entry: Entry, folder: Path) -> dict[str, Any]:
     return {"found": cells, "sweep": sweep}
 
 
+def alarms(entry: Entry, folder: Path) -> dict[str, Any]:
+    """How often it alarms on each stream, with its default settings, in as many events as are there for its kind."""
+    found = {}
+    for path in sorted(folder.glob("*.npy")):
+        pairs = np.load(path)[:, : 2 * entry.events]
+        found[path.stem] = {
+            "alarms": sum(1 for _ in entry.loop(entry.make(), fed(pairs, entry.takes))),
+            "events": pairs.shape[1],
+        }
+    return {"stable": found}
+
+
 MEASURES = {"cost": cost, "size": size}
 
 
 def main(family: str, what: str, streams: str, out: str) -> None:
     library = importlib.import_module(f"families.{family}")
-    stable = np.load(Path(streams) / "stable.npy")
+    whole = {"found": found, "alarms": alarms}
+    stable = None if what in whole else np.load(Path(streams) / "stable.npy")
     rows = []
     for entry in library.ENTRIES:
-        measured = found(entry, Path(streams)) if what == "found" else MEASURES[what](entry, stable)
+        if what == "alarms" and (not entry.streams or entry.events < LEAST):
+            continue
+        measured = whole[what](entry, Path(streams)) if what in whole else MEASURES[what](entry, stable)
         rows.append({"name": entry.name, "takes": entry.takes, "parameter": entry.parameter, **measured})
         print(f"{family} {entry.name}", file=sys.stderr, flush=True)
     version = importlib.metadata.version(library.PACKAGE)

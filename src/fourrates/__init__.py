@@ -13,10 +13,11 @@ from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
-from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.diagnosis import Diagnosis, diagnose
+from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
-from fourrates.keyed import KeyedDrift
+from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ __all__ = [
     "NFR",
     "Bank",
     "Client",
+    "Diagnosis",
     "Drift",
     "Findings",
     "FourRates",
     "KeyedDrift",
     "LabelJoin",
     "PerfSim",
+    "PrecisionChange",
     "RateChange",
     "RateState",
     "Recovery",
@@ -45,6 +48,7 @@ __all__ = [
     "best_decay",
     "design",
     "detect",
+    "diagnose",
     "expected_delay",
     "expected_run_length",
     "step",

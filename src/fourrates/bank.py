@@ -8,32 +8,30 @@ same as one detector for each key would. The budget is global: `arl` counts the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import After, FourRates, check_after
-from fourrates.detectors.lfr import LFR
+from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import RateState, Status
-from fourrates.kernel.codes import check_codes
-from fourrates.kernel.record import Arena, Rules
-from fourrates.keyed import KeyedDrift, KeyedShift
-from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_from_json, key_to_json, parts
+from fourrates.discoveries import discovered, e_values, evidence_shares
+from fourrates.drift import KeyedDrift, KeyedShift
+from fourrates.kernel.record import Arena
+from fourrates.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
-from fourrates.references import References
-from fourrates.state import Saved, pack, unpack
+from fourrates.settings import GroupOf, Settings
+from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
+from fourrates.stream import Standing, Stream
+from fourrates.turn import Turn, in_turn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[Any]
     Codes = npt.NDArray[np.uint16]
-
-GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
 
 
 class Bank:
@@ -81,7 +79,7 @@ class Bank:
     >>> bank = fr.Bank(arl=1_000_000)
     >>> for found in bank.update(shop, y_true, y_pred):
     ...     print(found)
-    Oslo: drift at 6,657, started about 6,581: tpr down: 0.899 -> 0.394
+    Oslo: drift at 6,657, started about 6,578: tpr down: 0.899 -> 0.408
     >>> len(bank), bank["Rome"].events, round(bank["Rome"].rates["tpr"].estimate, 2)
     (3, 10140, 0.91)
     """
@@ -99,47 +97,31 @@ class Bank:
     ) -> None:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
-        first = FourRates(100_000 if arl is None else arl) if detector is None else detector
-        if after is not None and reference is None:
-            raise ValueError(f"after {after!r} and no reference: give it to the detector")
-        if reference is not None and not isinstance(reference, Mapping):
-            first = _referred(first, reference, after)
-        self._names: list[str | None] = [None, *(groups or {})]
-        self._detectors = [
-            _blank(one, self._names[i], first) for i, one in enumerate([first, *(groups or {}).values()])
-        ]
-        if group_of is not None and not (isinstance(group_of, Mapping) or callable(group_of)):
-            raise TypeError(f"group_of must be a mapping or a function from a key to a group, not {group_of!r}")
-        if groups and group_of is None:
-            raise ValueError(f"groups {tuple(groups)} without group_of, which says whose they are")
-        self._group_of = group_of
-        self._labels = first.labels
-        self._references, self._after = None, check_after(after or "hold")
-        if isinstance(reference, Mapping):
-            self._references = References(self._labels, reference)
-        self._arena = Arena([self._rules(one) for one in self._detectors])
+        if detector is None:
+            detector = FourRates(100_000 if arl is None else arl)
+        self._begin(Settings(detector, reference, after, groups, group_of), max_streams)
+
+    def _begin(self, settings: Settings, max_streams: int) -> None:
+        self._settings = settings
+        self._labels = settings.labels
+        self._arena = Arena(settings.rules)
         self._keys = Keys(max_streams)
+        self._turn = Turn("this bank")
         self.events = 0
         self.shifts: list[KeyedShift] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
 
-    def _rules(self, detector: RecordDetector) -> Rules:
-        """What all streams with the settings of a detector share."""
-        if self._references is None:
-            return detector.rules
-        if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
-            raise ValueError(f"a reference for each key, and {detector!r}: it must be a FourRates without one")
-        return detector.keyed_rules(self._after)
-
+    @in_turn
     def add_references(self, reference: Mapping[Any, Any]) -> None:
         """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
-        if self._references is None:
+        references = self._settings.references
+        if references is None:
             raise ValueError("this bank was not made with references by key")
         for key in reference:
-            if key in self and canonical(key) not in self._references:
+            if key in self and canonical(key) not in references:
                 raise ValueError(f"key {key!r} is in the bank already, without a reference")
-        self._references.add(reference)
+        references.add(reference)
 
     # Events ---------------------------------------------------------------------------------------------------
 
@@ -167,20 +149,21 @@ class Bank:
     @property
     def detector(self) -> RecordDetector:
         """A detector with the settings of streams without a group, that has seen nothing."""
-        return self._detectors[0].clone()
+        return self._settings.detectors[0].clone()
 
     def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         asked = classify_keys(keys)
         if not asked.size == truths.size == guesses.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {guesses.size}")
+        with self._turn:
+            return self._take(asked, truths, guesses)
+
+    def _take(self, asked: Sorted, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
             if numbers.size:
-                self._arena.begin(numbers, kinds, self._groups(numbers, kinds))
-                if self._references is not None:
-                    names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
-                    self._arena.refer(before, *self._references.numbers(names))
+                self._start(numbers, kinds)
         except BaseException:
             self._keys.truncate(before)
             raise
@@ -202,41 +185,30 @@ class Bank:
 
     def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        for name, codes in (("truths", truths), ("guesses", guesses)):
-            if (bad := check_codes(codes, len(self._labels.values))) >= 0:
-                raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self._labels.values)}")
-        return self._update(keys, truths, guesses)
+        return self._update(keys, self._labels.copy(truths, "truths"), self._labels.copy(guesses, "guesses"))
 
-    def _groups(self, numbers: Array, kinds: Array) -> Array:
-        """The groups of new streams."""
-        groups = np.zeros(numbers.size, np.uint16)
-        if self._group_of is None:
-            return groups
-        ask = self._group_of.get if isinstance(self._group_of, Mapping) else self._group_of
-        for i, (number, kind) in enumerate(zip(numbers.tolist(), kinds.tolist(), strict=True)):
-            key = self._keys.name(number, kind)
-            name = ask(key)
-            if name not in self._names:
-                raise ValueError(f"key {key!r}: group {name!r} is not one of {tuple(self._names[1:])}")
-            groups[i] = self._names.index(name)
-        return groups
+    def _start(self, numbers: Array, kinds: Array) -> None:
+        """Begin the streams of new keys."""
+        settings, first = self._settings, self._arena.size
+        if not settings.look_at_keys:
+            self._arena.begin(numbers, kinds, np.zeros(numbers.size, np.uint16))
+            return
+        names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
+        groups = settings.groups_of(names)
+        references = None if settings.references is None else settings.references.numbers(names)
+        self._arena.begin(numbers, kinds, groups)
+        if references is not None:
+            self._arena.refer(first, *references)
 
     def _drifted(self, slot: int, event: int) -> KeyedDrift:
         head = self._head(slot)
         key = self._keys.name(head.key, head.kind)
-        drift = self._settings_of(key, head.group).report(self._arena.record(slot), head.events - 1, head.since)
-        return KeyedDrift(key, event, drift)
-
-    def _settings_of(self, key: Hashable, group: int) -> RecordDetector:
-        """A detector with the settings of a stream, its reference among them."""
-        detector = self._detectors[group]
-        if self._references is None or key not in self._references:
-            return detector
-        return _referred(detector, self._references[key], self._after)
+        detector = self._settings.detector_of(key, head.group)
+        return KeyedDrift(key, event, detector.report(self._arena.record(slot), head.events - 1, head.since))
 
     def _shifted(self, slot: int, event: int) -> KeyedShift:
         head = self._head(slot)
-        detector = self._detectors[head.group]
+        detector = self._settings.detectors[head.group]
         assert isinstance(detector, FourRates)
         shift = detector.report_shift(self._arena.record(slot), head.events - 1)
         return KeyedShift(self._keys.name(head.key, head.kind), event, shift)
@@ -252,14 +224,6 @@ class Bank:
 
     def _head(self, slot: int) -> Head:
         return head_of(self._arena.record(slot))
-
-    def _detector(self, slot: int) -> RecordDetector:
-        """A detector with the record of a stream."""
-        record = self._arena.record(slot)
-        head = head_of(record)
-        detector = self._settings_of(self._keys.name(head.key, head.kind), head.group).clone()
-        detector.adopt(record)
-        return detector
 
     # Streams --------------------------------------------------------------------------------------------------
 
@@ -280,15 +244,24 @@ class Bank:
         return bool(self._keys.find(classify_keys([key]))[0] >= 0)
 
     def __getitem__(self, key: Hashable) -> Stream:
-        stream = Stream(self, key)
-        stream._slot()
-        return stream
+        key = canonical(key)
+        self._standing(key)
+        return Stream(key, self._standing)
+
+    def _standing(self, key: Hashable) -> Standing:
+        slot = int(self._keys.find(classify_keys([key]))[0])
+        if slot < 0:
+            raise KeyError(key)
+        record = self._arena.record(slot)
+        group = head_of(record).group
+        return Standing(self._settings.names[group], self._settings.detector_of(key, group), record)
 
     @property
     def nbytes(self) -> int:
         """Memory of the streams, in bytes: states and the index of integers; keys of other kinds are Python's."""
         return int(self._arena.nbytes + self._keys.nbytes + self._period.nbytes)
 
+    @in_turn
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
         """Forget streams, and say how many.
 
@@ -324,23 +297,29 @@ class Bank:
         self._keys.arrange(heads["key"][kept], heads["kind"][kept], self._keys.names)
         return evicted
 
+    @in_turn
     def merge(self, other: Bank) -> None:
         """Take in the streams of another bank, as if its events had come after those of this one.
 
         Its keys must be others, its settings the same. The other bank stays as it is.
         """
-        if other._settings() != self._settings():
-            raise ValueError("the banks differ in their settings: " + _difference(self._settings(), other._settings()))
-        if (other._references is None) != (self._references is None) or other._after != self._after:
-            raise ValueError("the banks differ in their settings: one has references by key, or holds them")
+        if other is self:
+            raise ValueError("a bank cannot be merged with itself")
+        with other._turn:
+            self._merge(other)
+
+    def _merge(self, other: Bank) -> None:
+        self._settings.check_same(other._settings)
         heads = other._arena.heads()
         numbers, kinds = heads["key"], heads["kind"]
         common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
         if common.size:
             key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
             raise ValueError(f"key {key!r} is in both banks")
-        if self._references is not None and other._references is not None:
-            self._references.add(other._references)
+        if len(self) + len(other) > self._keys.most:
+            raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
+        if self._settings.references is not None and other._settings.references is not None:
+            self._settings.references.add(other._settings.references)
         records = other._arena.records()
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         table["last"] += self.events
@@ -359,40 +338,32 @@ class Bank:
 
     def with_budget(self, arl: float) -> Bank:
         """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
-        for one in self._detectors:
+        for one in self._settings.detectors:
             if not isinstance(one, FourRates):
                 raise ValueError(f"{one!r}: only a bank of FourRates can change its budget")
-        first, *others = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._detectors]
-        _, (_, settings, state) = self.__reduce__()
-        return _revive(first, settings | {"groups": dict(zip(self._names[1:], others, strict=True))}, state)
+        made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
+        _, (_, given, state) = self.__reduce__()
+        return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, state)
 
     def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
         heads = self._arena.heads()
-        evidence = np.empty(len(self))
-        records = self._arena.records()
-        for group, detector in enumerate(self._detectors):
-            if not isinstance(detector, FourRates):
-                raise ValueError(f"{detector!r} has no evidence: only FourRates does")
-            own = heads["group"] == group
-            rules = detector.evidence_rules
-            evidence[own] = rules.evidence(records[own].tobytes()) / rules.alarm
-        return list(self), evidence, heads["events"]
-
-    def _settings(self) -> dict[str | None, dict[str, Any]]:
-        return {name: one.parameters for name, one in zip(self._names, self._detectors, strict=True)}
+        shares = evidence_shares(self._settings.detectors, heads["group"], self._arena.records())
+        return list(self), shares, heads["events"]
 
     def __repr__(self) -> str:
-        return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._detectors[0]!r}>"
+        return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
 
     # False discoveries ----------------------------------------------------------------------------------------
 
+    @in_turn
     def start_period(self) -> None:
         """Begin a new period: :meth:`discoveries` will tell of the events from now on."""
         self._period = self._arena.heads()["events"]
         self._arena.start_period()
         self._left = 0
 
+    @in_turn
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
@@ -410,28 +381,9 @@ class Bank:
             raise ValueError(f"q {q!r} is not in (0, 1)")
         heads, begun = self._arena.heads(), self._begun()
         watched = heads["events"] > begun
-        values = np.where(watched, self._e_values(heads, begun), 0.0)
-        order = np.argsort(-values, kind="stable")
-        streams = int(watched.sum()) + self._left
-        enough = np.flatnonzero(values[order] * q * np.arange(1, order.size + 1) >= max(streams, 1))
-        named = np.sort(order[: enough[-1] + 1]) if enough.size else order[:0]
+        values = np.where(watched, e_values(self._settings.detectors, self._arena.records(), heads, begun), 0.0)
+        named = discovered(values, int(watched.sum()) + self._left, q)
         return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
-
-    def _e_values(self, heads: dict[str, Array], begun: Array) -> npt.NDArray[np.float64]:
-        """For each stream a number whose mean is at most one while nothing changes."""
-        if isinstance(self._detectors[0], LFR):
-            level = np.array([_false_alarms(one) for one in self._detectors if isinstance(one, LFR)])[heads["group"]]
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
-                false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
-                return np.where(heads["alarmed"], 1 / false, 0.0)
-        records = self._arena.records()
-        found = np.empty(len(self))
-        for group, detector in enumerate(self._detectors):
-            assert isinstance(detector, FourRates)
-            own = heads["group"] == group
-            evidence = detector.evidence_rules.evidence(records[own].tobytes())
-            found[own] = np.where(heads["alarmed"][own], detector.evidence_rules.alarm, evidence)
-        return found / np.maximum(heads["events"], 1)
 
     def _begun(self) -> Array:
         """Events of each stream when the present period began."""
@@ -451,7 +403,7 @@ class Bank:
         files.write(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None) -> Bank:
+    def load(cls, path: str | os.PathLike[str], *, group_of: GroupOf | None = None, max_state: int = MAX_STATE) -> Bank:
         """Bring back what :meth:`save` wrote; a file that is damaged or something else is a ValueError that says so.
 
         Parameters
@@ -460,29 +412,25 @@ class Bank:
             The file.
         group_of : mapping or callable
             As for :class:`Bank`, where there are groups: it is not in the file.
+        max_state : int
+            The longest file that is read, in bytes; a gigabyte holds about a million streams.
         """
-        with open(path, "rb") as file:
-            content = file.read()
         try:
-            return cls.from_bytes(content, group_of=group_of)
+            return cls.from_bytes(read_state(path, max_state), group_of=group_of)
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
+    @in_turn
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
-        about = {
-            "detector": type(self._detectors[0]).__name__,
-            "parameters": [one.parameters for one in self._detectors],
-            "groups": self._names[1:],
+        about, sections = self._settings.to_state()
+        about |= {
             "events": self.events,
             "left": self._left,
             "max_streams": self._keys.most,
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
-        sections = {"period": self._begun().astype("<i8").tobytes(), "records": self._arena.records().tobytes()}
-        if self._references is not None:
-            about["after"] = self._after
-            about["references"], sections["references"] = self._references.to_state()
+        sections |= {"period": self._begun().astype("<i8").tobytes(), "records": self._arena.records().tobytes()}
         return pack("Bank", about, **sections)
 
     @classmethod
@@ -499,29 +447,10 @@ class Bank:
     @classmethod
     def _revived(cls, found: Saved, group_of: GroupOf | None) -> Bank:
         about = found.about
-        kind = {"LFR": LFR, "FourRates": FourRates}.get(about["detector"])
-        if kind is None:
-            raise ValueError(f"a bank of {about['detector']!r} detectors, which this release does not know")
         records, period = found.sections["records"], found.sections["period"]
-        parameters = about["parameters"]
-        if any(8 * len(one["labels"]) ** 2 > max(len(records), 1 << 16) for one in parameters):
-            raise ValueError("the records are too short for their labels")
-        first, *others = [kind(**one) for one in parameters]
-        groups = about["groups"]
-        if others and group_of is None:
-            raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
-        keyed = "references" in found.sections
-        bank = cls(
-            first,
-            reference={} if keyed else None,
-            after=check_after(about["after"]) if keyed else None,
-            groups=dict(zip(groups, others, strict=True)),
-            group_of=group_of,
-            max_streams=check_whole(about["max_streams"], "max_streams"),
-        )
-        if keyed:
-            bank._references = References.from_state(first.labels, about["references"], found.sections["references"])
-        size = first.rules.size
+        bank = cls.__new__(cls)
+        bank._begin(Settings.from_state(found, group_of), check_whole(about["max_streams"], "max_streams"))
+        size = bank._settings.detectors[0].rules.size
         if len(records) % size or len(records) // size * 8 != len(period):
             raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
         bank._adopt(
@@ -546,125 +475,24 @@ class Bank:
         self._keys.arrange(heads["key"], heads["kind"], names)
         self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
+    @in_turn
     def __reduce__(self) -> tuple[Any, ...]:
-        groups = dict(zip(self._names[1:], self._detectors[1:], strict=True))
-        references = None if self._references is None else dict(self._references)
-        settings = {
+        settings = self._settings
+        groups = dict(zip(settings.names[1:], settings.detectors[1:], strict=True))
+        references = None if settings.references is None else dict(settings.references)
+        given = {
             "reference": references,
-            "after": None if references is None else self._after,
+            "after": None if references is None else settings.after,
             "groups": groups,
-            "group_of": self._group_of,
+            "group_of": settings.group_of,
             "max_streams": self._keys.most,
         }
         state = (self._arena.records(), self._keys.names, self.events, self._begun(), self._left)
-        return _revive, (self._detectors[0], settings, state)
-
-
-class Stream:
-    """One stream of a bank, seen as a detector: always as it is now.
-
-    Attributes
-    ----------
-    key : hashable
-        Its key.
-    """
-
-    __slots__ = ("_bank", "key")
-
-    def __init__(self, bank: Bank, key: Hashable) -> None:
-        self._bank, self.key = bank, canonical(key)
-
-    def _slot(self) -> int:
-        slot = int(self._bank._keys.find(classify_keys([self.key]))[0])
-        if slot < 0:
-            raise KeyError(self.key)
-        return slot
-
-    @property
-    def group(self) -> str | None:
-        """The name of its group."""
-        return self._bank._names[self._bank._head(self._slot()).group]
-
-    @property
-    def events(self) -> int:
-        """Events of this stream."""
-        return self._bank._head(self._slot()).events
-
-    @property
-    def drift_detected(self) -> bool:
-        """Whether its last event was a drift."""
-        return self.detector().drift_detected
-
-    @property
-    def warning_detected(self) -> bool:
-        """Whether its last event left it in the warning zone, without a drift."""
-        return self.detector().warning_detected
-
-    @property
-    def status(self) -> Status:
-        """How things stand after its last event."""
-        return self.detector().status
-
-    @property
-    def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands now."""
-        return self.detector().rates
-
-    @property
-    def confusion(self) -> tuple[tuple[int, ...], ...]:
-        """Counts since the last reset, by true class and then by predicted class."""
-        return self.detector().confusion
-
-    def detector(self) -> RecordDetector:
-        """Make a detector of its own with this record: as if it had seen these events."""
-        return self._bank._detector(self._slot())
-
-    def __repr__(self) -> str:
-        return f"<Stream {self.key!r} of a bank, {self.events:,} events>"
-
-
-def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordDetector:
-    """A clone of a group's detector, if it goes with the first."""
-    what = "the detector" if name is None else f"group {name!r}"
-    if not isinstance(detector, RecordDetector):
-        raise TypeError(f"{what} is neither a FourRates nor an LFR: {detector!r}")
-    if type(detector) is not type(first):
-        raise ValueError(f"{what} is {type(detector).__name__}, the bank has {type(first).__name__}")
-    if detector.labels.values != first.labels.values:
-        raise ValueError(f"{what} has the labels {detector.labels.values!r}, the bank has {first.labels.values!r}")
-    if detector.rules.size != first.rules.size:
-        raise ValueError(
-            f"{what} needs records of {detector.rules.size} bytes, the bank has {first.rules.size}: it must have the "
-            "same number of decays, and the same mix and after"
-        )
-    return detector.clone()
-
-
-def _false_alarms(detector: LFR) -> float:
-    """Alarms to expect at an event of a stable stream, at most: two rates, levels added."""
-    if detector.parameters["null"] != "exact":
-        raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
-    return detector.false_alarms
-
-
-def _difference(ours: dict[str | None, Any], theirs: dict[str | None, Any]) -> str:
-    if [*ours] != [*theirs]:
-        return f"groups {[*ours][1:]} and {[*theirs][1:]}"
-    name = next(name for name in ours if ours[name] != theirs[name])
-    what = next(what for what in ours[name] if ours[name][what] != theirs[name][what])
-    where = "" if name is None else f" of group {name!r}"
-    return f"{what}{where} is {ours[name][what]!r} here and {theirs[name][what]!r} there"
+        return _revive, (settings.detectors[0], given, state)
 
 
 def _at(keys: Any, position: int) -> object:
     return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
-
-
-def _referred(detector: RecordDetector, reference: Any, after: After | None) -> FourRates:
-    """A detector of the same settings that has this reference."""
-    if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
-        raise ValueError(f"a reference, and {detector!r}: it must be a FourRates without one")
-    return FourRates(**detector.parameters | {"reference": reference, "after": after})
 
 
 def _revive(detector: RecordDetector, settings: dict[str, Any], state: tuple[Any, ...]) -> Bank:

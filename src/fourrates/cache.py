@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Arrays = tuple[npt.NDArray[np.float32], ...]
 
+HEADER = 1 << 16  # bytes; more than the three lines of text ever have
 BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie
 
 
@@ -61,11 +62,19 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
             file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
 
 
-def read(key: str, is_sound: Callable[[Arrays], bool]) -> Arrays | None:
-    """Bring back the arrays kept under `key`, or None if there is no file of them, or one that is not sound."""
+def read(key: str, numbers: int, is_sound: Callable[[Arrays], bool]) -> Arrays | None:
+    """Bring back the arrays kept under `key`, or None if there is no file of them, or one that is not sound.
+
+    No more is read than so many numbers take.
+    """
     try:
-        with open(_path(key), "rb") as file:
-            content = file.read()
+        if not os.path.isfile(path := _path(key)):  # whoever opened a pipe would wait
+            return None
+        most = 4 * numbers + HEADER
+        with open(path, "rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            return None
         start = 0
         for _ in range(3):
             start = content.index(b"\n", start) + 1

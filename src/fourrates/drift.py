@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
 from fourrates.null import Bounds
+from fourrates.precision import PrecisionChange
 
 Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]
 
 
+ENOUGH = 200  # examples, and examples of each class, with which a window is not called too small to learn from
+ENOUGH_OF_A_CLASS = 50
+CLASSES = {"tpr": "positives", "tnr": "negatives"}  # what a recall of two classes is about
 DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability 0.9
 
 
@@ -113,6 +117,9 @@ class Drift:
         The likeliest first event of the new concept; None where the detector does not know: only FourRates does.
     started_between : (int, int) or None
         An interval that is to hold it in nine of ten cases.
+    precisions : tuple of PrecisionChange
+        For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both. Not part of
+        what makes two drifts equal.
     """
 
     at: int
@@ -121,11 +128,42 @@ class Drift:
     confusion: tuple[tuple[int, ...], ...]
     started: int | None = None
     started_between: tuple[int, int] | None = None
+    precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
 
     @property
     def window(self) -> range:
         """The events of the new concept: what the next model should learn from."""
         return range(self.since if self.started is None else self.started, self.at + 1)
+
+    @property
+    def shortage(self) -> str | None:
+        """A sentence if the window holds too few examples, or too few of a class, to learn from; else None.
+
+        Examples
+        --------
+        >>> import fourrates as fr
+        >>> from fourrates.streams import SCENARIOS
+        >>> (drift,) = fr.FourRates(arl=100_000).update_many(*SCENARIOS["Imbalance2"].stream(seed=1))
+        >>> drift.shortage
+        'the window holds 88 examples, about 15 of them positives: too few to learn from, wait for more'
+        """
+        size = len(self.window)
+        seen = {
+            CLASSES.get(change.rate, change.rate.removeprefix("recall:")): min(change.after.n, size)
+            for change in self.changes
+            if change.after is not None and (change.rate in CLASSES or change.rate.startswith("recall:"))
+        }
+        if len(seen) == 1 and seen.keys() <= {*CLASSES.values()}:  # of two classes, the other is what is left
+            (one,) = seen
+            (other,) = {*CLASSES.values()} - {one}
+            seen[other] = size - seen[one]
+        rarest = min(seen, key=lambda name: seen[name], default=None)
+        few = rarest is not None and seen[rarest] < ENOUGH_OF_A_CLASS
+        if size >= ENOUGH and not few:
+            return None
+        told = f", about {seen[rarest]:,} of them {rarest}" if rarest is not None and few else ""
+        examples = f"{size:,} example{'' if size == 1 else 's'}{told}"
+        return f"the window holds {examples}: too few to learn from, wait for more"
 
     def shifted(self, by: int) -> Self:
         """The same drift in a stream that began `by` events earlier."""
@@ -166,12 +204,15 @@ class Shift:
         The likeliest first event of the new mix.
     before, after : Share
         The share of the positive class.
+    precisions : tuple of PrecisionChange
+        How ppv and npv move with it. Not part of what makes two shifts equal.
     """
 
     at: int
     started: int
     before: Share
     after: Share
+    precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return (
@@ -290,3 +331,34 @@ class RateState:
     def expected(self) -> float | None:
         """What the statistic would be under a stable concept."""
         return self._first().expected
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedDrift:
+    """A drift of one stream of a bank.
+
+    Attributes
+    ----------
+    key : hashable
+        Which stream.
+    event : int
+        The event that gave the alarm, counted from 0 over all events of the bank.
+    drift : Drift
+        What happened; its `at` and `since` count the events of this stream alone.
+    """
+
+    key: Hashable
+    event: int
+    drift: Drift
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.drift}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedShift:
+    """A shift of the true classes in one stream of a bank: which stream, at which event of the bank, and what."""
+
+    key: Hashable
+    event: int
+    shift: Shift

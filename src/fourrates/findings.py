@@ -14,8 +14,10 @@ from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
+from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
 from fourrates.io.opening import pyarrow
+from fourrates.io.remarks import explain_all_missing
 from fourrates.run import Found, FoundShift, Run
 
 if TYPE_CHECKING:
@@ -100,13 +102,12 @@ def detect(
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = made.parameters["labels"], made.parameters["positive"]
-    source = _reusable(source)
+    source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
-        labels = _labels_in_memory(source, asked, threshold, positive, said.append)
+        labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
-        classes = (0, 1) if labels is None else labels
         late = Columns(truth=truth, id=id)
         columns = Columns(None, pred, score, time, by, id)
         events = joined(
@@ -114,7 +115,7 @@ def detect(
             labels_from,
             columns=columns,
             label_columns=late,
-            labels=classes,
+            labels=labels,
             positive=positive,
             threshold=threshold,
             say=said.append,
@@ -123,7 +124,7 @@ def detect(
         events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
     begun = Begun(iter(events))
     if begun.is_empty:
-        raise InputError("no row has both a label and a prediction")
+        raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
     if made is None:
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
@@ -138,6 +139,7 @@ def detect(
         found += run.take(batch, events.keys)
     if run.unreferred:
         said.append(without_reference(run))
+    said += events.odd()
     return Findings(run, events, found, said)
 
 
@@ -316,14 +318,14 @@ def tracer(many: bool) -> Callable[[Detector], Trace]:
     return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
 
 
-def _reusable(source: Any) -> Any:
+def reusable(source: Any) -> Any:
     """A frame in a form that can be read twice; files and arrays are that already."""
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "columns"):
         return pyarrow("pyarrow").table(source)
     return source
 
 
-def _labels_in_memory(
+def labels_in_memory(
     source: Any, columns: Columns, threshold: float | None, positive: Hashable, say: Say
 ) -> tuple[Hashable, ...] | None:
     """The labels of all rows of a frame; None for files and pipes, whose first rows must do."""
@@ -386,6 +388,11 @@ class Findings:
         return self.run.shifts
 
     @property
+    def dispersion(self) -> dict[str, float]:
+        """By recall, how much more it scatters than with independent events: over all streams, for FourRates."""
+        return dispersions(self.run)
+
+    @property
     def events(self) -> int:
         """Events read, in all streams."""
         return self.run.events
@@ -395,6 +402,7 @@ class Findings:
         labels, utc = self.run.detector.labels.values, self._source.utc
         return {
             **plain.about(self.run, self._source, self._found),
+            "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
             "said": self.said,
             "drifts": [plain.as_record(one, utc, labels) for one in self._found],
             "shifts": [plain.shift_record(one, utc) for one in self.shifts],
@@ -435,15 +443,20 @@ class Findings:
     def summary(self) -> str:
         """What was found, and what was guessed or chosen on the way, in lines of text."""
         lines = [self.headline()]
-        lines += [f"  {_line(one, self._source.utc)}" for one in self._found[:SHOWN]]
+        for one in self._found[:SHOWN]:
+            lines.append(f"  {_line(one, self._source.utc)}")
+            lines += [f"    {change}" for change in one.drift.precisions]
+        if self.drifts and (shortage := self.drifts[-1].drift.shortage) is not None:
+            lines.append(f"to learn from the last drift: {shortage}")
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
         if len(self.shifts) > SHOWN:
             lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
-        if self._source.skipped:
-            lines.append(f"{self._source.skipped:,} of {self._source.rows:,} rows skipped: something was missing")
-        return "\n".join([*lines, *self.said])
+        return "\n".join([*lines, *self._correlated(), *self.said])
+
+    def _correlated(self) -> list[str]:
+        return [words] if (words := in_words(self.dispersion)) else []
 
     def __repr__(self) -> str:
         return f"<Findings: {self.headline()}>"
@@ -456,7 +469,9 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        return fragment(self.headline(), self._found, self._source.utc, [*shifts, *self.said], self.run.traces)
+        return fragment(
+            self.headline(), self._found, self._source.utc, [*shifts, *self._correlated(), *self.said], self.run.traces
+        )
 
 
 def _named(stream: str | None) -> str:

@@ -89,8 +89,7 @@ def parts(numbers: Array, kinds: Array, names: dict[int, Hashable]) -> Sorted:
 
 def canonical(key: Any, position: int | None = None) -> Hashable:
     """The one form of equal keys: an int where it is a whole number, or an error if it cannot be a key."""
-    if isinstance(key, np.generic) and key.dtype.kind not in "mM":
-        key = plain(key)
+    key = plain(key)
     try:
         hash(key)
         missing = key is None or bool(key != key)
@@ -116,6 +115,22 @@ def kind_of(key: Hashable) -> int:
     return OTHER
 
 
+def token(key: Any) -> Hashable:
+    """What a dictionary knows a key by: equal where keys are, with a hash that nobody can foresee.
+
+    Python draws a seed for the hashes of strings and bytes, not of numbers: whoever chooses the keys might choose
+    numbers, or tuples of them, that all have one hash. So these are written out.
+    """
+    if isinstance(key, str | bytes):
+        return key
+    if isinstance(key, tuple) and type(key).__eq__ is tuple.__eq__:
+        return (tuple, *map(token, key))
+    if isinstance(key, numbers.Number | np.generic):
+        number = canonical(key) if key == key else "nan"
+        return (int, f"{number:x}") if type(number) is int else (float, repr(number))
+    return key  # type: ignore[no-any-return]
+
+
 def _array(values: Array) -> Sorted:
     if values.ndim != 1:
         raise ValueError(f"keys have {values.ndim} dimensions, not one")
@@ -129,7 +144,7 @@ def _array(values: Array) -> Sorted:
             values, kind = values.astype(np.int64), "i"
     if kind in "biu":
         unsigned = values.dtype == np.uint64
-        bits = np.ascontiguousarray(values, np.uint64 if unsigned else np.int64)
+        bits = np.array(values, np.uint64 if unsigned else np.int64)  # of our own: theirs may change meanwhile
         return Sorted(values.size, [(None, bits.view(np.int64), unsigned)], [])
     return _one_by_one(values.tolist())
 
@@ -220,7 +235,7 @@ class Keys:
             return slots
 
         def others(names: Sequence[Hashable]) -> Slots:
-            return np.array([self._slots.get(name, -1) for name in names], np.int32)
+            return np.array([self._slots.get(token(name), -1) for name in names], np.int32)
 
         return _put_together(keys, integers, others)
 
@@ -247,8 +262,9 @@ class Keys:
             start, first = self.size, self._next
             slots = np.empty(len(names), np.int32)
             for i, name in enumerate(names):
-                if (slot := self._slots.get(name)) is None:
-                    slot = self._slots[name] = self.size
+                known = name if type(name) is str else token(name)
+                if (slot := self._slots.get(known)) is None:
+                    slot = self._slots[known] = self.size
                     self.names[self._next] = name
                     self.size, self._next = self.size + 1, self._next + 1
                 slots[i] = slot
@@ -271,10 +287,10 @@ class Keys:
     def truncate(self, size: int) -> None:
         """Forget the keys with slots from `size` on."""
         self._index.truncate(size)
-        gone = {name for name, slot in self._slots.items() if slot >= size}
-        for name in gone:
-            del self._slots[name]
-        self.names = {number: name for number, name in self.names.items() if name not in gone}
+        # The new ones came last in both; none is asked for its hash again, which may be what went wrong.
+        while self._slots and next(reversed(self._slots.values())) >= size:
+            self._slots.popitem()
+            self.names.popitem()
         self.size = size
 
     def arrange(self, numbers: Array, kinds: Array, names: dict[int, Hashable]) -> None:
@@ -289,7 +305,7 @@ class Keys:
         self._index.arrange(numbers[integers], slots[integers], (kinds[integers] == HIGH).astype(np.uint8))
         places = np.flatnonzero(~integers)
         self.names = {number: names[number] for number in numbers[places].tolist()}
-        self._slots = dict(zip(self.names.values(), places.tolist(), strict=True))
+        self._slots = dict(zip(map(token, self.names.values()), places.tolist(), strict=True))
         if len(self._slots) < places.size:
             raise ValueError("a key that is there twice")
         self._next = max(self._next, max(self.names, default=-1) + 1)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.kernel.codes import small_codes
+from fourrates.kernel.codes import check_codes, small_codes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Codes = npt.NDArray[np.uint16]
 
+TIMES = np.datetime64, np.timedelta64  # a stream of them is one of numbers to whoever looks at its bits
 MOST = 4_096  # labels: a detector keeps the square of it in counts, 134 MB
 
 
@@ -46,7 +47,7 @@ class Labels:
         self.given = tuple(values)
         self.codes: dict[Hashable, int] = {}
         for position, label in enumerate(values):
-            if label is None or label != label or not isinstance(label, Hashable):
+            if label is None or label != label or not isinstance(label, Hashable) or isinstance(label, TIMES):
                 raise ValueError(f"{label!r} at position {position} of labels cannot be a label")
             if label in self.codes:
                 raise ValueError(f"label {label!r} at position {position} of labels is there twice")
@@ -71,6 +72,8 @@ class Labels:
         values = np.asarray(array)
         if values.ndim != 1:
             raise ValueError(f"{name} has {values.ndim} dimensions, not one")
+        if values.dtype.kind in "mM":
+            raise TypeError(f"{name} is an array of {values.dtype}: times cannot be labels")
         if values.size == 0:
             return np.empty(0, np.uint16)
         if values.dtype.kind in "biu" and self.values == tuple(range(len(self.values))):
@@ -79,8 +82,9 @@ class Labels:
             if bad >= 0:
                 raise self.unknown(values[bad].item(), name, bad)
             return codes
-        if values.dtype.kind in "biufUS" and (known := self._sorted(values.dtype.kind)) is not None:
+        if (known := self._sorted(values.dtype)) is not None:
             labels, order = known
+            values = values.astype(labels.dtype, copy=False) if values.dtype.kind in "biuf" else values
             found = np.minimum(np.searchsorted(labels, values), labels.size - 1)
             wrong = labels[found] != values
             if wrong.any():
@@ -117,19 +121,59 @@ class Labels:
         except TypeError:  # unhashable
             return -1
 
-    def _sorted(self, kind: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """The labels as a sorted array and their codes, where arrays of this kind can be compared with them."""
-        accepted: Any = {"U": str, "S": bytes}.get(kind, (bool, int, float))
-        if not all(isinstance(label, accepted) for label in self.values):
+    def copy(self, codes: Codes, name: str) -> Codes:
+        """A copy of codes, checked in the pass that makes it; a ValueError names the first that is none of a class."""
+        copied = np.empty(codes.size, np.uint16)
+        if (bad := small_codes(np.ascontiguousarray(codes), len(self.values), copied)) >= 0:
+            raise self._no_code(codes, bad, name)
+        return copied
+
+    def check(self, codes: Codes, name: str) -> None:
+        """Raise a ValueError that names the first code that is none of a class."""
+        if (bad := check_codes(np.ascontiguousarray(codes), len(self.values))) >= 0:
+            raise self._no_code(codes, bad, name)
+
+    def _no_code(self, codes: Codes, bad: int, name: str) -> ValueError:
+        return ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
+
+    def _sorted(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+        """The labels that an array of this type can hold, sorted, and their codes; None if it takes another way.
+
+        Numbers are compared as numbers of one type, which holds each of them exactly.
+        """
+        kind = dtype.kind
+        if kind in "US":
+            text = str if kind == "U" else bytes
+            if not all(type(label) is text and label[-1:] not in ("\0", b"\0") for label in self.values):
+                return None  # an array forgets zeros at the end
+            labels, codes = np.array(self.values), np.arange(len(self.values))
+        elif kind in "biuf" and dtype.itemsize <= 8:
+            if not all(isinstance(label, bool | int | float) for label in self.values):
+                return None
+            exact = np.dtype({"u": np.uint64, "f": np.float64}.get(kind, np.int64))
+            held = [code for code, label in enumerate(self.values) if _is_held(label, exact)]
+            if not held:
+                return None
+            labels, codes = np.array([self.values[code] for code in held], exact), np.array(held)
+        else:
             return None
-        labels = np.array(self.values)
         order = np.argsort(labels)
-        return (labels[order], order) if labels.dtype.kind != "O" else None
+        return labels[order], codes[order]
+
+
+def _is_held(label: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a type of numbers has this one."""
+    if dtype.kind == "f":
+        try:
+            return bool(float(label) == label)
+        except OverflowError:
+            return False
+    return (not isinstance(label, float) or label.is_integer()) and np.iinfo(dtype).min <= label <= np.iinfo(dtype).max
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python one it stands for; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+    """A NumPy scalar as the Python one it stands for; anything else, and a time, as it is."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, TIMES) else value
 
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

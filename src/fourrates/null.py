@@ -162,7 +162,13 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
     key = f"fourrates {VERSION} {null} {decay.hex()} {described} {simulation}"
     marks = MARKS if null == "exact" else 0
     few = FEW if null == "exact" else 1
-    arrays = cache.read(key, lambda found: _is_sound(found, len(levels), _window(decay), marks, few))
+    window = _window(decay)
+    shapes = [
+        (len(levels), (window + 1) * (window + 2) // 2),
+        (len(levels), marks + 1, STEPS + 1),
+        (len(levels), marks + 1, few),
+    ]
+    arrays = cache.read(key, sum(map(math.prod, shapes)), lambda found: _is_sound(found, shapes, window))
     if arrays is None:
         if simulation is None:
             arrays = _build(decay, levels, exact=null == "exact")
@@ -172,12 +178,11 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
     return Table(decay, levels, *arrays)
 
 
-def _is_sound(arrays: Arrays, levels: int, window: int, marks: int, few: int) -> bool:
+def _is_sound(arrays: Arrays, shapes: list[tuple[int, ...]], window: int) -> bool:
     """Whether these can be the arrays of a table: of the right shapes, in range, and falling where they must.
 
     A bound falls with the level and with the number of zeros, the share of zeros that allows a value with the value.
     """
-    shapes = [(levels, (window + 1) * (window + 2) // 2), (levels, marks + 1, STEPS + 1), (levels, marks + 1, few)]
     if [array.shape for array in arrays] != shapes:
         return False
     near, far, rare = arrays

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from fourrates.drift import Drift
+    from fourrates.drift import Drift, Shift
     from fourrates.io import Events, Joined
     from fourrates.run import Found, FoundShift, Run
 
@@ -67,6 +67,7 @@ def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
         **start(one.drift),
         **({"started_time": moment(one.started.time, utc)} if one.started is not None and one.started.time else {}),
         "changes": changes(one.drift),
+        **precisions(one.drift),
         "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
     }
 
@@ -100,6 +101,16 @@ def changes(drift: Drift) -> list[dict[str, Any]]:
     ]
 
 
+def precisions(found: Drift | Shift) -> dict[str, Any]:
+    """The precisions that moved and with what, as JSON has them; nothing where the detector does not tell."""
+    listed = [
+        {**{name: finite(value) for name, value in one._asdict().items() if name != "rate"}, "rate": one.rate}
+        | {"because": one.because}
+        for one in found.precisions
+    ]
+    return {"precisions": listed} if listed else {}
+
+
 def finite(value: float | None) -> float | None:
     """A number as JSON can have it."""
     return None if value is None or not math.isfinite(value) else round(value, 9)
@@ -115,6 +126,7 @@ def shift_record(one: FoundShift, utc: bool) -> dict[str, Any]:
         "file": one.at.source,
         "row": one.at.row,
         "started": one.shift.started,
+        **precisions(one.shift),
         **{
             name: {key: finite(value) for key, value in share._asdict().items()}
             for name, share in (("before", one.shift.before), ("after", one.shift.after))

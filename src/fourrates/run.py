@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fourrates.detectors
-from fourrates.bank import Bank, Stream
+from fourrates.bank import Bank
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, check_after
@@ -28,6 +28,7 @@ from fourrates.found import Place as Place
 from fourrates.io import Batch, InputError
 from fourrates.references import References
 from fourrates.state import Saved, pack, unpack
+from fourrates.stream import Stream
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
 NAT = np.datetime64("NaT")
+
+MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
 
 
 @dataclass(slots=True)
@@ -118,6 +121,8 @@ class Run:
         From names of streams to their references, for FourRates; the other streams have none.
     after : {"restart", "hold"}
         What follows the drift of a stream that has a reference of its own.
+    max_streams : int
+        The most streams there may be.
 
     Attributes
     ----------
@@ -150,8 +155,9 @@ class Run:
         trace: Callable[[Detector], Trace] | None = None,
         references: Mapping[str, Any] | None = None,
         after: After = "hold",
+        max_streams: int = MAX_STREAMS,
     ) -> None:
-        self.detector = detector
+        self.detector, self.max_streams = detector, max_streams
         self.references, self.after = None if references is None else dict(references), after
         self.events = 0
         self.shifts: list[FoundShift] = []
@@ -250,6 +256,8 @@ class Run:
         for name in names:
             if name in self._numbers:
                 continue
+            if len(self._names) >= self.max_streams:
+                raise InputError(f"more than {self.max_streams:,} streams (--max-streams)")
             number = self._numbers[name] = len(self._names)
             self._names.append(name)
             start = self.detector.clone()

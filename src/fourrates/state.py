@@ -55,9 +55,10 @@ def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> by
 def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:
     """The content of a file that holds a state, nothing if it is a device; a ValueError if it is too long to be one."""
     content = bytearray()
-    if os.path.exists(path) and not os.path.isfile(path):
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         return b""
     with open(path, "rb") as file:
+        check_size(os.fstat(file.fileno()).st_size, max_state)
         while block := file.read(1 << 20):
             content += block
             check_size(len(content), max_state)
@@ -70,10 +71,9 @@ def check_size(size: int, max_state: int) -> None:
         raise ValueError(f"a state of more than {max_state:,} bytes (max_state)")
 
 
-def unpack(saved: bytes | memoryview, max_state: int = MAX_STATE) -> Saved:
+def unpack(saved: bytes | memoryview) -> Saved:
     """Take a state apart, after its checksum; version 3, of single detectors, is read too."""
-    view = memoryview(saved).cast("B")
-    check_size(len(view), max_state)
+    view = memoryview(bytes(saved))  # of our own: what is checked here must be what is used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ import numpy as np
 
 from fourrates.detectors import LFR, Detector
 from fourrates.detectors.base import rate_names
-from fourrates.detectors.lfr import DECAY
 from fourrates.drift import Drift
 from fourrates.kernel.trace import Recorder
 
@@ -25,6 +25,8 @@ CLOSE = 300  # points of each statistic kept on either side of a drift
 DETAILED = 12  # drifts that are kept so
 ENOUGH = 8  # curves at first, unless more crossed their bounds
 MARKS = 1000  # events whose times are kept
+DECAYS = (0.9, 0.98, 0.998)  # a rate is followed with each of them where there are no bounds, and drawn with one
+DRAWN = 30  # times the memory of that one is about what was observed of the rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class Curve:
 
     @property
     def kind(self) -> str:
-        """What it is next to the other statistics of its rate."""
+        """What it is next to the other statistics of its rate, or how much of the past is in it."""
+        if np.isnan(self.warn_low).all():
+            return f"over some {1 / (1 - self.decay):.0f} observations"
         return f"decay {self.decay:g}"
 
 
@@ -80,7 +84,8 @@ class Trace:
     """Follows the rates of one stream next to its detector.
 
     LFR is followed within its bounds, and starts afresh after a drift as it does. For any other detector the rates are
-    followed as LFR's default would see them, without bounds, from the first event to the last.
+    followed without bounds, from the first event to the last, each over about a thirtieth of what was observed of it: a
+    few observations of a rare class, hundreds of a common one, so that the picture shows levels and not noise.
 
     Parameters
     ----------
@@ -104,7 +109,9 @@ class Trace:
     def __init__(self, detector: Detector, points: int = POINTS) -> None:
         names = rate_names(detector.labels.values)
         self._bounded = isinstance(detector, LFR)
-        watched: list[list[tuple[float, Table | None, int, int]]] = [[(DECAY, None, 0, 0)] for _ in names]
+        watched: list[list[tuple[float, Table | None, int, int]]] = [
+            [(decay, None, 0, 0) for decay in DECAYS] for _ in names
+        ]
         if isinstance(detector, LFR):
             watched = [[(table.decay, table, warn, detect) for table, warn, detect in own] for own in detector.tables]
         self._statistics = [(name, one[0]) for name, own in zip(names, watched, strict=True) for one in own]
@@ -184,8 +191,18 @@ class Trace:
         if self._until is not None:
             self._keep()
         curves = []
-        for test, (name, decay) in enumerate(self._statistics):
+        for test in range(len(self._statistics)) if self._bounded else self._legible():
+            name, decay = self._statistics[test]
             points = {point[0]: point for point in self._recorder.points(test)} | self._close[test]
             rows = np.array([points[event] for event in sorted(points)], np.float64).reshape(-1, 6)
             curves.append(Curve(name, decay, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
         return curves
+
+    def _legible(self) -> list[int]:
+        """Of each rate, the statistic whose memory suits the number of its observations."""
+        chosen = []
+        for first in range(0, len(self._statistics), len(DECAYS)):
+            memory = max(self.last(first)[0] / DRAWN, 1.0)
+            misfit = [abs(math.log(memory * (1 - decay))) for decay in DECAYS]
+            chosen.append(first + misfit.index(min(misfit)))
+        return chosen

@@ -58,6 +58,7 @@ def test_the_error_alone_is_refused_and_the_way_out_told():
         DriftDetector().update(1)
 
 
+@pytest.mark.slow
 def test_the_classifier_passes_rivers_own_checks():
     (parameters,) = DriftRetrainingClassifier._unit_test_params()
     model = DriftRetrainingClassifier(**parameters)
@@ -66,6 +67,7 @@ def test_the_classifier_passes_rivers_own_checks():
             check(model.clone())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "accuracy"), [(datasets.Bananas, 0.61), (datasets.Phishing, 0.88)])
 def test_it_runs_in_rivers_evaluation_on_rivers_data(data, accuracy):
     model = DriftRetrainingClassifier(naive_bayes.GaussianNB())
@@ -74,6 +76,7 @@ def test_it_runs_in_rivers_evaluation_on_rivers_data(data, accuracy):
     assert not model.drifts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_background", [True, False])
 def test_a_concept_that_turns_is_learnt_anew(in_background):
     model = DriftRetrainingClassifier(naive_bayes.GaussianNB(), train_in_background=in_background)
@@ -122,6 +125,7 @@ def test_the_successor_has_learnt_from_the_last_warning_alone():
     assert model.model.seen == [4, 5, 6, 7]
 
 
+@pytest.mark.slow
 def test_more_than_two_classes_by_their_names():
     stream = [*datasets.ImageSegments().take(700)]
     labels = sorted({y for _, y in stream})
@@ -131,6 +135,7 @@ def test_more_than_two_classes_by_their_names():
     assert set(model.drift_detector.rates) == {f"{kind}:{y}" for kind in ("recall", "precision") for y in labels}
 
 
+@pytest.mark.slow
 def test_a_forest_of_rivers_takes_it_for_each_of_its_trees():
     class FourRatesForest(forest.ARFClassifier):
         def _drift_detector_input(self, tree_id, y_true, y_pred):

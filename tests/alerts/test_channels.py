@@ -98,6 +98,7 @@ def test_a_command_that_reads_nothing_is_no_failure():
     Command("exit 0").deliver(alert(text="x" * 300_000))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="process groups are POSIX")
 def test_at_the_deadline_the_whole_process_group_is_ended(tmp_path):
     """On the old code the shell was killed and what it had started went on."""
@@ -169,6 +170,7 @@ def test_an_address_apprise_does_not_know_is_refused_at_once_without_its_secrets
     assert "TOKEN" not in Apprise("slack://TOKEN").name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_real_apprise_posts_to_a_real_server(receiver):
     pytest.importorskip("apprise")

@@ -5,6 +5,7 @@ import os
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9")
 def test_every_alert_that_was_put_arrives_under_its_id(benchmark, tmp_path):
     """Three kills here; benchmarks/kill.py does 200."""

@@ -96,6 +96,7 @@ def test_what_is_left_is_returned_and_delivered_by_the_next_spool(tmp_path, rece
     assert receiver.ids() == ids
 
 
+@pytest.mark.slow
 def test_closing_with_a_dead_receiver_ends_at_the_deadline(tmp_path):
     """On the old code a full queue blocked the exit for good."""
     channel = Told(failures=10**9)
@@ -133,6 +134,7 @@ def test_an_id_is_made_of_what_the_alert_says(tmp_path):
             spool.put({"id": "a\r\nb"})
 
 
+@pytest.mark.slow
 def test_each_channel_gets_every_alert_and_a_slow_one_holds_up_no_other(tmp_path):
     slow, quick = Told(name="slow", pause=0.5), Told(name="quick")
     with Spool(tmp_path / "spool", [slow, quick]) as spool:
@@ -175,6 +177,7 @@ def test_a_full_spool_may_refuse_instead(tmp_path):
     spool.close(0)
 
 
+@pytest.mark.slow
 def test_two_processes_never_deliver_one_alert_at_the_same_time(tmp_path, receiver):
     """Two processes share a spool of 40 alerts whose delivery takes 20 ms each; each alert is posted exactly once."""
 

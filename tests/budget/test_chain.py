@@ -46,6 +46,7 @@ def test_a_fast_decay_has_the_hazard_that_enumeration_gives():
     assert chain.hazard(decay, rate, within) == pytest.approx(hazard, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("decay", [0.5, 0.9, 0.98])
 def test_bounds_without_a_table_are_those_of_the_table(decay, rate):

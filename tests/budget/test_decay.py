@@ -14,17 +14,20 @@ SOUND = [[45, 5], [5, 45]]
 ARL = 10_000
 
 
+@pytest.mark.slow
 def test_the_smaller_the_change_the_longer_the_memory():
     best = [fr.best_decay(SOUND, [[45 - m, 5 + m], [5, 45]], ARL) for m in (30, 10, 4)]
     assert [one.decay for one in best] == sorted(one.decay for one in best)
     assert best[0].decay <= 0.85 < 0.97 <= best[-1].decay
 
 
+@pytest.mark.slow
 def test_the_best_decay_is_the_least_of_its_curve():
     best = fr.best_decay(SOUND, [[35, 15], [5, 45]], ARL)
     assert best.delay == best.delays[best.decay] == min(best.delays.values())
 
 
+@pytest.mark.slow
 def test_simulation_ranks_the_decays_the_same_way():
     after = [[39, 11], [5, 45]]
     best = fr.best_decay(SOUND, after, ARL, decays=(0.7, 0.9, 0.98))
@@ -42,6 +45,7 @@ def test_the_expected_delay_is_that_of_the_detector_with_this_budget():
     )
 
 
+@pytest.mark.slow
 def test_a_stream_with_a_known_change_teaches_the_same_decay():
     scenario = SCENARIOS["Imbalance2"]
     given = fr.best_decay(scenario.before, scenario.after, ARL)
@@ -50,6 +54,7 @@ def test_a_stream_with_a_known_change_teaches_the_same_decay():
     assert given.delays[learned.decay] <= 1.05 * given.delay
 
 
+@pytest.mark.slow
 def test_several_changes_and_labels_of_any_kind():
     names = np.array(["ham", "spam", "egg"])
     one = np.array([[30, 2, 2], [2, 30, 2], [2, 2, 28]]) / 100

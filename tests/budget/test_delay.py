@@ -10,6 +10,7 @@ from fourrates.budget.simulation import simulated_delay
 from fourrates.streams import SCENARIOS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.9, 0.98])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_expected_delay_is_what_is_seen(name, decay):

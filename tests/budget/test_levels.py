@@ -8,6 +8,7 @@ import fourrates as fr
 from fourrates.budget.simulation import simulated_run_length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.8, 0.9, 0.98, (0.9, 0.98)])
 @pytest.mark.parametrize("confusion", [[[45, 5], [5, 45]], [[30, 20], [20, 30]], [[85, 5], [2, 8]]])
 def test_the_run_length_asked_for_is_kept(confusion, decay):
@@ -20,12 +21,14 @@ def test_the_run_length_asked_for_is_kept(confusion, decay):
     assert found.mean - 3 * found.standard_error <= (2 if isinstance(decay, float) else 3) * arl
 
 
+@pytest.mark.slow
 def test_three_classes_keep_the_run_length_asked_for():
     detector = fr.LFR(0.9, arl=5_000, labels=["a", "b", "c"])
     found = simulated_run_length(detector, [[45, 3, 2], [4, 24, 2], [3, 3, 14]], alarms=200)
     assert 0.95 * 5_000 - 3 * found.standard_error <= found.mean <= 2 * 5_000 + 3 * found.standard_error
 
 
+@pytest.mark.slow
 def test_levels_and_run_lengths_are_inverse_to_each_other():
     found = fr.design(50_000, 0.9)
     # Bounds move in steps: levels near by give one and the same bound.

@@ -28,6 +28,7 @@ def test_a_long_run_near_the_rate_where_runs_of_hits_raise_alarms_is_foretold():
     assert agree(fr.LFR(0.9, detect=1e-4), [[80, 20], [20, 80]])
 
 
+@pytest.mark.slow
 def test_a_long_memory_with_frequent_alarms_is_foretold():
     assert agree(fr.LFR(0.98, detect=1e-3), [[50, 50], [50, 50]])
 
@@ -37,10 +38,12 @@ def test_imbalanced_classes_are_foretold(confusion):
     assert agree(fr.LFR(0.9, detect=1e-3), confusion)
 
 
+@pytest.mark.slow
 def test_three_classes_are_foretold():
     assert agree(fr.LFR(0.9, detect=1e-3, labels=["a", "b", "c"]), [[45, 3, 2], [4, 24, 2], [3, 3, 14]])
 
 
+@pytest.mark.slow
 def test_several_decays_that_share_their_bits_are_foretold():
     assert agree(fr.LFR((0.8, 0.9, 0.95), detect=2e-3), [[45, 5], [5, 45]])
 
@@ -49,6 +52,7 @@ def test_one_side_is_foretold():
     assert agree(fr.LFR(0.9, detect=1e-3, sides="down"), [[45, 5], [5, 45]])
 
 
+@pytest.mark.slow
 def test_statistics_of_one_rate_that_are_nearly_the_same_alarm_as_one():
     confusion = [[45, 5], [5, 45]]
     one = fr.expected_run_length(fr.LFR(0.9, detect=1e-4), confusion)

@@ -98,6 +98,7 @@ def test_a_folder_without_data(fourrates, tmp_path):
     assert refused(fourrates("detect", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_pipe_that_closes_before_anything_came(fourrates):
     for command in ("detect", "watch"):
         ran = fourrates(command, "-", stdin=subprocess.DEVNULL)
@@ -121,6 +122,7 @@ def test_a_reader_that_closes_the_pipe(drifting):
     assert done.stderr.splitlines()[-1] == "fourrates: the pipe that took the output was closed"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 @pytest.mark.parametrize("option", ["--csv", "--report", "--state", "--plot"])
 def test_a_disk_that_is_full(fourrates, drifting, option):
@@ -129,6 +131,7 @@ def test_a_disk_that_is_full(fourrates, drifting, option):
     assert "no space left on device" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 def test_a_full_disk_behind_the_output(drifting):
     command = [sys.executable, "-m", "fourrates", "detect", str(drifting)]

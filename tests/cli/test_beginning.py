@@ -71,6 +71,7 @@ def write(path, stream, end="\n", part=slice(None)):
         file.write(("" if file.tell() else f"time,actual,predicted{end}") + "".join(lines))
 
 
+@pytest.mark.slow
 def test_watch_takes_words_and_a_budget_of_time_and_goes_on_with_both(tmp_path):
     """The restart has more rows at another pace to look at; what was learned first stands."""
     stream, path, state = fraud(seed=1, length=60_000, days=3), tmp_path / "log.csv", tmp_path / "state"
@@ -91,6 +92,7 @@ def test_watch_takes_words_and_a_budget_of_time_and_goes_on_with_both(tmp_path):
     assert 36_000 <= found[0]["at"] < 40_000
 
 
+@pytest.mark.slow
 def test_a_budget_of_time_is_the_same_in_every_format(fourrates, tmp_path):
     """More rows than a block of CSV holds, at a pace that changes: each format must look at the same rows."""
     stream = fraud(seed=2, length=80_000, days=4)

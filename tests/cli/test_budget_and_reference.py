@@ -88,6 +88,7 @@ def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
     assert ran.out.startswith("no drift and 1 recovery in ")
 
 
+@pytest.mark.slow
 def test_expect_says_that_larger_falls_are_found_sooner(fourrates):
     words = ["expect", "900,100,200,800", "--horizon", 3000, "--history", 3000, "--fall", 10, "--fall", 30, "--json"]
     falls = detected(fourrates(*words))["falls"]

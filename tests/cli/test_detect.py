@@ -143,6 +143,7 @@ def test_the_core_imports_nothing_of_this():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_compare_puts_detectors_side_by_side(fourrates, drifting, wanted):
     ran = fourrates("compare", drifting, "-d", CAREFUL, "-d", "LFR(decay=0.98, detect=1e-6)", "--json")
     detectors = json.loads(ran.out)["detectors"]
@@ -169,6 +170,7 @@ def test_version_and_help(fourrates):
     assert "complete" in fourrates("--show-completion", "bash").out.lower()
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
     for suffix, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         path = tmp_path / f"rates.{suffix}"
@@ -177,6 +179,7 @@ def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
     assert fourrates("detect", drifting, "--plot", tmp_path / "rates.doc").status == 2
 
 
+@pytest.mark.slow
 def test_the_demo_finds_both_changes_and_writes_its_report(fourrates, tmp_path):
     ran = fourrates("demo", tmp_path / "demo")
     assert ran.status == 0

@@ -120,6 +120,7 @@ def test_a_file_of_lines_that_grows_goes_on_where_it_ended_and_half_a_line_is_le
     assert {one["row"] for one in found} <= whole  # rows are counted from the beginning of the file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "csv.gz"])
 def test_a_file_written_again_with_more_rows_goes_on_behind_those_that_were_read(detect, rows, wanted, tmp_path, kind):
     pyarrow = pytest.importorskip("pyarrow")
@@ -242,6 +243,7 @@ def test_many_streams_go_on_too(detect, fourrates, tmp_path):
     assert [(one["stream"], one["at"]) for one in found] == [(one["stream"], one["at"]) for one in wanted]
 
 
+@pytest.mark.slow
 def test_another_detector_is_refused(fourrates, drifting, tmp_path):
     state = tmp_path / "state"
     assert fourrates("detect", drifting, "--state", state).status == 0
@@ -252,6 +254,7 @@ def test_another_detector_is_refused(fourrates, drifting, tmp_path):
     assert fourrates("detect", drifting, "--state", state, "--detector", "FourRates").status == 0
 
 
+@pytest.mark.slow
 def test_a_state_changed_by_hand_is_refused_or_goes_on(fourrates, drifting, tmp_path):
     """The note of what was read, each value of it replaced by others, with a checksum that fits."""
     from fourrates.state import pack, unpack
@@ -272,6 +275,7 @@ def test_a_state_changed_by_hand_is_refused_or_goes_on(fourrates, drifting, tmp_
             assert fourrates("detect", drifting, "--state", state).status in (0, 2), (name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")
 def test_detect_killed_at_any_moment_counts_every_row_once(benchmark, tmp_path):
     """Three kills here; benchmarks/kill.py does 200."""

@@ -66,6 +66,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_installs_it(fourrate
     assert "this needs jinja2: pip install 'fourrates[cli]'" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -107,6 +108,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("command", ["detect", "compare"])
 def test_an_interrupt_says_what_was_done(command, tmp_path):
@@ -127,6 +129,7 @@ def test_an_interrupt_says_what_was_done(command, tmp_path):
     assert not (tmp_path / "found.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_before_anything_came_says_so():
     words = [sys.executable, "-m", "fourrates", "detect", "-"]

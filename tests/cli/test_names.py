@@ -32,11 +32,12 @@ def harmless(text):
 @pytest.mark.parametrize("name", [*MARKUP, *ESCAPES])
 def test_a_table_shows_a_name_as_it_is(fourrates, tmp_path, name):
     path = file_with(tmp_path / "x.csv", name, "no[/b]\x1b[1m")
-    ran = fourrates("detect", path, "--by", "model", "--labels", "a,no[/b]\x1b[1m")
-    assert ran.status == 0, ran.err
-    assert harmless(ran.out + ran.err)
-    assert printable(name)[:12] in ran.out
-    assert r"no[/b]\x1b[1m" in ran.out
+    for detector in ("FourRates", "LFR"):
+        ran = fourrates("detect", path, "--by", "model", "--labels", "a,no[/b]\x1b[1m", "-d", detector)
+        assert ran.status == 0, ran.err
+        assert harmless(ran.out + ran.err)
+        assert printable(name)[:12] in ran.out
+    assert r"no[/b]\x1b[1m" in ran.out  # LFR has a table of counts by class
 
 
 @pytest.mark.parametrize("detector", ["LFR", "DDM", "EDDM", "DDMOCI", "NFR", "PerfSim", "ThreeMeasures"])
@@ -117,6 +118,7 @@ def test_an_error_shows_the_name_of_a_file_or_column_as_it_is(fourrates, tmp_pat
     assert r"\x1b[31mone" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["csv", "jsonl"])
 def test_a_row_means_the_same_in_detect_and_in_watch(fourrates, tmp_path, shape):
     pairs = [(1, 1), (0, 0)] * 300 + [(1, 0)] * 60
@@ -132,6 +134,7 @@ def test_a_row_means_the_same_in_detect_and_in_watch(fourrates, tmp_path, shape)
         assert {int(row["row"]) for row in csv.DictReader(file)} == {found["row"]}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="names of files are text here")
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_a_name_that_is_no_text_and_an_output_that_holds_little(tmp_path, encoding):

@@ -33,6 +33,7 @@ def events(size, right, seed=0):
     return y_true, np.where(random.random(size) < right, y_true, 1 - y_true)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", known().values(), ids=known())
 def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kind):
     detector = kind()

@@ -21,6 +21,8 @@ from fourrates.streams import datasets
 
 from .conftest import refused
 
+pytestmark = pytest.mark.slow
+
 DATA = os.environ.get("FOURRATES_DATA")
 here = pytest.mark.skipif(not DATA, reason="FOURRATES_DATA names no folder with the public data sets")
 

@@ -28,6 +28,7 @@ def test_the_version_is_told_without_any_of_the_heavy_libraries():
     assert not imported("--version") & {*HEAVY, "pyarrow"}
 
 
+@pytest.mark.slow
 def test_detect_imports_pyarrow_and_no_other_heavy_library(drifting, tmp_path):
     import pyarrow.csv
     import pyarrow.parquet
@@ -106,6 +107,7 @@ def test_the_script_of_a_shell_is_printed_and_nothing_else(fourrates, shell):
     assert asked_by_a_shell(f"{shell}_source").strip() == ran.out.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", TYPED)
 def test_a_shell_completes_commands_and_options(shell):
     words = re.findall(r"\bde\w+", asked_by_a_shell(f"{shell}_complete", **TYPED[shell]))

@@ -53,6 +53,7 @@ def one_at_a_time(stream):
     return told
 
 
+@pytest.mark.slow
 def test_every_warning_and_drift_is_a_line(fourrates, drifting, stream):
     with drifting.open() as file:
         ran = fourrates("watch", "-", *CAREFUL, stdin=file)
@@ -61,12 +62,14 @@ def test_every_warning_and_drift_is_a_line(fourrates, drifting, stream):
     assert "60,000 events" in ran.err
 
 
+@pytest.mark.slow
 def test_drifts_alone(fourrates, drifting, stream):
     with drifting.open() as file:
         ran = fourrates("watch", "-", *CAREFUL, "--no-warnings", stdin=file)
     assert [line["at"] for line in lines_of(ran.out)] == [at for kind, at in one_at_a_time(stream) if kind == "drift"]
 
 
+@pytest.mark.slow
 def test_a_drift_is_told_while_the_pipe_is_open(watching):
     process = watching("-", "--no-warnings")
     process.stdin.write(b"y_true,y_pred\n" + b"1,1\n0,0\n" * 300 + b"1,0\n" * 30)
@@ -77,6 +80,7 @@ def test_a_drift_is_told_while_the_pipe_is_open(watching):
     assert process.poll() is None
 
 
+@pytest.mark.slow
 def test_interrupting_prints_the_summary(watching):
     process = watching("-")
     process.stdin.write(b'{"y_true": 1, "y_pred": 1}\n' * 100)
@@ -89,6 +93,7 @@ def test_interrupting_prints_the_summary(watching):
     assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 300)
@@ -104,6 +109,7 @@ def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_bad_lines_end_it_with_the_line_named(fourrates):
     ran = fourrates("watch", "-", input="y_true,y_pred\n1,1\n1,x\n")
     assert ran.status == 2
@@ -112,6 +118,7 @@ def test_bad_lines_end_it_with_the_line_named(fourrates):
     assert "standard input, line 3: 1 fields where 2 belong" in ran.err
 
 
+@pytest.mark.slow
 def test_a_command_gets_the_drift(fourrates, drifting, tmp_path):
     got = tmp_path / "got"
     with drifting.open() as file:
@@ -122,6 +129,7 @@ def test_a_command_gets_the_drift(fourrates, drifting, tmp_path):
     assert rates == "tpr:down"
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_is_tried_again_and_then_told(fourrates, drifting, tmp_path):
     tries = tmp_path / "tries"
     with drifting.open() as file:
@@ -146,6 +154,7 @@ class Hook(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_webhook_is_tried_again_and_does_not_hold_up_the_stream(fourrates, drifting):
     Hook.answers, Hook.got = [500, 503], []
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:

@@ -51,6 +51,7 @@ def drifts_of(pairs):
     return [drift.at for drift in detector.update_many([a for a, _ in pairs], [b for _, b in pairs])]
 
 
+@pytest.mark.slow
 def test_a_restart_goes_on_where_it_was_and_tells_no_drift_again(tmp_path):
     """On the old code all 9 of 9 drifts were told again."""
     log, state = tmp_path / "log.csv", tmp_path / "state"
@@ -73,6 +74,7 @@ def test_a_restart_goes_on_where_it_was_and_tells_no_drift_again(tmp_path):
     assert "(1,261 in all)" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other", [["--detector", "DDM"], ["--labels", "a,b"], ["--by", "y_true"], ["--truth", "y_pred"]]
 )
@@ -90,6 +92,7 @@ def test_other_options_than_those_of_the_state_are_refused(fourrates, tmp_path, 
     assert "is the state of watching" in ran.err
 
 
+@pytest.mark.slow
 def test_a_damaged_state_is_refused_whatever_is_wrong_with_it(tmp_path):
     log, state = tmp_path / "log.csv", tmp_path / "state"
     log.write_text("y_true,y_pred\n" + CALM)
@@ -114,6 +117,7 @@ def test_a_damaged_state_is_refused_whatever_is_wrong_with_it(tmp_path):
             assert name in ("origin", "source", "run", "shown", "position", "format", "warning"), (name, value)
 
 
+@pytest.mark.slow
 def test_a_pipe_goes_on_with_its_detectors(fourrates, tmp_path):
     state = tmp_path / "state"
     first = fourrates("watch", "-", "--state", state, input="y_true,y_pred\n" + CALM)
@@ -123,6 +127,7 @@ def test_a_pipe_goes_on_with_its_detectors(fourrates, tmp_path):
     assert 600 <= drift["at"] < 630
 
 
+@pytest.mark.slow
 def test_bad_rows_are_set_aside_and_counted(fourrates, tmp_path):
     """On the old code one bad line ended the watch."""
     bad = tmp_path / "bad.jsonl"
@@ -148,6 +153,7 @@ def test_many_streams_are_watched_each_on_its_own(fourrates):
     assert [drift["at"]] == drifts_of(rows)
 
 
+@pytest.mark.slow
 def test_a_recovery_is_an_alert_too_and_a_shift_of_the_classes_is_a_line(fourrates, tmp_path, receiver):
     """Worse than its reference from the first event on, then as good as it; positives come more often at the end."""
     random = np.random.default_rng(3)
@@ -172,6 +178,7 @@ def test_a_recovery_is_an_alert_too_and_a_shift_of_the_classes_is_a_line(fourrat
     assert "recover" in ran.err.splitlines()[-1 - min(len(told), 10)]
 
 
+@pytest.mark.slow
 def test_an_alert_carries_id_name_text_headers_and_signature(fourrates, tmp_path, receiver):
     secret = tmp_path / "secret"
     secret.write_text("s3cret\n")
@@ -190,6 +197,7 @@ def test_an_alert_carries_id_name_text_headers_and_signature(fourrates, tmp_path
     assert verify("s3cret", request.headers, request.body) == posted["id"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_delivered_is_named_kept_and_delivered_by_the_next_run(fourrates, tmp_path, receiver):
     """On the old code 12 s of outage lost alarms for good, with exit status 0."""
     options = ["--no-warnings", "--webhook", receiver.url, "--grace", "0.5", "--spool", tmp_path / "spool"]
@@ -207,6 +215,7 @@ def test_what_cannot_be_delivered_is_named_kept_and_delivered_by_the_next_run(fo
     assert receiver.ids() == [id]
 
 
+@pytest.mark.slow
 def test_a_hanging_receiver_does_not_hold_up_the_end(fourrates, tmp_path, receiver):
     receiver.default = lambda connection: time.sleep(30)
     options = ["--webhook", receiver.url, "--grace", "0.5", "--spool", tmp_path / "spool"]
@@ -216,6 +225,7 @@ def test_a_hanging_receiver_does_not_hold_up_the_end(fourrates, tmp_path, receiv
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 def test_asked_twice_it_ends_at_once_and_still_names_what_is_left(tmp_path, receiver):
     receiver.default = b"HTTP/1.1 500 no\r\n\r\n"
     log = tmp_path / "log.csv"
@@ -231,6 +241,7 @@ def test_asked_twice_it_ends_at_once_and_still_names_what_is_left(tmp_path, rece
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9")
 @pytest.mark.parametrize("copytruncate", [False, True])
 def test_killed_at_random_moments_nothing_is_lost_or_counted_twice(benchmark, tmp_path, copytruncate):

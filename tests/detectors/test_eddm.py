@@ -104,6 +104,7 @@ def test_the_error_of_the_minimum_is_the_first_that_is_measured():
     assert detector.rates["distance"].expected == 1.0
 
 
+@pytest.mark.slow
 def test_a_drift_that_keeps_the_error_rate_is_invisible():
     # The tpr falls from 0.75 to 0.25, yet the distances between errors have one law before and after. Four deviations
     # of the difference, two-sided: a chance of 1 in 16,000 if it is blind. It cannot pass by alarming nowhere: where

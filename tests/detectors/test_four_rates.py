@@ -130,6 +130,7 @@ def test_a_side_that_is_not_watched_stays_silent(sides):
     assert bool(detector.update_many(*rise)) == (sides == "up")
 
 
+@pytest.mark.slow
 def test_a_warning_opens_before_the_drift_and_closes_when_it_lapses():
     detector = fr.FourRates(arl=1e12, warn=100_000)
     history = []
@@ -271,6 +272,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=5, deadline=None)
@@ -313,6 +315,7 @@ def test_all_ways_of_feeding_it_give_the_same_drifts_in_all_fields(name, data, s
     assert state == one.to_bytes()
 
 
+@pytest.mark.slow
 def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
     makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand
@@ -328,6 +331,7 @@ def test_steps_over_many_states_in_turn_do_not_mix_them_up():
 # Bad use ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_detector_used_by_two_threads_raises():
     detector = fr.FourRates(1e9)
     truth = np.ones(5_000_000, np.uint8)

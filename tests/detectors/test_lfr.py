@@ -68,6 +68,7 @@ def restless(classes, size, seed):
     return truth, np.where(random.random(size) < accuracy, truth, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "size"), [(2, 6_000), (3, 6_000), (50, 6_000)])
 @pytest.mark.parametrize("decays", [(0.9,), (0.7, 0.95)])
 @pytest.mark.parametrize("sides", ["both", "down", "up"])
@@ -80,6 +81,7 @@ def test_it_does_what_the_algorithm_says(classes, size, decays, sides):
     assert len(found) > 2
 
 
+@pytest.mark.slow
 def test_it_does_what_the_algorithm_says_in_a_long_quiet_stream():
     # Far beyond the window, where the kernel leaves the table alone for n / 32 observations at a time.
     random = np.random.default_rng(3)
@@ -90,6 +92,7 @@ def test_it_does_what_the_algorithm_says_in_a_long_quiet_stream():
     assert found == reference(zip(truth.tolist(), guess.tolist(), strict=True), 2, (0.9,), 0.05, 1e-4)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=400))
 @settings(max_examples=60, deadline=None)
 def test_any_sequence_is_judged_as_the_algorithm_says(pairs):
@@ -188,6 +191,7 @@ def test_a_drift_says_what_moved():
     assert "tpr down" in str(drift)
 
 
+@pytest.mark.slow
 def test_rates_say_where_each_rate_stands():
     detector = fr.LFR()
     detector.update_many([1, 1, 1, 0], [1, 1, 0, 0])
@@ -200,6 +204,7 @@ def test_rates_say_where_each_rate_stands():
     assert math.isnan(fr.LFR().rates["ppv"].estimate)
 
 
+@pytest.mark.slow
 def test_levels_and_decays_may_differ_by_rate():
     detector = fr.LFR({"tpr": 0.95, "ppv": (0.8, 0.95)}, {"tnr": 0.1}, {"tpr": 1e-3, "npv": 1e-7})
     rates = detector.rates
@@ -216,12 +221,14 @@ def test_levels_and_decays_may_differ_by_rate():
     assert ppv.statistics[1].warn == null.bounds(ppv.n, round(ppv.estimate * ppv.n), 0.005, 0.95)
 
 
+@pytest.mark.slow
 def test_bonferroni_divides_by_rates_and_sides():
     detector = fr.LFR(correction="bonferroni", sides={"tpr": "down"})
     detector.update_many([1] * 30, [1, 1, 0] * 10)
     assert detector.rates["tpr"].detect == null.bounds(30, 20, 1e-5 / 7)
 
 
+@pytest.mark.slow
 def test_several_decays_share_one_guarantee():
     # 200 stable streams of 5,000: an alarm a step and side at most at the level, however many decays share it.
     random = np.random.default_rng(6)
@@ -315,6 +322,7 @@ def test_positive_says_which_label_the_rates_are_about():
     assert astuple(detector.rates["tnr"])[0] == 0
 
 
+@pytest.mark.slow
 def test_ten_million_events_leave_no_trace_in_memory():
     detector = fr.LFR(labels=range(3))
     truth, guess = (array.astype(np.uint8) for array in restless(3, 100_000, 2))

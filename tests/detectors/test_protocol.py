@@ -84,6 +84,7 @@ def test_the_suite_knows_every_public_detector():
 # ---------------------------------------------------------------------------------------------- batches
 
 
+@pytest.mark.slow
 @every
 @given(data=st.data(), classes=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)

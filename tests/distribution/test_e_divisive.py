@@ -141,3 +141,29 @@ def test_settings_that_make_no_sense_are_refused(settings, said):
 def test_fewer_rows_than_two_segments_are_refused():
     with pytest.raises(ValueError, match="X has 59 rows; a split needs two segments of min_size 30, 60 rows"):
         EDivisive().fit(np.arange(59.0))
+
+
+# What R's ecp 3.1.6 found, e.divisive(x, sig.lvl = 0.05, R = 199, min.size = 30, alpha = 1), counted from 0.
+OF_ECP = [
+    [100, 200],
+    [100, 200],
+    [100, 200],
+    [101],
+    [100, 200],
+    [100, 164, 200],
+    [100, 200],
+    [104, 200],
+    [100, 200],
+    [100, 200],
+    [100, 200],
+    [111, 195],
+]
+
+
+def test_the_changes_are_those_of_ecp():
+    random = np.random.default_rng(42)
+    for i, expected in enumerate(OF_ECP):
+        mean, deviation = [(1, 1), (0, 5), (2, 1), (0, 2)][i % 4]
+        parts = [random.normal(size=(100, 2)), random.normal(mean, deviation, (100, 2)), random.normal(size=(100, 2))]
+        found = EDivisive(permutations=199, min_size=30, level=0.05, seed=i).fit(np.concatenate(parts))
+        assert found.change_points_.tolist() == expected

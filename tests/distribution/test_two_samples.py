@@ -16,6 +16,7 @@ def quick(kind, **settings):
     return kind(**settings) if kind is RankTest else kind(permutations=99, **settings)
 
 
+@pytest.mark.slow
 @every_test
 @pytest.mark.parametrize("size", [2, 30])
 def test_the_level_is_kept_where_nothing_changes(kind, size):

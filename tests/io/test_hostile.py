@@ -73,6 +73,7 @@ def test_a_parquet_file_with_flipped_bytes_is_read_or_refused(tmp_path):
     assert refused > 50
 
 
+@pytest.mark.slow
 def test_an_arrow_file_with_flipped_bytes_is_read_or_refused(tmp_path):
     words = ["0", "1"] * 500
     path = arrow_file(tmp_path / "x.arrow", pa.table({"y_true": words, "y_pred": np.array([0, 1] * 500)}))
@@ -128,6 +129,7 @@ def test_a_column_of_any_type_is_read_or_refused(tmp_path, column, role):
 # Lines ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_line_without_an_end_is_refused_at_its_bound_in_linear_time(tmp_path):
     """A line of 64 MB; on the old code it was copied once for each megabyte."""
     path = tmp_path / "x.jsonl"

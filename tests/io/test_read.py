@@ -82,6 +82,7 @@ def test_every_format_and_packing_gives_the_same_events(tmp_path, name, packing)
     assert said == ["labels in column 'label', predictions in column 'prediction', times in column 'timestamp'"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_pipe_gives_the_same_events(tmp_path, name):
     path = tmp_path / name
@@ -251,6 +252,7 @@ def test_a_file_that_only_begins_like_parquet_is_named(tmp_path):
         list(io.read(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", [".gz", ".bz2", ".zst"])
 def test_a_packed_file_cut_short_is_an_error_after_its_sound_part(tmp_path, packing):
     rows = "y_true,y_pred\n" + "1,1\n0,1\n0,0\n" * 300_000
@@ -349,6 +351,7 @@ def test_json_lines_may_leave_names_out():
     assert batch.rows.tolist() == [1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_memory_stays_flat_whatever_the_size(tmp_path):
     """Peaks of reading 0.5 and 4 million rows differ by less than the codes of 4 million rows would take (16 MB)."""

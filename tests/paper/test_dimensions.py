@@ -6,6 +6,8 @@ import pytest
 from fourrates.paper import dimensions, figures
 from fourrates.paper.dimensions import DETECTORS, NAMES, Change, Dimensions, case, power_at, shares
 
+pytestmark = pytest.mark.slow
+
 
 def test_power_is_read_at_the_false_alarms_that_are_allowed():
     false = np.arange(1, 101) / 100

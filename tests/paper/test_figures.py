@@ -6,6 +6,8 @@ from fourrates.paper import catalogue, figures
 from fourrates.paper.catalogue import Context, choose
 from fourrates.paper.work import results
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def drawings(tmp_path_factory):

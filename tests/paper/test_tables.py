@@ -78,6 +78,7 @@ def test_the_gain_of_a_loop_is_over_the_model_that_is_never_learnt_anew():
     assert record["sentence"] == "15.0 points above the model never relearnt."
 
 
+@pytest.mark.slow
 def test_the_synthetic_counts_are_those_of_the_docs():
     hits, false = {}, {}
     for name in numbers.SYNTHETIC:
@@ -101,6 +102,7 @@ def test_the_synthetic_counts_are_those_of_the_docs():
     assert all(row[0] > max(row[1:3]) for row in hits.values())
 
 
+@pytest.mark.slow
 @here
 @pytest.mark.parametrize(("dataset", "hits", "false"), [("USENET1", 300, 8), ("USENET2", 160, 30)])
 def test_the_changes_of_usenet_are_found(dataset, hits, false):

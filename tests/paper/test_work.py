@@ -115,6 +115,7 @@ def test_a_line_cut_short_is_made_again(tmp_path):
     assert [json.loads(line)["run"] for line in store.path.read_text().splitlines()] == [0, 1]
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_finds(tmp_path):
     experiments = [Synthetic("Balance1", quick=True), Synthetic("Imbalance2", quick=True)]
     if DATA:

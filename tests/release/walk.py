@@ -49,7 +49,8 @@ def make_files():
     stream = fraud(seed=1, length=60_000, days=3)
     times, truth, guess = np.datetime_as_string(stream.times), WORDS[stream.y_true], WORDS[stream.y_pred]
     names = ("time", "actual_label", "predicted_label")
-    payments = table(names, times, truth, guess)
+    countries = np.array(["de", "fr"])[np.arange(truth.size) % 2]
+    payments = table((*names, "country"), times, truth, guess, countries)
     for name in ("payments.csv", "predictions.csv"):
         Path(name).write_text(payments)
     Path("payments.csv.gz").write_bytes(gzip.compress(payments.encode()))

@@ -62,6 +62,7 @@ def test_the_headline_says_how_things_stand_at_the_end():
         assert re.match(wanted, headline(text)), headline(text)
 
 
+@pytest.mark.slow
 def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
     random = np.random.default_rng(2)
     size = 30_000
@@ -212,6 +213,7 @@ def test_many_classes_and_many_streams_fit():
     assert '<option value="1">' in text
 
 
+@pytest.mark.slow
 def test_ten_million_events_make_a_page_of_less_than_two_megabytes():
     """A stable stream of 200,000 events fifty times over, with the false alarms that gives."""
     truth, guess = SCENARIOS["Balance1"].stream(seed=3, length=200_000, change=200_000)
@@ -236,6 +238,7 @@ def test_a_picture_has_a_panel_for_each_rate(streams):
     assert len(drawing.axes) == 4
 
 
+@pytest.mark.slow
 def test_names_are_drawn_as_they_are_even_if_they_look_like_formulas(tmp_path):
     from fourrates.plot import save_figure
 

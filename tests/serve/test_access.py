@@ -137,6 +137,13 @@ def test_secrets_are_not_on_the_disk_and_files_are_for_their_owner(tokens, tmp_p
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_makes_belongs_to_who_runs_the_server(tokens, tmp_path):
+    os.chown(tmp_path, 65534, 65534)
+    tokens.create("a", ["read"])
+    assert {path.stat().st_uid for path in tmp_path.rglob("*")} == {65534}
+
+
 def test_a_token_is_refused_within_a_second_after_another_process_revoked_it(tokens, tmp_path, monkeypatch):
     text, token = tokens.create("a", ["read"])
     assert tokens.check(text) == token

@@ -300,7 +300,10 @@ def test_webhooks_are_signed(tmp_path, receiver, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Apprise imports
-@pytest.mark.parametrize("address", ["hook", "exec:rm", "https://", "http://[", "unknown://x", "https://x/\r\ny"])
+@pytest.mark.parametrize(
+    "address",
+    ["hook", "https://x/...", "slack://...", "exec:rm", "https://", "http://[", "unknown://x", "https://x/\r\ny"],
+)
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(ValueError, match=r"address|webhook|Apprise"):
         check_channels([address])
@@ -311,6 +314,18 @@ def test_no_address_runs_a_command():
     for address in ("exec:touch x", "exec://touch", "command:x"):
         with pytest.raises(ValueError, match=r".*"):
             channel_of(address)
+
+
+def test_a_monitor_with_an_address_that_is_none_is_refused(start):
+    served = start()
+    answer = served.http.put("/api/monitors/m", json={"alerts": {"channels": ["nowhere"]}})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_channel")
+    good = {"alerts": {"channels": ["https://hooks.example.org/secret"]}}
+    assert served.http.put("/api/monitors/m", json=good).status_code == 201
+    shown = served.http.get("/api/monitors/m").json()["config"]["alerts"]
+    assert "secret" not in str(shown)
+    answer = served.http.patch("/api/monitors/m", json={"alerts": shown})
+    assert answer.status_code == 422, "what is shown of an address does not take its place"
 
 
 def test_the_test_button_tells_what_became_of_it(start, receiver):

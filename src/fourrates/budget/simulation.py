@@ -86,7 +86,7 @@ def simulated_run_length(
     """
     if alarms < 1 or limit < 1:
         raise ValueError(f"alarms {alarms!r} and limit {limit!r} must both be at least 1")
-    draw = _Stream(detector, confusion)
+    draw = Draw(detector, confusion)
     random = np.random.default_rng(seed)
     running = detector.clone()
     at: list[int] = []
@@ -152,7 +152,7 @@ def simulated_delay(
     check_horizon(horizon)
     if streams < 1 or history < 0:
         raise ValueError(f"streams {streams!r} must be at least 1, and history {history!r} at least 0")
-    old, new = _Stream(detector, before), _Stream(detector, after)
+    old, new = Draw(detector, before), Draw(detector, after)
     random = np.random.default_rng(seed)
     running = detector.clone()
     found = np.zeros(horizon)
@@ -167,7 +167,7 @@ def simulated_delay(
     return Delay(np.cumsum(found) / streams, streams)
 
 
-class _Stream:
+class Draw:
     """Draws pairs of a detector's labels from a confusion matrix."""
 
     def __init__(self, detector: Detector, confusion: npt.ArrayLike) -> None:
@@ -184,6 +184,7 @@ class _Stream:
             self.values[:] = labels
 
     def __call__(self, random: np.random.Generator, size: int) -> Pairs:
+        """True labels and predictions of some events."""
         cells = np.searchsorted(self.edges, random.random(size), side="right")
         truths, guesses = (side.astype(np.uint16) for side in np.divmod(cells, self.classes))
         return (truths, guesses) if self.values is None else (self.values[truths], self.values[guesses])

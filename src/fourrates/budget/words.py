@@ -1,7 +1,8 @@
-"""A budget of false alarms as people say it: 100000 events, "1 per month", "one a quarter"."""
+"""Budgets and volumes as people say them: 100000 events, "1 per month", "one a quarter"; "40,000 a day"."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ FORM = re.compile(
     r"\s*(?:(?P<alarms>{number})(?:\s+false\s+alarms?)?\s+(?:per|in|every|an?)\s+(?:an?\s+)?)?"
     r"(?P<amount>{number})?\s*(?P<unit>[a-z]*)\s*".format(number=rf"\d[\d_,]*(?:\.\d+)?(?:e\d+)?|{'|'.join(NUMBERS)}")
 )
+VOLUME = re.compile(
+    r"\s*(?P<amount>\d[\d_,]*(?:\.\d+)?(?:e\d+)?)\s*(?P<times>k|million)?\s*(?:events?|predictions?)?\s*"
+    r"(?:/|per|every|an?)\s*(?P<unit>[a-z]+)\s*"
+)
+TIMES = {None: 1, "k": 1_000, "million": 1_000_000}
 DEFAULT_EVENTS = 100_000  # between two false alarms, where no time is known
 DEFAULT_WORDS = "1 per month"
 LEAST = 100  # events: a budget below makes no sense
@@ -68,6 +74,48 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     if rate is None:
         raise ValueError(f"{name} {text!r} needs a column of times to know how many events that is")
     return length * UNITS[unit] * rate
+
+
+def volume(text: str, name: str = "volume") -> float:
+    """Events per second, from what people say.
+
+    Parameters
+    ----------
+    text : str
+        Such as "40,000 a day", "40000/day", "40k/day" or "2 million per month".
+    name : str
+        What it is called in messages.
+
+    Examples
+    --------
+    "40,000 a day, one false alarm a quarter":
+
+    >>> from fourrates.budget.words import run_length, volume
+    >>> run_length("one a quarter", volume("40,000 a day"))
+    3652400.0
+    """
+    form = VOLUME.fullmatch(text.lower())
+    unit = form["unit"].removesuffix("s") if form else ""
+    if form is None or unit not in UNITS:
+        raise ValueError(f"{name} {text!r} is not written like 40000/day or '40,000 a day'")
+    return _amount(form["amount"], name) * TIMES[form["times"]] / UNITS[unit]
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words, in the unit in which it is a number people say.
+
+    Examples
+    --------
+    >>> from fourrates.budget.words import duration
+    >>> [duration(seconds) for seconds in (40, 5_400, 86_400, 250_000, 4e7, 1e9)]
+    ['40 seconds', '90 minutes', '24 hours', '2.9 days', '15 months', '32 years']
+    """
+    for unit, most in (("second", 100), ("minute", 100), ("hour", 48), ("day", 61), ("month", 24), ("year", math.inf)):
+        number = seconds / UNITS[unit]
+        if number < most:
+            break
+    shown = f"{number:,.0f}" if number >= 9.95 or unit == "second" else f"{number:.1f}".removesuffix(".0")
+    return f"{shown} {unit}{'' if shown == '1' else 's'}"
 
 
 def is_duration(text: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,3 +123,8 @@ class Checkpoint:
             raise
         except (KeyError, TypeError, ValueError, RecursionError, binascii.Error):
             raise InputError("a damaged state") from None
+
+
+def source_of(file: str) -> str:
+    """What a checkpoint calls a file, wherever it is read from."""
+    return file if file == "-" else os.path.abspath(file)

@@ -14,7 +14,10 @@ from typing import Any, TypeVar
 
 import click
 
-NAMES = ("detect", "compare", "watch", "serve", "token", "expect", "bounds", "design", "datasets", "demo", "reproduce")
+NAMES = (
+    *("detect", "check", "compare", "watch", "serve", "token", "expect"),
+    *("bounds", "design", "datasets", "demo", "reproduce"),
+)
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 Function = TypeVar("Function", bound=Callable[..., Any])

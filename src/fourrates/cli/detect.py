@@ -18,6 +18,7 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
+from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, History, InputError, Joined, Missing
 from fourrates.names import printable
@@ -39,6 +40,7 @@ FILE = click.Path(path_type=Path)
 @opt.detector
 @opt.arl
 @opt.reference
+@opt.limits
 @opt.json
 @option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV.")
 @option(
@@ -75,6 +77,9 @@ def detect(
     detector: str | None,
     arl: str | None,
     reference: str | None,
+    max_line: int,
+    max_streams: int,
+    max_state: int,
     json: bool,
     csv: Path | None,
     report: Path | None,
@@ -103,7 +108,7 @@ def detect(
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
     columns = Columns(truth, pred, score, time, by, id)
-    saved = None if state is None else Progress.load(state)
+    saved = None if state is None else Progress.load(state, max_state)
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
     trace = None if report is None and plot is None else tracer(many=columns.by is not None)
@@ -120,6 +125,7 @@ def detect(
         missing=missing,
         labels_from=labels_from,
         history=history,
+        max_line=max_line,
     )
     if saved is not None and isinstance(events, Events):
         events.settle(columns)
@@ -135,6 +141,7 @@ def detect(
         run = opt.make_run(chosen, events.labels, arl, batches.times, counts, trace)
     elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
         _check_same(run, chosen, events, arl, batches.times, counts, state)
+    run.max_streams = max_streams
     found: list[Found] = []
     try:
         for batch in batches:
@@ -142,8 +149,8 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    if run.unreferred:
-        opt.say(without_reference(run))
+    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd()]:
+        opt.say(sentence)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
     if report is not None:
@@ -213,8 +220,8 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
-    if events.skipped:
-        opt.say(f"{events.skipped:,} of {events.rows:,} rows skipped: no label, prediction or key")
+    if (correlated := in_words(dispersions(run))) is not None:
+        opt.say(correlated)
     if not found and not run.shifts:  # nothing to draw, so rich need not be imported
         colour = False if "NO_COLOR" in os.environ else None
         click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)
@@ -225,6 +232,9 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     else:
         out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
         out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
+    drifts = [one for one in found if not one.is_recovery]
+    if drifts and (shortage := drifts[-1].drift.shortage) is not None:
+        out.print(output.literal(f"to learn from the last drift: {shortage}"), soft_wrap=True)
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
     for one in run.shifts[:SHIFTS]:

@@ -1,41 +1,60 @@
-"""``fourrates expect``: how soon a fall of a rate would be found."""
+"""``fourrates expect``: how soon a fall of a rate would be found, at your volume and with your patience."""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from fourrates.budget.words import DEFAULT_WORDS, UNITS, duration, run_length
+from fourrates.budget.words import volume as events_per_second
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import argument, command, option
 from fourrates.cli.errors import checked
-from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import confusion_counts
-from fourrates.io import InputError
 from fourrates.labels import Labels
 
-FALLS = (2, 5, 10, 20)  # points
-EVENTS = 2_000_000  # drawn for each fall, at most about so many
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from fourrates.budget.falls import Fall
+
+USUAL = "720,80,40,160"
+HISTORY, LONGEST = 10_000, 100_000  # events before the fall: where no volume is known, and at most
 
 
 @command
-@argument("counts", metavar="COUNTS", help="Confusion counts, true class by true class, as in 900,100,200,800.")
+@argument(
+    "counts",
+    metavar="[COUNTS]",
+    required=False,
+    help="Confusion counts, true class by true class, as in 900,100,200,800. If not given, a classifier with 20 % "
+    "positives, tnr 0.9 and tpr 0.8.",
+)
 @opt.detector
 @opt.arl
+@option("--volume", metavar="RATE", help="Events there are, as in 40000/day: delays are then told in time as well.")
 @option("--fall", multiple=True, metavar="POINTS", type=float, help="May be repeated.  [default: 2, 5, 10, 20]")
-@option("--horizon", metavar="N", type=click.IntRange(min=1), default=20_000, help="Events to look ahead.")
-@option("--history", metavar="N", type=click.IntRange(min=0), default=10_000, help="Events before the fall.")
+@option("--horizon", metavar="N", type=click.IntRange(min=1), help="Events to look ahead; as many as it takes.")
+@option(
+    "--history",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Events before the fall; 10,000, or with --volume a month of them, at most 100,000.",
+)
 @opt.json
 def expect(
-    counts: str,
+    counts: str | None,
     detector: str | None,
     arl: str | None,
+    volume: str | None,
     fall: tuple[float, ...],
-    horizon: int,
-    history: int,
+    horizon: int | None,
+    history: int | None,
     json: bool,
 ) -> None:
     """Say how soon a fall of each recall would be found, by running the detector on streams that have one.
@@ -43,63 +62,63 @@ def expect(
     Examples
     --------
       fourrates expect 900,100,200,800
+      fourrates expect --volume 40000/day --budget 'one a quarter'
       fourrates expect 9800,100,20,80 --budget 1000000 --fall 30
     """
-    from fourrates.budget.simulation import simulated_delay
+    from fourrates.budget.falls import POINTS, falls
 
-    matrix = _matrix(counts)
-    labels = Labels(range(len(matrix)))
-    made = opt.make_detector(opt.spec(detector or opt.DEFAULT), labels, arl)
-    streams = max(50, EVENTS // (horizon + history))
-    found: list[dict[str, Any]] = []
-    for i, rate in enumerate(rate_names(labels.values)[: len(matrix)]):
-        for points in fall or FALLS:
-            after = _fallen(matrix, i, points / 100)
-            if after is None:
-                continue
-            with checked():
-                delay = simulated_delay(made, matrix, after, streams=streams, history=history, horizon=horizon)
-            found.append(
-                {
-                    "rate": rate,
-                    "from": matrix[i, i] / matrix[i].sum(),
-                    "to": after[i, i] / after[i].sum(),
-                    "median": delay.median if math.isfinite(delay.median) else None,
-                    "found": delay.within(horizon),
-                    "standard_error": delay.standard_error(horizon),
-                }
-            )
+    matrix = _matrix(counts or USUAL)
+    if counts is None and not json:
+        opt.say("for a classifier with 20 % positives, tnr 0.9 and tpr 0.8; give COUNTS for yours")
+    rate = None if volume is None else _volume(volume)
+    chosen = opt.spec(detector or opt.DEFAULT)
+    made = opt.make_detector(chosen, Labels(range(len(matrix))), _budget(arl, chosen, rate))
+    if history is None:
+        history = HISTORY if rate is None else int(min(max(rate * UNITS["month"], HISTORY), LONGEST))
+    with checked():
+        found = falls(made, matrix, fall or POINTS, history=history, horizon=horizon)
+    budget = made.parameters.get("arl")
     if json:
-        about = {"detector": type(made).__name__, "parameters": made.parameters}
-        print(output.as_json({**about, "horizon": horizon, "streams": streams, "falls": found}))
+        about = {"detector": type(made).__name__, "parameters": made.parameters, "history": history}
+        per_day = None if rate is None else rate * UNITS["day"]
+        print(output.as_json({**about, "per_day": per_day, "falls": [one.to_dict(per_day) for one in found]}))
         return
+    if rate is not None and budget is not None:
+        every = f"{rate * UNITS['day']:,.0f} events a day: one false alarm in {budget:,.0f} events is one in "
+        opt.say(every + duration(budget / rate))
+    output.console().print(fall_table(found, rate))
+
+
+def fall_table(found: Sequence[Fall], rate: float | None) -> Table:
+    """One row a fall: from what to what, and how soon it is found, in events and where `rate` is known in time."""
     table = output.grid()
-    for name in ("rate", "from → to", "found after, median", f"found within {horizon:,} events"):
+    for name in ("rate", "from → to", "found after, median", *([] if rate is None else ["that is"]), "found within"):
         table.add_column(name, justify="left" if name == "rate" else "right")
     for one in found:
-        median = f"more than {horizon:,} events" if one["median"] is None else f"{one['median']:,.0f} events"
-        share = f"{one['found']:.0%} ± {one['standard_error']:.0%}"
-        table.add_row(one["rate"], f"{one['from']:.3f} → {one['to']:.3f}", median, share)
-    output.console().print(table)
+        beyond = one.median is None
+        median = f"more than {one.horizon:,} events" if one.median is None else f"{one.median:,.0f} events"
+        events = one.horizon if one.median is None else one.median
+        time = [] if rate is None else [("more than " if beyond else "") + duration(events / rate)]
+        share = f"{one.found:.0%} ± {one.standard_error:.0%} in {one.horizon:,}" if one.streams else "not simulated"
+        share = "no sooner than a false alarm" if one.lost else share
+        table.add_row(output.literal(one.rate), f"{one.before:.3f} → {one.after:.3f}", median, *time, share)
+    return table
+
+
+def _volume(text: str) -> float:
+    with checked():
+        return events_per_second(text, "--volume")
+
+
+def _budget(arl: str | None, chosen: opt.Spec, rate: float | None) -> str | None:
+    """The budget as a number of events: a budget of time needs the volume, and without one it is the default."""
+    if rate is None or "arl" in chosen.parameters or "detect" in chosen.parameters:
+        return arl
+    with checked():
+        return str(run_length(arl or DEFAULT_WORDS, rate, "--arl"))
 
 
 def _matrix(text: str) -> Any:
     counts = opt.counts_of(text, "COUNTS")
     with checked():
         return confusion_counts(counts, Labels(range(len(counts)))).astype(np.float64)
-
-
-def _fallen(matrix: Any, i: int, by: float) -> Any:
-    """The counts after a recall fell; None where it is not that high. Errors go where they went before."""
-    total, right = matrix[i].sum(), matrix[i, i]
-    if not by > 0:
-        raise InputError(f"--fall {100 * by:g}: a fall is a positive number of points")
-    if right / total < by:
-        return None
-    after = matrix.copy()
-    others = np.arange(len(matrix)) != i
-    wrong = matrix[i, others]
-    share = wrong / wrong.sum() if wrong.any() else np.full(wrong.size, 1 / wrong.size)
-    after[i, i] = right - by * total
-    after[i, others] = wrong + by * total * share
-    return after

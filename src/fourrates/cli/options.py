@@ -21,12 +21,15 @@ from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.findings import Begun, check_own_references, make, reference_counts
-from fourrates.io import MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
+from fourrates.io import MAX_LINE, MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
+from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.names import printable
-from fourrates.run import Run
+from fourrates.run import MAX_STREAMS, Run
+from fourrates.state import MAX_STATE
 
 DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
+LIMITS = "How much at most"
 
 files = argument(
     "files",
@@ -50,11 +53,14 @@ columns = together(
     option("--time", section=DATA, metavar="COLUMN", help="Column of times, ISO 8601 or epoch; guessed if not given."),
 )
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
-classes = together(
+class_names = together(
     option(
         "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
     ),
     option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
+)
+classes = together(
+    class_names,
     option(
         "--missing",
         section=DATA,
@@ -90,6 +96,32 @@ reference = option(
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
+)
+limits = together(
+    option(
+        "--max-line",
+        section=LIMITS,
+        metavar="BYTES",
+        type=click.IntRange(1),
+        default=MAX_LINE,
+        help="The longest line that is read.",
+    ),
+    option(
+        "--max-streams",
+        section=LIMITS,
+        metavar="N",
+        type=click.IntRange(1),
+        default=MAX_STREAMS,
+        help="The most streams that --by may tell apart.",
+    ),
+    option(
+        "--max-state",
+        section=LIMITS,
+        metavar="BYTES",
+        type=click.IntRange(1),
+        default=MAX_STATE,
+        help="The largest state that is read.",
+    ),
 )
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
@@ -145,6 +177,7 @@ def events_of(
     missing: Missing,
     labels_from: str | None = None,
     history: History | None = None,
+    max_line: int = MAX_LINE,
 ) -> Events | Joined:
     """What the options of the data stand for."""
     with checked():
@@ -154,7 +187,7 @@ def events_of(
                 labels_from,
                 columns=replace(columns, truth=None),
                 label_columns=Columns(truth=columns.truth, id=columns.id),
-                labels=(0, 1) if labels is None else labels,
+                labels=labels,
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
@@ -170,6 +203,7 @@ def events_of(
             threshold=threshold,
             missing=missing,
             history=history,
+            max_line=max_line,
             say=say,
         )
 
@@ -186,7 +220,7 @@ def started(events: Events | Joined, files: Sequence[str]) -> Begun:
     """Batches of which there is at least one, the first of them read."""
     batches = begun(events)
     if batches.is_empty:
-        raise InputError(f"{', '.join(files)}: no row has both a label and a prediction")
+        raise InputError(explain_all_missing(files, events.rows, events.remarks.unlabelled))
     return batches
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fourrates.drift import RateChange
@@ -55,19 +55,27 @@ def literal(text: object) -> Text:
 
 
 def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Table:
-    """One row a drift: when, since, which rates, from what to what, confusion before and after."""
+    """One row a drift: when, since, which rates, from what to what.
+
+    A detector that knows when a drift started has the rate before and after with an interval. For the others the counts
+    by true and predicted class stand there, up to the warning and from it on.
+    """
     from rich.text import Text
+
+    known = all(change.after is not None for one in found for change in one.drift.changes)
 
     table = grid()
     many = any(one.stream is not None for one in found)
     if many:
         table.add_column("stream", style="bold")
-    for name in ("found", "since"):
+    for name in ("found", "started" if known else "since"):
         table.add_column(name, no_wrap=True)
     table.add_column("rate", no_wrap=True)
     table.add_column("from → to", no_wrap=True, justify="right")
     binary = len(labels) == 2
-    for name in ("before", "after"):
+    for name in ("90 % interval", "observed") if known else ():
+        table.add_column(name, no_wrap=True, justify="right")
+    for name in () if known else ("before", "after"):
         said = f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}" if binary else name
         table.add_column(literal(said), no_wrap=True, justify="right")
     for one in found:
@@ -80,13 +88,30 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
                 [
                     *([Text("recovery", "green")] if one.is_recovery else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
+                    *(Text(f"{p.rate} {p.reason}", "dim") for p in one.drift.precisions),
                 ]
             ),
-            "\n".join([*([""] if one.is_recovery else []), *map(moved, changes)]),
-            literal(matrix(one.before, labels)),
-            literal(matrix(one.after, labels)),
+            _lines(one, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in one.drift.precisions)]),
+            *(
+                [_lines(one, (_interval(c) for c in changes)), _lines(one, (_observed(c) for c in changes))]
+                if known
+                else [literal(matrix(one.before, labels)), literal(matrix(one.after, labels))]
+            ),
         )
     return table
+
+
+def _lines(one: Found, cells: Iterable[str]) -> str:
+    """A line for each rate that moved, below the word that says it is a recovery."""
+    return "\n".join([*([""] if one.is_recovery else []), *cells])
+
+
+def _interval(change: RateChange) -> str:
+    return "" if change.after is None else f"{change.after.lower:.3f} to {change.after.upper:.3f}"
+
+
+def _observed(change: RateChange) -> str:
+    return "" if change.after is None else f"{change.after.n:,}"
 
 
 def moved(change: RateChange) -> str:

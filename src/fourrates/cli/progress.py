@@ -56,16 +56,16 @@ class Progress:
         """Read it; None if there is no such file, or an empty one."""
         try:
             saved = read_state(path, max_state)
-            return cls.from_bytes(saved, max_state) if saved else None
+            return cls.from_bytes(saved) if saved else None
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise InputError(f"{path}: {error}") from None
 
     @classmethod
-    def from_bytes(cls, saved: bytes, max_state: int = MAX_STATE) -> Progress:
+    def from_bytes(cls, saved: bytes) -> Progress:
         """Bring back what :meth:`save` wrote; every value is looked at before it is used."""
-        found = unpack(saved, max_state)
+        found = unpack(saved)
         if found.kind != KIND:
             raise InputError(f"this is the state of {found.kind}, not of fourrates detect")
         try:

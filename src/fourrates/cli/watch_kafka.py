@@ -14,7 +14,7 @@ from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.delivery import deliver_rest, open_spool
 from fourrates.cli.errors import checked
 from fourrates.cli.picture import FRAME, Lines, Picture, View
-from fourrates.cli.watch import until_asked
+from fourrates.cli.watching import until_asked
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
 from fourrates.engines.kafka import Address, Monitor, Refused

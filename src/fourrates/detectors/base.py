@@ -11,7 +11,6 @@ import numpy as np
 
 from fourrates.drift import Drift, Drifts, RateState, Shift, Status
 from fourrates.kernel.baselines import Baseline
-from fourrates.kernel.codes import check_codes
 from fourrates.kernel.pairs import Pairs
 from fourrates.kernel.record import Recorded
 from fourrates.labels import Labels, plain
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
 HEAD_SIZE = 32  # bytes of a record before the counts
+TOGETHER = 1 << 14  # coded events taken at a time
 FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
 
 
@@ -105,14 +105,19 @@ class Detector(Pairs):
         drifts: list[Drift] = []
         shifts: list[Shift] = []
         consumed = 0
-        while consumed < truths.size:
-            taken, drift = self._run(truths, guesses, consumed)
-            consumed += taken
-            shifts += self._new_shifts()
-            if drift is not None:
-                drifts.append(drift)
-                if first_only:
-                    break
+        claimed = self._claim()
+        try:
+            while consumed < truths.size:
+                taken, drift = self._run(truths, guesses, consumed)
+                consumed += taken
+                shifts += self._new_shifts()
+                if drift is not None:
+                    drifts.append(drift)
+                    if first_only:
+                        break
+        finally:
+            if claimed:
+                self._release()
         return Drifts(drifts, consumed, shifts)
 
     def update_coded(
@@ -120,7 +125,8 @@ class Detector(Pairs):
     ) -> tuple[int, Drift | None]:
         """Take events given as class codes, from `start` on and up to the first drift or shift of the classes.
 
-        For those who read labels themselves, in the order of :attr:`labels`.
+        For those who read labels themselves, in the order of :attr:`labels`. No more than some ten thousand events are
+        taken at a time: whoever has more calls again.
 
         Returns
         -------
@@ -131,10 +137,15 @@ class Detector(Pairs):
         """
         if truths.size != guesses.size or not 0 <= start <= truths.size:
             raise ValueError(f"{truths.size} truths, {guesses.size} guesses, to be taken from {start} on")
-        for name, codes in (("truths", truths), ("guesses", guesses)):
-            if (bad := check_codes(codes, len(self._labels.values))) >= 0:
-                raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self._labels.values)}")
-        return self._run(truths, guesses, start) if start < truths.size else (0, None)
+        if start == truths.size:
+            return 0, None
+        if start == 0:
+            self._labels.check(truths, "truths")
+            self._labels.check(guesses, "guesses")
+        end = start + TOGETHER  # copied: what is not our own may change after it was checked
+        return self._run(
+            self._labels.copy(truths[start:end], "truths"), self._labels.copy(guesses[start:end], "guesses"), 0
+        )
 
     def _new_shifts(self) -> list[Shift]:
         """Shifts of the classes that the last events showed, for a detector that watches them."""
@@ -163,6 +174,7 @@ class Detector(Pairs):
 
     def reset(self) -> None:
         """Forget everything, the count of events too."""
+        self._idle()
         self._forget()
 
     def clone(self) -> Self:
@@ -198,9 +210,11 @@ class Detector(Pairs):
 
     def restore(self, state: bytes) -> None:
         """Go on from the state of a detector with the same parameters; it is checked first."""
-        self._load(state)
+        self._idle()
+        self._load(bytes(state))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        self._idle()
         return _revive, (type(self), self.parameters, self._dump())
 
     def __repr__(self) -> str:
@@ -302,7 +316,7 @@ class RecordDetector(Detector, Recorded):
 
     def adopt(self, record: bytes) -> None:
         """Go on from a record of the same rules; it is checked first."""
-        self._set_record(record)
+        self.restore(record)
 
     @property
     def confusion(self) -> tuple[tuple[int, ...], ...]:

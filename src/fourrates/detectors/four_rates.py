@@ -10,13 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.alternatives import SIZES, Sides
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
 from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
-from fourrates.rules import WARN, Mix, Sides, evidence_rules
+from fourrates.precision import Mixed, PrecisionChange, moved
+from fourrates.rules import WARN, Mix, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
@@ -80,7 +82,7 @@ class FourRates(RecordDetector):
 
     >>> import numpy as np
     >>> import fourrates as fr
-    >>> random = np.random.default_rng(7)
+    >>> random = np.random.default_rng(8)
     >>> def events(size, matrix):  # matrix[truth][guess]
     ...     return np.divmod(random.choice(4, size, p=np.ravel(matrix)), 2)
     >>> before, after = events(5000, [[0.65, 0.15], [0.05, 0.15]]), events(5000, [[0.75, 0.05], [0.15, 0.05]])
@@ -89,7 +91,7 @@ class FourRates(RecordDetector):
     >>> detector = fr.FourRates(arl=100_000)
     >>> drift, = detector.update_many(y_true, y_pred)
     >>> print(drift)
-    drift at 5,053, started about 4,994: tnr up: 0.818 -> 0.919; tpr down: 0.743 -> 0.214
+    drift at 5,101, started about 4,997: tnr up: 0.807 -> 0.935; tpr down: 0.726 -> 0.364
     """
 
     __slots__ = ("_names", "_reported")
@@ -258,7 +260,39 @@ class FourRates(RecordDetector):
             confusion=confusion,
             started=started,
             started_between=between,
+            precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
         )
+
+    def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:
+        """How the precisions moved with these recalls, and with the mix of classes if that moved too."""
+        rates: list[list[float]] = [[], []]
+        seen = []
+        for c, name in enumerate(self._names[:2]):
+            change = next((change for change in changes if change.rate == name), None)
+            known, right = _known(one["recall"][c])
+            still = (right + 0.5) / (known + 1)
+            pair = (still, still) if change is None else (change.before, change.after)
+            for side, rate in zip(rates, pair, strict=True):
+                value = rate.value if isinstance(rate, Share) else rate
+                side.append(still if value is None or math.isnan(value) else value)
+            seen.append(_seen_since(one["recall"][c], age))
+        taken = one["counts"].sum(1)
+        since = min(seen[0] + seen[1], float(taken.sum()))
+        earlier = float(taken.sum()) - since
+        positives = float(taken[1]) / max(float(taken.sum()), 1.0)
+        new = seen[1] / max(seen[0] + seen[1], 1e-9)
+        old = (float(taken[1]) - new * since) / earlier if earlier >= 1 else positives
+        scatter = (
+            positives * (1 - positives) * (1 / max(since, 1.0) + 1 / max(earlier, 1.0)) * self._mix_dispersion(one)
+        )
+        if earlier < 1 or not 0 < old < 1 or abs(new - old) < MIX_ERRORS * math.sqrt(scatter):
+            old = new = positives
+        return moved(Mixed(old, *rates[0]), Mixed(new, *rates[1]))
+
+    def _mix_dispersion(self, one: Any) -> float:
+        if "mix" not in (one.dtype.names or ()) or not one["mix"]["n"]:
+            return 1.0
+        return 1 / max(float(one["mix"]["power"].min()), 1e-6)
 
     def _change(self, one: Any, c: int, direction: int, evidence: float, age: float | None) -> tuple[RateChange, float]:
         """How a recall moved, and how much an event since told of it, on average, in nats.
@@ -299,16 +333,20 @@ class FourRates(RecordDetector):
 
     def report_shift(self, record: bytes, at: int) -> Shift:
         """What a record whose classes just shifted has to tell."""
-        mix = np.frombuffer(record, self.evidence_rules.dtype())[0]["mix"]
+        one = np.frombuffer(record, self.evidence_rules.dtype())[0]
+        mix = one["mix"]
         best = int(mix["evidence"].argmax())
         age = float(mix["age"][best] / mix["evidence"][best])
         base = float(mix["base"])
         odds = base / max(1 - base, 1e-9) * math.exp(self.evidence_rules.mix_step(best))
+        known = [_known(recall) for recall in one["recall"]]
+        tnr, tpr = ((right + 0.5) / (n + 1) for n, right in known)
         return Shift(
             at=at,
             started=max(at + 1 - round(age), at + 1 - int(mix["n"])),
             before=Share.of(base * float(mix["n"]), float(mix["n"])),
             after=Share.of(odds / (1 + odds) * age, age),
+            precisions=moved(Mixed(base, tnr, tpr), Mixed(odds / (1 + odds), tnr, tpr)),
         )
 
     def _shifted(self) -> None:
@@ -334,7 +372,15 @@ def check_after(after: Any) -> After:
     return after  # type: ignore[no-any-return]
 
 
-SIZES = 6  # steps in one direction, as the kernel has them
+MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
+
+
+def _seen_since(recall: Any, age: float) -> float:
+    """Observations of a recall in the last `age` events, about: by the lane that goes back about as far."""
+    weight = np.maximum(recall["evidence"], 1e-30)
+    ages = recall["age"] / weight
+    best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
+    return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
 
 
 def _known(recall: Any) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -12,11 +13,12 @@ import numpy as np
 
 from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
+from fourrates.io.remarks import Remarks, skipped
 from fourrates.io.table import Batch, InputError, NoColumn, Table
 from fourrates.io.values import (
     UNKNOWN,
     Words,
-    classes_in,
+    classes_of,
     dictionary,
     distinct,
     either,
@@ -37,6 +39,7 @@ Missing = Literal["skip", "refuse"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 
 
+RARER = 2  # times: a word that is at least so much rarer than the other is taken for the positive label
 CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
 
 NAMES = {
@@ -135,10 +138,14 @@ class Events:
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
         Rows read, and those among them that were skipped because something was missing.
+    lacking : dict
+        By column, the rows in which its value was missing.
     sources : list of str
         The files read so far.
     utc : bool
         Whether times carry a zone; they are then given in UTC.
+    remarks : Remarks
+        What is odd about the rows so far; :meth:`odd` has it in sentences.
     """
 
     def __init__(
@@ -164,6 +171,8 @@ class Events:
         self._labelled, self._positive = labels is not None, positive
         self.keys: list[str] = []
         self.rows = self.skipped = 0
+        self.lacking: dict[str, int] = {}
+        self.remarks = Remarks()
         self.utc = False
         self.sources: list[str] = []
         self._known: dict[Hashable, int] = {}
@@ -172,6 +181,16 @@ class Events:
         self._say = say or (lambda sentence: None)
         self._source = source
         self._settled = False
+
+    @property
+    def positive(self) -> Hashable:
+        """The positive label of two, as asked for or as guessed; None where there are more."""
+        return self.labels.values[1] if len(self.labels.values) == 2 else None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the labels are known."""
+        return self._labelled
 
     @property
     def settled(self) -> bool:
@@ -240,7 +259,7 @@ class Events:
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
-        settled = Columns(truth, guess, score, time, asked.by)
+        settled = Columns(truth, guess, score, time, asked.by, asked.id)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
             for kind, what, extra in (
@@ -257,7 +276,7 @@ class Events:
         return settled
 
     def _check_score(self, score: str | None, where: str) -> None:
-        if score is not None and len(self.labels.values) != 2:
+        if score is not None and self._labelled and len(self.labels.values) != 2:
             raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
 
     def _set_labels(self, labels: Iterable[Hashable]) -> None:
@@ -269,15 +288,20 @@ class Events:
 
     def learn_labels(self, tables: Iterable[Table]) -> None:
         """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
-        met: dict[Hashable, None] = {}
+        truths: Counter[Hashable] = Counter()
+        guesses: Counter[Hashable] = Counter()
         source, rows = "", 0
         for table in tables:
             if not self._settled:
                 self.resolve(list(table.data), table.times, table.source)
-            for name in (self.columns.truth, self.columns.guess):
-                if name is not None:
-                    met |= classes_in(table.data[name])
+            for name, met in ((self.columns.truth, truths), (self.columns.guess, guesses)):
+                met.update(classes_of(table, name))
             source, rows = table.source, rows + table.size
+        self.take_labels(truths, guesses, source, rows)
+
+    def take_labels(self, truths: Counter[Hashable], guesses: Counter[Hashable], source: str, rows: int) -> None:
+        """Settle the labels: those that stand in so many of the first `rows` rows of a source."""
+        met = truths | guesses
         self._labelled = True
         is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
         if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
@@ -288,11 +312,24 @@ class Events:
             found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
             raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
         found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
+        rarer = self._rarer(found_labels, truths)
+        if rarer is not None:
+            found_labels.sort(key=lambda label: label == rarer)
         self._set_labels(found_labels)
         self._check_score(self.columns.score, f"{source}: ")
         told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
-        positive = f"; {self.labels.values[1]} is the positive one" if len(found_labels) == 2 else ""
-        self._say(f"classes from the data: {told}{positive}")
+        if len(found_labels) == 2:
+            why = "" if self._positive is not None else ", the rarer," if rarer is not None else ""
+            guessed = "" if self._positive is not None else " (--positive)"
+            told += f"; {self.labels.values[1]}{why} is the positive one{guessed}"
+        self._say(f"classes from the data: {told}")
+
+    def _rarer(self, labels: Sequence[Hashable], truths: Counter[Hashable]) -> Hashable:
+        """The one of two words that is much rarer among the true labels, and so likelier to be what is looked for."""
+        if self._positive is not None or len(labels) != 2 or not all(isinstance(label, str) for label in labels):
+            return None
+        rarer, other = sorted(labels, key=lambda label: truths[label])
+        return rarer if RARER * truths[rarer] <= truths[other] else None
 
     @property
     def threshold(self) -> float:
@@ -308,6 +345,7 @@ class Events:
             self.learn_labels([table])
         size = table.size
         missing: Mask | None = None
+        lacking: dict[str, int] = {}
         pairs: list[Any] = []
         for name in (columns.truth, columns.guess):
             if name is None:
@@ -316,13 +354,16 @@ class Events:
             bad = codes == UNKNOWN
             if gone is not None:
                 bad &= ~gone
-                missing = gone if missing is None else missing | gone
+                missing = either(missing, gone)
+                lacking[name] = int(gone.sum())
             if bad.any():
                 raise self._unknown(table, name, int(bad.argmax()))
             pairs.append(codes)
         if columns.score is not None:
-            scores, gone = numbers(table, columns.score)
+            scores, gone, with_comma = numbers(table, columns.score)
+            self.remarks.scores(scores, with_comma)
             missing = either(missing, gone)
+            lacking[columns.score] = 0 if gone is None else int(gone.sum())
             pairs.append((scores >= self.threshold).astype(np.uint16))
         times = None
         if columns.time is not None:
@@ -331,6 +372,7 @@ class Events:
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
             missing = either(missing, gone)
+            lacking[columns.by] = 0 if gone is None else int(gone.sum())
         rows = table.rows
         if missing is not None and missing.any():
             if self.missing == "refuse":
@@ -344,11 +386,23 @@ class Events:
             keys = None if keys is None else keys[kept]
         # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
         self.rows += size
+        for name, count in lacking.items():
+            if count:
+                self.lacking[name] = self.lacking.get(name, 0) + count
+        self.remarks.unlabelled += 0 if columns.truth is None else lacking.get(columns.truth, 0)
         self.utc |= times is not None and utc
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
         if rows.size:
-            yield Batch(pairs[0], pairs[1], table.source, rows, times, keys)
+            batch = Batch(pairs[0], pairs[1], table.source, rows, times, keys)
+            self.remarks.take(batch, len(self.labels.values))
+            yield batch
+
+    def odd(self) -> list[str]:
+        """What is odd about what was read, in sentences."""
+        left_out = skipped(self.rows, self.skipped, self.remarks.unlabelled)
+        threshold = None if self.columns.score is None else self.threshold
+        return [*([] if left_out is None else [left_out]), *self.remarks.sentences(self.labels, threshold)]
 
     def _what_is_missing(self, table: Table, at: int) -> str:
         columns = self.columns

@@ -18,8 +18,9 @@ import numpy as np
 from fourrates.io.ahead import ahead
 from fourrates.io.events import Columns, Events, Missing, guess_column, listed
 from fourrates.io.opening import pyarrow
+from fourrates.io.remarks import Remarks, skipped
 from fourrates.io.table import Batch, InputError, NoColumn, Table
-from fourrates.io.values import UNKNOWN, either, is_missing, item, numbers, times_of
+from fourrates.io.values import UNKNOWN, Words, classes_of, either, is_missing, item, numbers, times_of
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
 
@@ -40,7 +41,7 @@ def joined(
     *,
     columns: Columns | None = None,
     label_columns: Columns | None = None,
-    labels: Iterable[Hashable] = (0, 1),
+    labels: Iterable[Hashable] | None = (0, 1),
     positive: Hashable = None,
     threshold: float | None = None,
     missing: Missing = "skip",
@@ -79,11 +80,10 @@ def joined(
     >>> {name: count for name, count in events.counts.items() if count}
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
-    join = LabelJoin(labels, positive, max_waiting, max_wait)
-    known = Labels(labels, positive)
-    first = _Predictions(predictions, columns or Columns(), known, threshold, missing, say)
+    known = None if labels is None else Labels(labels, positive)
+    first = _Predictions(predictions, columns or Columns(), known, threshold, missing, say, positive)
     second = _LateLabels(labels_from, label_columns or Columns(), known, None, missing, say)
-    return Joined(join, first, second)
+    return Joined(first, second, max_waiting, max_wait)
 
 
 class _Rows:
@@ -119,10 +119,10 @@ class _Side(Events):
     """One of the two sources: columns to ids, codes and times."""
 
     join: LabelJoin
+    first: Table | None  # until it is taken
 
-    def start(self, join: LabelJoin, id_name: str | None) -> tuple[Iterator[Table], str | None]:
+    def start(self, id_name: str | None) -> tuple[Iterator[Table], str | None]:
         """Open the source far enough to know its columns; the tables, and the column of ids."""
-        self.join = join
         if self.columns.id is None:
             self.columns = replace(self.columns, id=id_name)
         tables = self.tables()
@@ -133,10 +133,12 @@ class _Side(Events):
         self._base = 0  # rows of the files before this one
         self._last = 0  # the last row met, counted over all files
         self.bases: list[int] = []
+        self.first = first
 
         def all_tables() -> Iterator[Table]:
             if first is not None:
                 yield first
+            self.first = None  # which need not be kept
             yield from tables
 
         return all_tables(), self.columns.id
@@ -202,6 +204,10 @@ class _Side(Events):
             times = None if times is None else times[kept]
         return _Rows(self.join.fingerprints(ids), codes, tags, times)
 
+    def use_labels(self, labels: Labels) -> None:
+        """Read with the labels of the other side."""
+        self._labelled, self.labels, self._words = True, labels, Words(labels)
+
     def _moments(self, table: Table) -> npt.NDArray[np.float64]:
         """Times in microseconds that never run backwards: what is earlier, or unknown, has the latest before it."""
         assert self.columns.time is not None
@@ -239,15 +245,15 @@ class _Predictions(_Side):
             raise InputError(
                 f"{where}which column holds the predictions (--pred, or --score)? There are {listed(names)}"
             )
-        if found.score is not None and len(self.labels.values) != 2:
-            raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
+        self._check_score(found.score, where)
         return replace(found, truth=None)
 
     def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]:
         if self.columns.guess is not None:
             return self._coded(table, self.columns.guess)
         assert self.columns.score is not None
-        scores, gone = numbers(table, self.columns.score)
+        scores, gone, with_comma = numbers(table, self.columns.score)
+        self.remarks.scores(scores, with_comma)
         return (scores >= self.threshold).astype(np.uint16), gone
 
     def _keys_of(self, table: Table) -> tuple[npt.NDArray[np.int64] | None, Mask | None]:
@@ -295,10 +301,21 @@ class Joined:
         Whether times carry a zone; they are then given in UTC.
     """
 
-    def __init__(self, join: LabelJoin, predictions: _Predictions, labels_from: _LateLabels) -> None:
-        self.join = join
+    def __init__(
+        self,
+        predictions: _Predictions,
+        labels_from: _LateLabels,
+        max_waiting: int = 10_000_000,
+        max_wait: timedelta | None = None,
+    ) -> None:
         self._predictions, self._labels_from = predictions, labels_from
-        self.labels, self.keys = predictions.labels, predictions.keys
+        self.keys = predictions.keys
+        self.join = LabelJoin(predictions.labels.given, predictions.positive, max_waiting, max_wait)
+
+    @property
+    def labels(self) -> Labels:
+        """The classes; known from the first batch on, where they are taken from the data."""
+        return self._predictions.labels
 
     @property
     def counts(self) -> dict[str, int]:
@@ -346,8 +363,11 @@ class Joined:
 
     def __iter__(self) -> Iterator[Batch]:
         first, second = self._predictions, self._labels_from
-        tables, id_name = first.start(self.join, None)
-        late_tables, _ = second.start(self.join, id_name)
+        tables, id_name = first.start(None)
+        late_tables, _ = second.start(id_name)
+        if not first.labelled:
+            self._learn_labels()
+        first.join = second.join = self.join
         timed = first.columns.time is not None, second.columns.time is not None
         if self.join.max_wait is not None and not all(timed):
             raise InputError("a longest wait needs a column of times both with the predictions and with the labels")
@@ -361,6 +381,43 @@ class Joined:
         else:
             yield from self._one_side(labels, True)
             yield from self._one_side(predictions, False)
+
+    def _learn_labels(self) -> None:
+        """Take the labels from the first rows of both sources."""
+        first, second = self._predictions, self._labels_from
+        guesses = classes_of(first.first, first.columns.guess)
+        truths = classes_of(second.first, second.columns.truth)
+        read = [side.first for side in (first, second) if side.first is not None]
+        rows = sum(table.size for table in read)
+        first.take_labels(truths, guesses, " and ".join(table.source for table in read), rows)
+        second.use_labels(first.labels)
+        self.join = LabelJoin(first.labels.given, first.positive, self.join.max_waiting, self.join.max_wait)
+
+    def odd(self) -> list[str]:
+        """What is odd about what was read, in sentences."""
+        left_out = skipped(self.rows, self.skipped, self._labels_from.skipped)
+        threshold = None if self.columns.score is None else self.threshold
+        said = self._predictions.remarks.sentences(self.labels, threshold)
+        return [*self._unmatched(), *([] if left_out is None else [left_out]), *said]
+
+    def _unmatched(self) -> list[str]:
+        """What found no counterpart, in a sentence."""
+        counts = self.counts
+        told = (
+            (counts["waiting"], "prediction waits", "predictions wait", "for a label"),
+            (counts["expired"] + counts["displaced"], "prediction", "predictions", "left without a label"),
+            (counts["repeated_predictions"], "prediction", "predictions", "came twice"),
+            (counts["waiting_labels"] + counts["unmatched"], "label has", "labels have", "no prediction"),
+            (counts["repeated_labels"], "label", "labels", "came twice"),
+            (counts["late_labels"], "label", "labels", "came after the prediction had left"),
+        )
+        parts = [f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n]
+        return [", ".join(parts)] if parts else []
+
+    @property
+    def remarks(self) -> Remarks:
+        """What is odd about the rows so far."""
+        return self._predictions.remarks
 
     def _one_side(self, parts: Iterator[_Rows], is_label: bool) -> Iterator[Batch]:
         """All rows of one side; the clock stands still, since the other side has no time."""
@@ -401,7 +458,7 @@ class Joined:
         edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(pairs)]
         for start, stop in pairwise(edges):
             part, file = slice(start, stop), int(files[start])
-            yield Batch(
+            batch = Batch(
                 pairs.truths[part],
                 pairs.guesses[part],
                 side.sources[file],
@@ -409,6 +466,8 @@ class Joined:
                 None if times is None else times[part],
                 None if keys is None else keys[part],
             )
+            self.remarks.take(batch, len(self.labels.values))
+            yield batch
 
 
 class _Queue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from datetime import UTC
 from itertools import islice
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Times = npt.NDArray[np.datetime64]
 
+COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")  # a number with a decimal comma
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
 
 
@@ -135,15 +137,29 @@ def distinct(column: Any, most: int = 9, look: int = 10_000) -> list[Any]:
     return list(islice(dict.fromkeys(value for value in values if isinstance(value, Hashable)), most))
 
 
-def classes_in(column: Any) -> dict[Hashable, None]:
-    """The labels that stand in a column, as what they spell, in the order they are met; without what is missing."""
+def classes_in(column: Any) -> Counter[Hashable]:
+    """The labels that stand in a column, as what they spell, and how often; without what is missing."""
+    values: list[Any]
     if isinstance(column, np.ndarray):
-        values = np.unique(column).tolist()
+        unique, numbers = np.unique(column, return_counts=True)
+        values = unique.tolist()
     elif (letters := _single_letters(column)) is not None:  # without pyarrow.compute, which takes long to import
-        values = [chr(letter) for letter in np.flatnonzero(np.bincount(letters)).tolist()]
+        numbers = np.bincount(letters, minlength=1)
+        values = [chr(letter) for letter in np.flatnonzero(numbers).tolist()]
+        numbers = numbers[numbers > 0]
     else:
-        values = dictionary(column)[0]
-    return {_spelled(value): None for value in values if not is_missing(value)}
+        values, positions, _ = dictionary(column)
+        numbers = np.bincount(positions, minlength=len(values))
+    met: Counter[Hashable] = Counter()
+    for value, number in zip(values, numbers.tolist(), strict=False):  # behind the values is what is missing
+        if number and not is_missing(value):
+            met[_spelled(value)] += number
+    return met
+
+
+def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
+    """The same of a column by its name; none where there is no such table or column."""
+    return Counter() if table is None or name is None else classes_in(table.data[name])
 
 
 def _spelled(value: Any) -> Hashable:
@@ -233,9 +249,10 @@ def _nan_apart(values: list[Any], positions: Any, gone: Mask | None) -> tuple[li
     return values, positions, gone
 
 
-def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | None]:
-    """A column of scores, and where they are missing."""
+def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | None, str | None]:
+    """A column of scores, where they are missing, and the first that is written with a decimal comma."""
     column = table.data[name]
+    with_comma: str | None = None
     if hasattr(column, "cast"):
         pa = pyarrow("pyarrow")
         try:
@@ -246,6 +263,8 @@ def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | No
         numbers = np.empty(len(column))
         for at, value in enumerate(column):
             number = float("nan") if is_missing(value) else _number(value) if isinstance(value, str) else value
+            if number is None and COMMA.fullmatch(value):
+                number, with_comma = float(value.replace(",", ".")), with_comma or value.strip()
             if not isinstance(number, int | float):
                 raise InputError(f"{table.place(at)}: {value!r} in column {name!r} is not a score")
             numbers[at] = number
@@ -254,7 +273,7 @@ def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | No
     else:
         raise InputError(f"{table.place(0)}: {item(column, 0)!r} in column {name!r} is not a score")
     gone = np.isnan(numbers)
-    return numbers, gone if gone.any() else None
+    return numbers, gone if gone.any() else None, with_comma
 
 
 def times_of(table: Table, name: str) -> tuple[Times, bool]:

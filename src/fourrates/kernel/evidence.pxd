@@ -2,15 +2,9 @@
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 
+from fourrates.kernel.dispersion cimport Dispersion, Tempering
+from fourrates.kernel.lanes cimport LANES, SIZES
 from fourrates.kernel.record cimport Rules
-
-cdef extern from "lanes.h":
-    cdef enum:
-        LANES "FOURRATES_LANES"
-
-cdef enum:
-    SIZES = 6             # of a change; the second half of a row has them again, the other way or in another direction
-    BLOCKS = 4            # sizes of blocks by which dispersion is estimated
 
 
 cdef struct Alternatives:
@@ -20,25 +14,10 @@ cdef struct Alternatives:
     float[LANES] weight   # share of the budget
 
 
-cdef struct Dispersion:
-    # Differences of successive blocks of 8, 64, ... observations, squared, next to their expectation given how many right
-    # ones the two hold together: a change of the rate alone does not make dispersion.
-    float block             # right ones in the present block of 8
-    float[BLOCKS] signed    # of the present pair of blocks, those of the second counted as negative,
-    float[BLOCKS] both      # and all of them
-    float[BLOCKS] squares   # the sum of the squared differences so far,
-    float[BLOCKS] pairs     # and of what was expected, both over the variance of a pair
-
-
-cdef struct Tempering:
-    # How dispersion is estimated and used.
-    float inflation         # dispersion beyond 1 counts for this much
-    float scale             # nats that an alternative needs to be found, which makes its scale in observations
-    float reach             # blocks up to this many times that scale count
-    float errors            # standard errors that are taken off
-    float pairs             # pairs of blocks without dispersion, to begin with
-    float remembered        # pairs of blocks, then sums are halved
-    float cap               # no difference of blocks counts for more than this many times its expectation
+cdef struct Row:
+    # What is looked for at a rate that is known from so many observations.
+    Alternatives own
+    Alternatives[2] shared   # by class, for two; for more they are the same
 
 
 cdef struct Lanes:
@@ -55,7 +34,7 @@ cdef struct Recall:
     float back, back_age    # under hold: evidence that it is back at its reference
     uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
     int8_t moved            # under hold: -1 or 1 while it is away from its reference, below or above
-    uint8_t quorate         # whether it has a say in what all do together
+    uint8_t row             # of the table of alternatives: its base, by log-odds
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
     float[SIZES] power      # of its own ratios: 1 over the dispersion at the scale of the alternative,
     float[SIZES] shared_power  # and of the shared ones
@@ -101,20 +80,22 @@ cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
     cdef readonly bint hold, keyed, watch_mix, estimate
     cdef double threshold, mix_threshold
-    cdef float lag, given_lag, prior, fixed, back_weight, favour, telling, quorum
+    cdef float lag, given_lag, prior, fixed, back_weight, favour, telling, row_scale
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
-    cdef Alternatives own, mix
-    cdef Alternatives[2] shared   # by class, for two; for more they are the same
+    cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
+    cdef const Row* rows
+    cdef int rates, octaves
+    cdef Alternatives mix
+    cdef readonly object layout
     cdef readonly int directions  # of the shared lanes
     cdef Py_ssize_t recalls, common, mixed   # where in a record they begin
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
-    cdef void refresh(self, char* record, Recall* recall) noexcept nogil
+    cdef const Row* row(self, const Recall* recall) noexcept nogil
+    cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
                      float p, float reach) noexcept nogil
-    cdef void shared_ratios(self, const Recall* recall, const Alternatives* together, int right,
-                            float* ratio) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil

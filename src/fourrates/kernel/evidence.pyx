@@ -9,22 +9,22 @@ alarm is given when their sum reaches the threshold. See docs/mathematics.md.
 """
 
 cimport cython
-from libc.math cimport exp, sqrt
+from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import numpy as np
 
+from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
+from fourrates.kernel.lanes cimport (
+    LANES, SIZES, expand, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios,
+    largest, part,
+)
+from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
-
-cdef extern from "lanes.h":
-    void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
-    float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
-    void fourrates_count(const float* evidence, float* seen, float* right, const float* ratio, float one) noexcept nogil
-    float fourrates_sum(const float* lane) noexcept nogil
 
 cdef extern from *:
     """
@@ -35,82 +35,6 @@ cdef extern from *:
     #endif
     """
     void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
-
-cdef enum:
-    SMALLEST = 8          # observations in the smallest block; each next one has as many times more
-    PERIOD = 8192         # observations in a pair of the largest blocks
-
-
-cdef void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
-                      float variance) noexcept nogil:
-    """The present block of 8 is full; `residual` is what of it is compared.
-
-    `variance` is that of an observation, or 0 where the blocks hold variances instead of right ones: then these are what
-    is expected.
-    """
-    cdef int b
-    cdef int64_t size = SMALLEST
-    cdef float square, expected, known, whole
-    for b in range(BLOCKS):
-        dispersion.both[b] += dispersion.block
-        if (observed - 1) // size & 1:
-            dispersion.signed[b] -= residual
-            if observed % (2 * size) == 0:
-                whole = (2 * size * variance if variance > 0 else dispersion.both[b]) + <float>1e-6
-                square = dispersion.signed[b] * dispersion.signed[b] / whole
-                expected = 1.0
-                if variance > 0:
-                    expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
-                if expected > 1:  # no pair counts for more than one
-                    square /= expected
-                    expected = 1.0
-                # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
-                known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
-                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0))
-                dispersion.pairs[b] += max(expected, <float>0.0)
-                dispersion.signed[b] = dispersion.both[b] = 0.0
-                if dispersion.pairs[b] >= tempering.remembered:
-                    dispersion.squares[b] *= 0.5
-                    dispersion.pairs[b] *= 0.5
-        else:
-            dispersion.signed[b] += residual
-        size *= SMALLEST
-    dispersion.block = 0.0
-
-
-cdef bint dispersions(const Dispersion* dispersion, const Tempering* tempering, float* found) noexcept nogil:
-    """The dispersion of blocks up to each size, at least 1, less standard errors of its own; whether any is above 1."""
-    cdef int b
-    cdef float n, most = 1.0
-    for b in range(BLOCKS):
-        n = dispersion.pairs[b] + tempering.pairs
-        if dispersion.squares[b] > dispersion.pairs[b]:
-            most = max(most, (dispersion.squares[b] + tempering.pairs) / n - tempering.errors * <float>sqrt(2.0 / n))
-        found[b] = most
-    return most > 1.0
-
-
-cdef void expand(const float* power, float* lanes) noexcept nogil:
-    """Powers by size, as the lanes have them: twice."""
-    memcpy(lanes, power, SIZES * sizeof(float))
-    memcpy(lanes + SIZES, power, SIZES * sizeof(float))
-
-
-cdef int largest(const float* evidence, int first, int lanes) noexcept nogil:
-    cdef int j, found = first
-    for j in range(first, first + lanes):
-        if evidence[j] > evidence[found]:
-            found = j
-    return found
-
-
-cdef float part(const float* evidence, int first, int lanes) noexcept nogil:
-    cdef int j
-    cdef float found = 0.0
-    for j in range(first, first + lanes):
-        found += evidence[j]
-    return found
-
 
 cdef float rate_since(const Recall* recall, int first) noexcept nogil:
     """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
@@ -138,7 +62,7 @@ cdef class EvidenceRules(Rules):
     """
 
     def __init__(self, int classes, dict settings):
-        cdef int j, c
+        cdef int j
         self.classes = classes
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
@@ -147,22 +71,31 @@ cdef class EvidenceRules(Rules):
         self.telling = settings["telling"]
         self.directions = settings["directions"]
         self.lag, self.given_lag = settings["lag"], settings["given_lag"]
-        self.prior, self.quorum = settings["prior"], settings["quorum"]
+        self.prior = settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
         for j in range(LANES):
-            self.own.shift[j], self.own.weight[j] = settings["own"][j]
             self.mix.shift[j], self.mix.weight[j] = settings["mix"][j]
-            self.own.growth[j] = <float>(exp(<double>self.own.shift[j]) - 1)
             self.mix.growth[j] = <float>(exp(<double>self.mix.shift[j]) - 1)
-            for c in range(2):
-                self.shared[c].shift[j], self.shared[c].weight[j] = settings["shared"][c][j]
-                self.shared[c].growth[j] = <float>(exp(<double>self.shared[c].shift[j]) - 1)
+        self.table = settings["alternatives"]
+        self.rates, self.octaves = <int>self.table.shape[0], <int>self.table.shape[1]
+        if (self.table.shape[2], self.table.shape[3], self.table.shape[4]) != (3, 3, LANES):
+            raise ValueError("a table of alternatives has 3 x 3 x lanes numbers for each rate and number of observations")
+        self.rows = <const Row*>&self.table[0, 0, 0, 0, 0]
+        self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
         self.recalls = sizeof(Head) + 8 * classes * classes
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
         self.size = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+        table = np.asarray(self.table)
+        watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)] + [np.array(list(self.mix.weight)) > 0]
+        self.layout = EvidenceLayout(
+            classes, self.watch_mix, self.hold, self.keyed, self.prior, self.lag, self.given_lag, self.threshold,
+            max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given), np.asarray(self.given_ones),
+            tuple(watched), self.tempering.remembered)
+        if self.layout.dtype().itemsize != self.size:
+            raise AssertionError(f"the layout has {self.layout.dtype().itemsize} bytes, a record {self.size}")
 
     @property
     def scratch_size(self):
@@ -171,31 +104,22 @@ cdef class EvidenceRules(Rules):
 
     def dtype(self):
         """The layout of a record."""
-        lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
-        dispersion = [("block", "f4"), ("signed", "f4", BLOCKS), ("both", "f4", BLOCKS),
-                      ("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
-        recall = [
-            ("n", "i8"), ("ones", "i8"), ("given", "f4"), ("given_ones", "f4"), ("base", "f4"), ("due", "f4"),
-            ("total", "f4"), ("back", "f4"), ("back_age", "f4"), ("last", "u4"), ("moved", "i1"),
-            ("quorate", "u1"), ("phase", "u2"), ("power", "f4", SIZES),
-            ("shared_power", "f4", SIZES), *lanes, ("seen", "f4", LANES), ("right", "f4", LANES),
-            ("dispersion", dispersion),
-        ]
-        shared = [("taken", "i8"), ("own", "f8"), ("total", "f4"), ("residual", "f4"), *lanes, ("dispersion", dispersion)]
-        mix = [("n", "i8"), ("ones", "i8"), ("base", "f4"), ("due", "f4"), ("total", "f4"), ("spare", "f4"),
-               ("power", "f4", SIZES), *lanes, ("dispersion", dispersion)]
-        head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
-        fields = [("head", head), ("counts", "i8", (self.classes, self.classes)),
-                  ("recall", np.dtype(recall, align=True), self.classes), ("shared", np.dtype(shared, align=True))]
-        if self.watch_mix:
-            fields.append(("mix", np.dtype(mix, align=True)))
-        found = np.dtype(fields, align=True)
-        if found.itemsize != self.size:
-            raise AssertionError(f"the layout has {found.itemsize} bytes, a record {self.size}")
-        return found
+        return self.layout.dtype()
+
+    def check(self, const uint8_t[:, ::1] records):
+        """Raise ValueError unless each of these can be a record of these rules."""
+        Rules.check(self, records)
+        self.layout.check(np.asarray(records))
 
     cdef inline Recall* recall(self, char* record, int c) noexcept nogil:
         return <Recall*>(record + self.recalls) + c
+
+    @cython.final
+    cdef inline const Row* row(self, const Recall* recall) noexcept nogil:
+        """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
+        cdef float known = recall.due if recall.moved else recall.due + recall.given
+        cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
+        return self.rows + recall.row * self.octaves + octave
 
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
@@ -212,7 +136,7 @@ cdef class EvidenceRules(Rules):
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
         """No evidence, and the base is due."""
         recall.due = recall.total = recall.back = recall.back_age = 0.0
-        recall.last = recall.quorate = 0
+        recall.last = recall.row = 0
         memset(&recall.lanes, 0, sizeof(Lanes))
         memset(recall.seen, 0, sizeof(recall.seen))
         memset(recall.right, 0, sizeof(recall.right))
@@ -311,7 +235,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef int lanes_of(self, int c, int lane) noexcept nogil:
         """The first of a class's own lanes that move it the way a shared lane does."""
-        return 0 if self.shared[c if self.classes == 2 else 0].shift[lane] < 0 else SIZES
+        return 0 if self.rows.shared[c if self.classes == 2 else 0].shift[lane] < 0 else SIZES
 
     @cython.final
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
@@ -319,7 +243,7 @@ cdef class EvidenceRules(Rules):
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int first = self.lanes_of(c, verdict.first)
-        cdef float expected = part(self.own.weight, first, SIZES) * shared.taken
+        cdef float expected = part(self.row(recall).own.weight, first, SIZES) * shared.taken
         if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
             return 0
         return -1 if first == 0 else 1
@@ -367,52 +291,44 @@ cdef class EvidenceRules(Rules):
         Of blocks up to `reach` times that scale the largest dispersion counts.
         """
         cdef int i, b
-        cdef float information, size
+        cdef float information, shift, size
         cdef float[BLOCKS] found
         for i in range(SIZES):
             power[i] = 1.0 / self.fixed
         if not self.estimate or not dispersions(dispersion, &self.tempering, found):
             return
         for i in range(SIZES):
-            information = 0.5 * p * (1 - p) * alternatives.shift[i] * alternatives.shift[i] + <float>1e-9
+            shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
+            information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
             b, size = 0, SMALLEST * SMALLEST
             while b + 1 < BLOCKS and size * information <= reach * self.tempering.scale:
                 b, size = b + 1, size * SMALLEST
             power[i] = 1.0 / (1.0 + self.tempering.inflation * (found[b] - 1.0))
 
     @cython.final
-    cdef void refresh(self, char* record, Recall* recall) noexcept nogil:
+    cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil:
         """Bring the base of a recall up to date, and the powers of its ratios."""
         cdef Shared* shared = <Shared*>(record + self.common)
+        cdef const Alternatives* together
+        cdef const Row* row
         cdef float[SIZES] own
+        cdef float odds
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
             n, ones, wait = n + recall.given, ones + recall.given_ones, wait + recall.given * self.given_lag
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.due = <float>(recall.n + max(1.0, wait))
-        recall.quorate = n >= self.quorum
-        self.temper(recall.power, &self.own, &recall.dispersion, recall.base, self.tempering.reach)
+        odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
+        recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
+        row = self.row(recall)
+        together = &row.shared[c if self.classes == 2 else 0]
+        self.temper(recall.power, &row.own, &recall.dispersion, recall.base, self.tempering.reach)
         # What all do together is no less correlated than what one class does.
-        self.temper(recall.shared_power, &self.shared[0], &shared.dispersion, recall.base, self.tempering.reach)
-        self.temper(own, &self.shared[0], &recall.dispersion, recall.base, self.tempering.reach)
+        self.temper(recall.shared_power, together, &shared.dispersion, recall.base, self.tempering.reach)
+        self.temper(own, together, &recall.dispersion, recall.base, self.tempering.reach)
         for i in range(SIZES):
             recall.shared_power[i] = min(recall.shared_power[i], own[i])
-
-    @cython.final
-    cdef void shared_ratios(self, const Recall* recall, const Alternatives* together, int right, float* ratio) noexcept nogil:
-        """What an observation of a class says about all together: nothing while little is known of the class.
-
-        Each class begins at one half. Many classes with the same high rate would all seem to rise, together.
-        """
-        cdef float[LANES] power
-        cdef int j
-        if recall.quorate:
-            expand(recall.shared_power, power)
-            fourrates_ratios(recall.base, right, together.growth, power, ratio)
-        else:
-            for j in range(LANES):
-                ratio[j] = 1.0
 
     @cython.final
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil:
@@ -436,7 +352,8 @@ cdef class EvidenceRules(Rules):
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef const Alternatives* together = &self.shared[truth if self.classes == 2 else 0]
+        cdef const Row* row
+        cdef const Alternatives* together
         cdef int right = truth == guess
         cdef Ratios here
         cdef float[LANES] power
@@ -445,27 +362,31 @@ cdef class EvidenceRules(Rules):
         cdef bint shifted = False
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + guess] += 1
         if recall.n >= recall.due:
-            self.refresh(record, recall)
+            self.refresh(record, recall, truth)
             if ratios != NULL:
                 ratios.valid = 0
+        row = self.row(recall)
+        together = &row.shared[truth if self.classes == 2 else 0]
         if ratios == NULL:
             ratios = &here
             expand(recall.power, power)
-            fourrates_ratios(recall.base, right, self.own.growth, power, here.own[right])
-            self.shared_ratios(recall, together, right, here.shared[right])
+            fourrates_ratios(recall.base, right, row.own.growth, power, here.own[right])
+            expand(recall.shared_power, power)
+            fourrates_ratios(recall.base, right, together.growth, power, here.shared[right])
         elif not ratios.valid:
             expand(recall.power, power)
-            fourrates_ratios(recall.base, 0, self.own.growth, power, ratios.own[0])
-            fourrates_ratios(recall.base, 1, self.own.growth, power, ratios.own[1])
-            self.shared_ratios(recall, together, 0, ratios.shared[0])
-            self.shared_ratios(recall, together, 1, ratios.shared[1])
+            fourrates_ratios(recall.base, 0, row.own.growth, power, ratios.own[0])
+            fourrates_ratios(recall.base, 1, row.own.growth, power, ratios.own[1])
+            expand(recall.shared_power, power)
+            fourrates_ratios(recall.base, 0, together.growth, power, ratios.shared[0])
+            fourrates_ratios(recall.base, 1, together.growth, power, ratios.shared[1])
             ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
         recall.ones += right
         shared.own -= recall.total
-        recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, self.own.weight, ratios.own[right], gap)
+        recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, row.own.weight, ratios.own[right], gap)
         fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
         shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
         if recall.ones == recall.n or recall.ones == 0:
@@ -576,108 +497,3 @@ cdef class EvidenceRules(Rules):
         lines = <int>(self.size - self.common + LINE - 1) // LINE
         for i in range(lines):
             prefetch(common + i * LINE)
-
-    def check(self, const uint8_t[:, ::1] records):
-        """Raise ValueError unless each of these can be a record of these rules."""
-        Rules.check(self, records)
-        ones = np.asarray(records).view(self.dtype())[:, 0]
-        parts = [ones["recall"], ones["shared"][:, None]] + ([ones["mix"][:, None]] if self.watch_mix else [])
-        with np.errstate(over="ignore", invalid="ignore"):
-            for found in parts:
-                self.check_numbers(found)
-            self.check_counts(ones)
-            self.check_evidence(ones, parts)
-
-    def check_numbers(self, found):
-        """What holds for every part of a record by itself."""
-        for name in found.dtype.names:
-            inner = found[name].dtype.names
-            for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
-                if value.dtype.kind == "f" and not np.isfinite(value).all():
-                    raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
-            if name in found.dtype.names and (found[name] < 0).any():
-                raise ValueError(f"{name} is negative")
-        for name in ("power", "shared_power", "base"):
-            if name in found.dtype.names and not ((found[name] >= 0) & (found[name] <= 1)).all():
-                raise ValueError(f"{name} is not in [0, 1]")
-        dispersion = found["dispersion"]
-        pairs, squares = dispersion["pairs"], dispersion["squares"]
-        longest = 2 * SMALLEST ** BLOCKS
-        if (pairs < 0).any() or (pairs > 1e8).any() or (squares < 0).any() or (squares > 1e19).any():
-            raise ValueError("dispersion of no stream")
-        for name, most in (("block", SMALLEST), ("signed", longest), ("both", longest)):
-            if (np.abs(dispersion[name]) > 1.01 * most).any():
-                raise ValueError("blocks of no stream")
-
-    def check_counts(self, ones):
-        """Counts go together: events, those since the restart, observations of each class, and the reference."""
-        events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
-        counts, recall, taken = ones["counts"], ones["recall"], ones["shared"]["taken"][:, None]
-        n, right = recall["n"], recall["ones"]
-        wrong = (counts < 0).any((1, 2)) | (counts > events[:, None]).any((1, 2)) | (counts.sum((1, 2)) != taken[:, 0])
-        wrong |= (taken > events)[:, 0] | (counts.sum((1, 2), dtype=np.float64) > 2.0**62)  # more would not be a sum
-        if wrong.any():
-            raise ValueError("counts that do not fit the events since the restart")
-        more, added = n - counts.sum(2), right - counts.diagonal(0, 1, 2)  # what a recall went on from, under hold
-        if ((right < 0) | (right > n) | (n > events) | (added < 0) | (added > more) | ((more > 0) > self.hold)).any():
-            raise ValueError("observations that do not fit the events since the restart")
-        if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
-            raise ValueError("an observation after the last event")
-        if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
-            raise ValueError("a recall that moved neither up nor down")
-        if (recall["phase"] >= PERIOD).any() or (recall["quorate"] > 1).any():
-            raise ValueError("blocks of no stream")
-        self.check_reference(recall["given"], recall["given_ones"], recall["moved"])
-        known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
-        self.check_base(recall["base"], recall["due"], n, known)
-        if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
-            raise ValueError("a recall that moved to 1, and so can never be back")
-        if self.watch_mix:
-            mix = ones["mix"]
-            if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
-                raise ValueError("a mix that does not fit the events since the restart")
-            self.check_base(mix["base"], mix["due"], mix["n"], mix["n"])
-
-    def check_reference(self, given, ones, moved):
-        """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
-        own = ((given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))).all(1)
-        if self.keyed:
-            whole = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
-            own = np.where((given > 0).all(1), whole.all(1), own)
-        none = ~(given.any(1) | ones.any(1) | moved.any(1)) & (self.keyed or not self.hold)
-        if not (own | none).all():
-            raise ValueError("another reference than that of the rules")
-
-    def check_base(self, base, due, n, known):
-        """A base that is in use is that of so many observations, and will be brought up to date."""
-        least = 0.99 * self.prior / (known + 2 * self.prior)
-        if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
-                due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))).any():
-            raise ValueError("a base that was never brought up to date, or never will be")
-
-    def check_evidence(self, ones, parts):
-        """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
-        recall, shared, taken = ones["recall"], ones["shared"], ones["shared"]["taken"][:, None]
-        last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
-        events = [last, taken] + ([ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else [])
-        weights = [list(self.own.weight), list(self.shared[0].weight), list(self.mix.weight)]
-        for found, seen, weight in zip(parts, events, weights):
-            evidence, totals = found["evidence"], found["evidence"].sum(-1, dtype=np.float64)
-            if evidence[..., np.array(weight) == 0].any():
-                raise ValueError("evidence for what is not watched")
-            if (evidence > max(self.threshold, self.mix_threshold)).any():
-                raise ValueError("evidence beyond the alarm")
-            if (found["age"] > 1.01 * seen[..., None] * evidence.astype(np.float64)).any():
-                raise ValueError("evidence that is older than the stream")
-            if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
-                raise ValueError("evidence that does not add up")
-        if (np.abs(recall["total"].sum(1, dtype=np.float64) - shared["own"]) > 1e-6 * self.threshold).any():
-            raise ValueError("evidence that does not add up")
-        most = recall["n"].astype(np.float64)[..., None] * recall["evidence"]
-        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"]).any():
-            raise ValueError("more observations since a change than there were")
-        back = recall["back"].astype(np.float64)
-        stray = (recall["moved"] == 0) & (back > 0)
-        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * back)).any():
-            raise ValueError("evidence of no recovery")

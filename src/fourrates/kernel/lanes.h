@@ -28,6 +28,14 @@ static inline float fourrates_log2(float x)
     return (float)exponent + s * series;
 }
 
+static inline int fourrates_exponent(float x)
+{
+    /* x > 0 and normal: the power of two at or below it. */
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return (int)(bits >> 23) - 127;
+}
+
 static inline float fourrates_exp2(float x)
 {
     /* |x| < 126: a power of two, and a polynomial for the rest in [-1/2, 1/2]. */

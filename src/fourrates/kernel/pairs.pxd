@@ -17,7 +17,7 @@ cdef class Pairs:
     cdef int64_t since                  # the event that opened the present warning, or -1
     cdef readonly bint drift_detected
     cdef readonly bint warning_detected
-    cdef bint busy                      # whether a thread is in the loop
+    cdef unsigned long owner            # the thread that is using it, or 0
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil

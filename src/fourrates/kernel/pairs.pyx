@@ -5,6 +5,7 @@ Labels, names and messages are the business of :mod:`fourrates.detectors`.
 
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t, uint16_t
 
 
@@ -51,13 +52,22 @@ cdef class Pairs:
             self._refuse(y_true, y_pred)
         cdef uint16_t truth_code = <object>truth, guess_code = <object>guess
         cdef int state
-        if self.busy:
-            self._refuse_thread()
+        if self.owner != 0:
+            self._idle()
         self.scan(&truth_code, &guess_code, 1, &state)
         flag(self, state)
-        if state == SHIFT:
-            self._shifted()
-        return self._drifted() if state == DRIFT else None
+        return self._told(state) if state >= DRIFT else None
+
+    def _told(self, int state):
+        """What a drift or a shift has to tell; None of a shift, which is kept aside."""
+        claimed = self._claim()
+        try:
+            if state == SHIFT:
+                self._shifted()
+            return self._drifted() if state == DRIFT else None
+        finally:
+            if claimed:
+                self._release()
 
     def _shifted(self):
         """The classes shifted: only a detector that watches them gets here."""
@@ -74,24 +84,31 @@ cdef class Pairs:
         cdef int state
         if self._codes is None:
             raise TypeError("this detector was never set up: __init__ has not run")
-        if self.busy:
-            self._refuse_thread()
-        self.busy = True
-        with nogil:
-            taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
-        self.busy = False
-        flag(self, state)
-        if state == SHIFT:
-            self._shifted()
-        return taken, self._drifted() if state == DRIFT else None
+        claimed = self._claim()
+        try:
+            with nogil:
+                taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
+            flag(self, state)
+            return taken, self._told(state) if state >= DRIFT else None
+        finally:
+            if claimed:
+                self._release()
 
-    def _refuse_thread(self):
-        raise RuntimeError("another thread is using this detector: give each thread its own, or take turns")
+    def _claim(self):
+        """Keep other threads out; whether it is this call that does so, and has to let them in again."""
+        self._idle()
+        if self.owner != 0:
+            return False
+        self.owner = PyThread_get_thread_ident()
+        return True
+
+    def _release(self):
+        self.owner = 0
 
     def _idle(self):
-        """Raise if a thread is in the loop."""
-        if self.busy:
-            self._refuse_thread()
+        """Raise if another thread is at it."""
+        if self.owner != 0 and self.owner != <unsigned long>PyThread_get_thread_ident():
+            raise RuntimeError("another thread is using this detector: give each thread its own, or take turns")
 
     def _forget(self):
         """Back to the first event."""

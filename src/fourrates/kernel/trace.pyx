@@ -23,6 +23,7 @@ cdef enum:
     UNDER = 3    # lowest against its lower warning bound
     OVER = 4     # highest against its upper warning bound
     LAST = 5
+    FEWEST = 8   # observations of a rate, from which on it is drawn where there are no bounds
 
 
 cdef struct Point:
@@ -146,6 +147,7 @@ cdef class Recorder:
     cdef void observe(self, int rate, bint right) noexcept nogil:
         """A rate has one more observation."""
         cdef int test, kind
+        cdef double decay
         cdef Followed* one
         cdef Point* slot
         cdef Point new
@@ -153,7 +155,12 @@ cdef class Recorder:
         self.count[rate].ones += right
         for test in range(self.start[rate], self.start[rate + 1]):
             one = &self.followed[test]
-            one.statistic = one.decay * one.statistic + (1.0 - one.decay) * right
+            decay = one.decay
+            if one.grid == NULL:  # the mean of what there is, until there is something to forget
+                decay = min(decay, 1.0 - 1.0 / (self.count[rate].n + 1))
+            one.statistic = decay * one.statistic + (1.0 - decay) * right
+            if one.grid == NULL and self.count[rate].n < FEWEST:
+                continue
             slot = self.point + (<int64_t>test * self.bins + self.events // self.width) * KINDS
             new = self.now(one, &self.count[rate])
             for kind in range(KINDS):

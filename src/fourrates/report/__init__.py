@@ -99,6 +99,10 @@ def _standing(facts: Facts) -> str:
     return next((one for one in ("drifted", "recovered", "warning") if one in met), "stable")
 
 
+def _sentence(text: str) -> str:
+    return printable(f"{text[0].upper()}{text[1:]}.")
+
+
 def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | None]) -> dict[str, Any]:
     """What the template shows of a drift."""
     window = finding.window
@@ -117,12 +121,14 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
             }
             for move in finding.moves
         ],
+        "precisions": [(one.rate, one.before, one.after, one.reason) for one in finding.precisions],
         "at": (finding.at, words.time(finding.at)),
         "since": (finding.since, words.time(finding.since)),
         "started": None if finding.started is None else (finding.started, words.time(finding.started)),
         "between": None if finding.between is None else [(one, words.time(one)) for one in finding.between],
         "window": (len(window), window.start, window.stop - 1),
         "rows": printable(finding.rows),
+        "shortage": _sentence(finding.shortage) if finding.shortage is not None and not finding.recovery else None,
         "matrices": [
             _matrix("Until the warning", finding.before, facts.labels),
             _matrix("Since the warning", finding.after, facts.labels),

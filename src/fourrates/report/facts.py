@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fourrates.dispersion import dispersions
 from fourrates.drift import Direction, RateChange, Share
 
 if TYPE_CHECKING:
     from fourrates.io import Events, Joined
+    from fourrates.precision import PrecisionChange
     from fourrates.run import Found, Matrix, Run
     from fourrates.trace import Trace
 
@@ -74,12 +76,14 @@ class Finding:
     stream: str | None
     number: int  # in its stream
     moves: tuple[Move, ...]
+    precisions: tuple[PrecisionChange, ...]
     recovery: bool
     at: Moment
     since: Moment
     started: Moment | None
     between: tuple[Moment, Moment] | None
     window: range
+    shortage: str | None  # what to say where the window is too small
     rows: str  # where the window stands in the files
     before: Matrix
     after: Matrix
@@ -112,6 +116,8 @@ class Facts:
         Those with the strongest last drift first.
     findings : tuple of Finding
         Of all streams, in the order they were found.
+    dispersion : dict
+        By recall, how much more it scatters than with independent events, where the detector tells.
     """
 
     streams: tuple[Stream, ...]
@@ -121,6 +127,7 @@ class Facts:
     first_time: int | None
     last_time: int | None
     utc: bool
+    dispersion: dict[str, float]
 
 
 def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
@@ -148,6 +155,7 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
         _microseconds(run.first_time),
         _microseconds(run.last_time),
         events.utc,
+        dispersions(run),
     )
 
 
@@ -170,12 +178,14 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 one.stream,
                 number,
                 moves,
+                drift.precisions,
                 one.is_recovery or _leads_back(moves, home),
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
                 None if drift.started is None else _moment(drift.started, clock),
                 None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 drift.window,
+                drift.shortage,
                 _rows(one),
                 one.before,
                 one.after,
@@ -248,9 +258,13 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
 
 
 def _rows(one: Found) -> str:
-    if one.at.source == one.since.source:
-        return f"{one.since.source}, rows {one.since.row:,} to {one.at.row:,}"
-    return f"{one.since.source}, row {one.since.row:,}, to {one.at.source}, row {one.at.row:,}"
+    """Where the window stands in the files; its end alone where its beginning was read too long ago."""
+    first = one.since if one.drift.started is None else one.started
+    if first is None:
+        return f"up to {one.at.source}, row {one.at.row:,}"
+    if one.at.source == first.source:
+        return f"{first.source}, rows {first.row:,} to {one.at.row:,}"
+    return f"{first.source}, row {first.row:,}, to {one.at.source}, row {one.at.row:,}"
 
 
 def _microseconds(time: np.datetime64 | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.dispersion import in_words
 from fourrates.names import printable, shortened
 from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
 
@@ -102,6 +103,8 @@ class Words:
         warned = sum(stream.standing == "warning" for stream in facts.streams)
         if warned:
             text += ". A warning stands at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
+        if correlated := in_words(facts.dispersion):
+            text += f". {correlated[0].upper()}{correlated[1:]}"
         return text + "."
 
     def standing(self, stream: Stream) -> str:
@@ -124,6 +127,9 @@ class Words:
         return (
             f"{where}the share of positives went from {before.value:.3f} to {after.value:.3f} around event "
             f"{one.shift.started:,}, found {self.when(found)}"
+            + "".join(
+                f"; {change.rate} {change.before:.3f} → {change.after:.3f} by it" for change in one.shift.precisions
+            )
         )
 
     # What moved ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.batch import CONFIG, Batch
+from fourrates.serve.channels import check_channels
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import Ingest, read_body
@@ -106,6 +107,7 @@ class Api:
         """Make a monitor, or give one new settings."""
         name = check_name(request.path_params["name"])
         config = parse_config(await self._small(request))
+        await _check_channels(config)
 
         def make() -> tuple[dict[str, Any] | None, MonitorConfig | None]:
             live = self.registry.lives.get(name)
@@ -129,6 +131,7 @@ class Api:
         old = await self._ask(request, lambda live: live.monitor.config)
         config = merged(old, body)
         if config != old:
+            await _check_channels(config)
             await self._change(request.path_params["name"], config)
         return json(await self._ask(request, Live.detail))
 
@@ -250,6 +253,14 @@ class Api:
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
+
+
+async def _check_channels(config: MonitorConfig) -> None:
+    """Refuse addresses that no alert could be sent to; in a thread, for Apprise takes a while to be imported."""
+    try:
+        await asyncio.to_thread(check_channels, config.alerts.channels)
+    except ValueError as error:
+        raise ApiError(422, "bad_channel", str(error), {"field": "alerts.channels"}) from None
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -177,14 +177,17 @@ def _arrow_columns(body: bytes, by: list[str], max_rows: int) -> Table:
                 found = table.column(name)
                 array = found.chunk(0) if found.num_chunks else pa.array([], found.type)
                 kind = str(array.type)
+                value_type = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+                if pa.types.is_nested(value_type):
+                    raise ApiError(422, "not_a_column", f"{name} holds {kind[:80]}, not values", {"column": name})
                 if not array.null_count and kind.startswith(("int", "uint", "float", "double", "timestamp")):
                     return array.to_numpy(zero_copy_only=False)
                 return array
         return None
 
-    segments = {name: column(name) for name in by if name in table.column_names}
     named = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred"), "score": ("score",), "id": ("id",)}
     try:
+        segments = {name: column(name) for name in by if name in table.column_names}
         return Table(**{name: column(*names) for name, names in named.items()}, time=column("time"), by=segments)
     except (pa.ArrowException, KeyError) as error:
         raise ApiError(422, "bad_arrow", f"a column is there twice: {error}") from None

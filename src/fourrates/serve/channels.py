@@ -38,6 +38,8 @@ def channel_of(address: str, secret: str | bytes | None = None) -> Channel:
     >>> type(channel_of("slack+https://chat.example.org/hooks/x")).__name__
     'Slack'
     """
+    if address.endswith("..."):
+        raise ValueError(f"address {address!r:.200} is as addresses are shown, without what is secret in them")
     if address.startswith(SLACK):
         return Slack(address.removeprefix(SLACK))
     if address.startswith(("http://", "https://")):

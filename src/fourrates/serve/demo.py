@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -203,6 +204,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long; for ever")
     given = parser.parse_args()
     given.data.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the service ends with it, however it ends
     try:
         with served(given.data, given.port) as service:
             run(service, given.seconds)

@@ -116,7 +116,15 @@ class Tokens:
         path = self._path(token.id)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # for its owner alone, and never another's
         files.write(path, msgspec.json.encode(token))
+        self._give_to_server(path)
         return f"frt_{token.id}_{base64.urlsafe_b64encode(secret).decode().rstrip('=')}", token
+
+    def _give_to_server(self, path: Path) -> None:
+        """What root makes is for the user that the server runs as, whose the folder is."""
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            owner = self.folder.parent.stat()
+            for made in (self.folder, path):
+                os.chown(made, owner.st_uid, owner.st_gid)
 
     def all(self) -> list[Token]:
         """Every token, the oldest first; files that are none are left out."""

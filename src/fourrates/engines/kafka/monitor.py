@@ -13,6 +13,7 @@ from fourrates.alerts.payload import drift_alert, encode, stable_id
 from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
+from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.engines.kafka.address import Address
 from fourrates.engines.kafka.chunk import Chunk, Refused
 from fourrates.engines.kafka.outbox import Letter, Outbox
@@ -21,7 +22,6 @@ from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
 from fourrates.io import Columns, InputError, Missing
-from fourrates.keyed import KeyedDrift, KeyedShift
 from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
 

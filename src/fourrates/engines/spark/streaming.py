@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHARDS = 64
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BEFORE_ALL = int(np.iinfo(np.int64).min)
 NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up to 2262
 
 
@@ -78,12 +79,13 @@ def stepper(task: Task, schema: T.StructType, given: T.StructType, shards: int, 
             table = table.filter(letters.is_null())
         events = _events(table, task)
         if waits:
-            watermark = 1000 * state.getCurrentWatermarkMs()
+            reached = 1000 * state.getCurrentWatermarkMs()
+            watermark = reached or BEFORE_ALL  # Spark's is 0 until it has seen a time
             found, late = shard.pass_watermark(events, watermark, task.classes)
             if task.bad == "keep":
                 rows.reject(_late(late, task, watermark))
             if shard.waiting is not None and shard.waiting.codes.size:
-                state.setTimeoutTimestamp(max(int(shard.waiting.times.min()), watermark) // 1000 + 1)
+                state.setTimeoutTimestamp(max(int(shard.waiting.times.min()), reached) // 1000 + 1)
         else:
             found = shard.take(events, task.classes)
         for one in found:

@@ -6,6 +6,7 @@ import { byOrder, clock, meaning, percent, rate, short, whole } from "./words.js
 const HEIGHT = 180;
 const SHOWN = 4; // rates before the button for all
 const FLOOR = 1e-4; // of an alarm: less is drawn as this
+const DECADES = [1e-3, 1e-2, 1e-1, 1];
 const POINTS = 2400; // kept in memory; then the older half is thinned
 const PAUSE = 200; // ms between two drawings of what came in
 
@@ -315,13 +316,13 @@ export class Charts {
     const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": label }, el("header", null, ...head), readout);
     area.append(box);
     const numbers = (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
-    const shares = (u, splits) => splits.map((x) => (Math.abs(Math.log10(x) % 1) < 1e-6 ? `${Number((100 * x).toPrecision(1))} %` : ""));
+    const shares = (u, splits) => splits.map((x) => `${Number((100 * x).toPrecision(1))} %`);
     const { setSelect, ...shared } = fourratesChart.options({
       key: "monitor",
       zoom: (min, max) => this.zoom(min, max),
       values: {
         x: { space: 70, values: this.axis === "time" ? stamps : numbers },
-        y: { size: 58, space: 32, values: own.percent ? shares : rateText },
+        y: own.percent ? { size: 58, splits: () => DECADES, filter: (u, splits) => splits, values: shares } : { size: 58, space: 32, values: rateText },
       },
     });
     const options = {

@@ -70,7 +70,8 @@ export class Arrivals {
   }
 
   show(one) {
-    const counts = Object.entries(one.counts ?? {}).filter(([name, count]) => count || name === "pairs" || name === "waiting");
+    const counts = Object.entries(one.counts ?? {}).filter(([, count]) => count);
+    this.node.hidden = counts.length === 0; // pairs without ids: there is nothing to join
     replace(this.body, counts.map(([name, count]) => {
       const [title, why] = COUNTS[name] ?? [printable(name).replaceAll("_", " "), ""];
       return el("tr", null, el("th", { scope: "row" }, title), el("td", null, el(LOSSES.has(name) && count ? "b.num.caution" : "b.num", null, whole(count)), " ", el("span.soft", null, why)));

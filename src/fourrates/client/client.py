@@ -1,9 +1,4 @@
-"""Events on their way to a monitor: ``fr.Client(url, token).log("fraud", y_true=..., y_pred=...)``.
-
-:meth:`Client.log` takes what was predicted, or what turned out to be true, and returns at once. A thread sends batches;
-while the server is away they lie in a folder, and go out in order when it is back. Every batch has a key of its own, so
-that one sent twice is counted once. Standard library only, and nothing is imported before it is needed.
-"""
+"""The client: what is logged is collected, sent by a thread, and kept on disk while the server is away."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ import os
 import socket
 import threading
 import time
-import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote, urlsplit
 
-from fourrates.backlog import Backlog, Batch
+from fourrates.client.backlog import Backlog, Batch
+from fourrates.client.columns import ORDER, as_list, body_of, encoded, kind_of
+from fourrates.client.model import WatchedModel
 from fourrates.names import printable
 
 if TYPE_CHECKING:
@@ -32,9 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fourrates.client")
 
-Kind = Literal["predictions", "events", "labels"]
 Stream = tuple[int, str, tuple[str, ...], tuple[str, ...]]  # the place of its kind in ORDER, monitor, columns, segments
-ORDER: tuple[Kind, ...] = ("predictions", "events", "labels")  # a label never overtakes what it belongs to
 LATER = (401, 403, 408, 425, 429)  # answers that may be different next time; so may every 5xx
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between two attempts
 ANSWER = 1 << 20  # bytes of an answer that are read
@@ -167,20 +161,20 @@ class Client:
             Segment columns by name, such as ``{"country": [...]}``; a single value holds for all rows.
         """
         columns = {"y_true": y_true, "y_pred": y_pred, "score": score, "id": id, "time": time}
-        given = {name: _column(name, value) for name, value in columns.items() if value is not None}
-        kind = _kind(given)
+        given = {name: as_list(name, value) for name, value in columns.items() if value is not None}
+        kind = kind_of(given)
         length = len(next(iter(given.values())))
         for name, values in given.items():
             if len(values) != length:
                 raise ValueError(f"{name} has {len(values):,} values, {next(iter(given))} has {length:,}")
-        segments = {str(name): _column(name, value, length) for name, value in (by or {}).items()}
+        segments = {str(name): as_list(name, value, length) for name, value in (by or {}).items()}
         for name, values in segments.items():
             if len(values) != length:
                 raise ValueError(f"by {name!r} has {len(values):,} values, {next(iter(given))} has {length:,}")
         if length == 0:
             return 0
         # Encoded here, so that what cannot be sent is an error where it was logged.
-        texts = [_encoded(name, values) for part in (given, segments) for name, values in part.items()]
+        texts = [encoded(name, values) for part in (given, segments) for name, values in part.items()]
         self._add((ORDER.index(kind), monitor, tuple(given), tuple(segments)), texts, length)
         return length
 
@@ -236,7 +230,7 @@ class Client:
         by : sequence of str
             Columns that name the segments.
         """
-        return WatchedModel(self, model, monitor, id, tuple(by))
+        return WatchedModel(self.log, model, monitor, id, tuple(by))
 
     @property
     def waiting(self) -> int:
@@ -338,12 +332,12 @@ class Client:
         length = 0
         for texts, number in rows.chunks:
             if chunks and length + number > self.batch:
-                sealed.append(Batch.new(path, _body(chunks, columns, segments), length))
+                sealed.append(Batch.new(path, body_of(chunks, columns, segments), length))
                 chunks, length = [], 0
             chunks.append(texts)
             length += number
         if chunks:
-            sealed.append(Batch.new(path, _body(chunks, columns, segments), length))
+            sealed.append(Batch.new(path, body_of(chunks, columns, segments), length))
         return sealed
 
     def _send(self, batch: Batch) -> _Problem | None:
@@ -407,58 +401,6 @@ class Client:
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-class WatchedModel:
-    """A model whose `predict` tells a monitor what it predicted; made by :meth:`Client.wrap`.
-
-    Attributes
-    ----------
-    model : object
-        The model itself.
-    last_ids : list
-        The ids under which the last predictions were logged: labels that come later are logged under the same.
-    """
-
-    def __init__(
-        self, client: Client, model: Any, monitor: str, id: str | Callable[[Any], Any] | None, by: tuple[str, ...]
-    ) -> None:
-        self.client, self.model, self.monitor, self._id, self._by = client, model, monitor, id, by
-        self.last_ids: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "model":  # not there yet: while it is unpickled
-            raise AttributeError(name)
-        return getattr(self.model, name)
-
-    def predict(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """Predict as the model does, and log it. Whatever is wrong with the logging, the prediction is returned."""
-        predicted = self.model.predict(self._features(X), *args, **kwargs)
-        try:
-            self.last_ids = self._ids(X, len(predicted))
-            by = {name: X[name] for name in self._by}
-            self.client.log(self.monitor, y_pred=predicted, id=self.last_ids, by=by)
-        except Exception as error:
-            logger.error("%s: the predictions are not logged (%s)", self.monitor, error)
-        return predicted
-
-    def _features(self, X: Any) -> Any:
-        """Without the columns that the model was not fitted on and that are only there to be logged."""
-        known = getattr(self.model, "feature_names_in_", None)
-        if known is None or not hasattr(X, "columns"):
-            return X
-        ours = [self._id, *self._by] if isinstance(self._id, str) else list(self._by)
-        extra = [name for name in ours if name in X.columns and name not in known]
-        return X[[name for name in X.columns if name not in extra]] if extra else X
-
-    def _ids(self, X: Any, number: int) -> list[Any]:
-        if callable(self._id):
-            return _column("id", self._id(X))
-        if self._id is not None:
-            return _column("id", X[self._id])
-        if hasattr(X, "index") and hasattr(X, "columns"):
-            return _column("id", X.index)
-        return [uuid.uuid4().hex for _ in range(number)]
-
-
 @dataclass(slots=True)
 class _Rows:
     """Rows that wait for others: for each call of log, its columns as JSON and its length."""
@@ -475,66 +417,6 @@ class _Problem:
 
     def __str__(self) -> str:
         return self.text
-
-
-def _kind(given: Mapping[str, Any]) -> Kind:
-    """What a call of log is about."""
-    predicted = "y_pred" in given or "score" in given
-    if "y_true" in given and predicted:
-        return "events"
-    if not predicted and "y_true" not in given:
-        raise ValueError("log needs y_true, y_pred or score")
-    if "id" not in given:
-        alone = "a label" if not predicted else "a prediction"
-        raise ValueError(f"{alone} alone needs an id, by which it is joined with the other")
-    return "predictions" if predicted else "labels"
-
-
-def _column(name: str, values: Any, length: int | None = None) -> list[Any]:
-    """A column as a list; one value stands for itself, or for as many as the other columns have."""
-    for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
-        if hasattr(values, method):
-            values = getattr(values, method)()
-            break
-    if isinstance(values, list | tuple | range | deque):
-        return list(values)
-    if isinstance(values, Mapping | set | frozenset):
-        raise TypeError(f"{name} must be a value, a list or an array, not {type(values).__name__}")
-    return [values] * (1 if length is None else length)
-
-
-def _encoded(name: str, values: list[Any]) -> str:
-    """A column as JSON, without its brackets."""
-    try:
-        return json.dumps(values, allow_nan=False, default=_plain)[1:-1]
-    except (TypeError, ValueError):
-        for position, value in enumerate(values):
-            try:
-                json.dumps(value, allow_nan=False, default=_plain)
-            except (TypeError, ValueError):
-                raise ValueError(f"{name} {value!r} at position {position} cannot be sent as JSON") from None
-        raise
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    if isinstance(value, uuid.UUID):
-        return str(value)
-    if hasattr(value, "item"):  # a scalar of NumPy
-        return value.item()
-    raise TypeError
-
-
-def _body(chunks: Sequence[list[str]], columns: Sequence[str], segments: Sequence[str]) -> bytes:
-    """The chunks of one stream as a body: columns of JSON, put together as text."""
-    joined = [f"[{', '.join(parts)}]" for parts in zip(*chunks, strict=True)]
-    parts = [f"{json.dumps(name)}: {text}" for name, text in zip(columns, joined, strict=False)]
-    if segments:
-        named = zip(segments, joined[len(columns) :], strict=True)
-        parts.append(f'"by": {{{", ".join(f"{json.dumps(name)}: {text}" for name, text in named)}}}')
-    return f"{{{', '.join(parts)}}}".encode()
 
 
 def _count(answer: Any, name: str) -> int:

@@ -19,6 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 import fourrates as fr
 from fourrates.relearn import FitError, Relearner
 
+from .streams import Centroids, flipping, in_pieces, restless
+
 # Each with parameters that make a short stream hold warnings, lapsed ones too, and several drifts.
 DETECTORS = {
     fr.LFR: {"warn": 0.05, "detect": 0.001},
@@ -34,15 +36,6 @@ every = pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name_
 
 def make(kind, **more):
     return kind(**DETECTORS[kind], **more)
-
-
-def restless(size=1500, seed=0, classes=2):
-    """Examples whose concept changes every 300, a tenth of the labels being wrong."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(size, 3))
-    concept = np.arange(size) // 300 % 3
-    y = np.clip(np.floor(X[np.arange(size), concept] + classes / 2), 0, classes - 1).astype(int)
-    return X, np.where(random.random(size) < 0.1, random.integers(0, classes, size), y)
 
 
 def plain_loop(model, detector, X, y, first, min_examples=100, max_examples=10_000):
@@ -64,28 +57,10 @@ def plain_loop(model, detector, X, y, first, min_examples=100, max_examples=10_0
     return predictions, drifts, windows
 
 
-def in_pieces(relearner, X, y, cuts):
-    ends = [*sorted(cuts), len(y)]
-    return np.concatenate([relearner.run(X[a:b], y[a:b]) for a, b in zip([0, *ends], ends, strict=False)])
-
-
 def story(relearner):
     """What happened, in the terms of the plain loop."""
     drifts = [(drift.since, drift.at, drift.changes, drift.confusion) for drift in relearner.drifts]
     return drifts, [life.window for life in relearner.models[1:]]
-
-
-class Centroids(ClassifierMixin, BaseEstimator):
-    """The class whose mean is nearest, without the checks that make a single prediction slow."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        self.means_ = np.array([X[y == label].mean(axis=0) for label in self.classes_])
-        return self
-
-    def predict(self, X):
-        distances = np.square(X[:, None, :] - self.means_).sum(axis=2)
-        return self.classes_[distances.argmin(axis=1)]
 
 
 class Fussy(ClassifierMixin, BaseEstimator):
@@ -122,15 +97,10 @@ def fussy():
     Fussy.fits, Fussy.broken = 0, False
 
 
-def flipping(size=2000, change=1000, seed=3):
-    """The sign of the first feature, and from `change` on its opposite."""
-    X = np.random.default_rng(seed).normal(size=(size, 2))
-    return X, ((X[:, 0] > 0) != (np.arange(size) >= change)).astype(int)
-
-
 # ---------------------------------------------------------------------------------------------- the loop
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize(
     ("model", "least", "most"),
@@ -155,6 +125,7 @@ def test_batches_cut_anywhere_give_what_a_plain_loop_gives(kind, model, least, m
         assert relearner.events == 1300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
     X, y = restless(1800, seed, classes=4)

@@ -1,0 +1,144 @@
+"""Which changes FourRates looks for: steps and weights, by the rate as it is known and how often it was observed.
+
+A change is worth looking for if it can be found: within some tenth of the budget, and within about as many observations
+as the rate is known from. So the steps are placed by how long they take to be found, from 15 observations up to that,
+and the shares of the budget go with them. A step of 0.14 in log-odds takes 9,000 observations to be found at a rate of
+0.9, and 800,000 at 0.999, where no share of the budget is spent on it.
+
+The table is a function of what came before an observation, so its use changes nothing in the theorem (see
+docs/mathematics.md): all weights sum to at most one at every event.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Sides = Literal["both", "down", "up"]
+Floats = npt.NDArray[np.float64]
+
+RATES = 65  # rows of the table: log-odds from -8 to 8, four to a nat
+ROWS_PER_NAT = 4
+OCTAVES = 24  # columns: observations by powers of two, as the kernel reads them off a float's exponent
+SIZES = 6  # steps of one recall in one direction
+SHARED_SIZES = 3  # of two recalls together, in each of four directions
+
+NATS = 8.0  # of information: an alternative is found in as many observations as give these
+SHORTEST = 15.0  # observations
+LARGEST = 2.5  # step in log-odds: larger ones overshoot, and are found as soon by this one
+OF_KNOWN = 0.7  # the longest alternative over the observations known
+OF_BUDGET = 0.1  # and over the budget
+FLOOR = 40.0  # and no shorter than this
+SIZE_WEIGHTS = np.array([0.6, 1.0, 1.4, 1.4, 1.0, 1.0])  # from the shortest alternative to the longest
+LEAST = 0.25  # weight of a direction in which hardly a step can be found, next to one in which all can
+BEGINNING, LATEST = 0.6, 250.0  # observations at which half of the budget is spent: over its root, and at most
+SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
+SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
+OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and several
+FALL = 0.15  # of TOGETHER: both recalls fall; the other three directions share the rest
+QUORUM = 16.0  # observations from which on a class has a say in what all do together
+PAIRS = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # directions of two recalls
+
+
+@lru_cache(maxsize=64)
+def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDArray[np.float32]:
+    """Steps and weights for each rate and number of observations.
+
+    Parameters
+    ----------
+    classes : int
+        Number of classes.
+    arl : float
+        The budget.
+    lag : float
+        Part by which observations grow until a rate is brought up to date.
+    sides : {"both", "down", "up"}
+        Which ways a recall may move.
+
+    Returns
+    -------
+    float32 array, rates x octaves x 3 x 3 x lanes
+        For the lanes of a recall alone, and for what the first and the second class have to say of all together (for
+        more than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights.
+    """
+    rates = _rates()
+    known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)
+    longest = np.maximum(np.minimum(OF_KNOWN * known, OF_BUDGET * arl), FLOOR)
+    begun = known / (known + min(BEGINNING * np.sqrt(arl), LATEST) * 2 / classes)  # what all classes have seen counts
+    watched = {-1: sides != "up", 1: sides != "down"}
+    table = np.zeros((RATES, OCTAVES, 3, 3, 2 * SIZES))
+    shortest = {way: np.maximum(SHORTEST, NATS / _information(rates, way * LARGEST)) for way in (-1, 1)}
+    shares = {way: _share(shortest[way], longest, arl, rates, way) * watched[way] for way in (-1, 1)}
+    whole = np.maximum(shares[-1] + shares[1], 1e-30)
+    for i, way in enumerate((-1, 1)):
+        lanes = slice(i * SIZES, (i + 1) * SIZES)
+        scales = _spread(shortest[way], np.maximum(longest, 4 * shortest[way][:, None]), SIZES)
+        weights = (shares[way] / whole * begun)[..., None] * SIZE_WEIGHTS / SIZE_WEIGHTS.sum()
+        table[:, :, 0, 0, lanes] = _steps(scales, NATS, way)
+        table[:, :, 0, 2, lanes] = OWN / classes * weights
+    if classes == 2:
+        _fill_pairs(table, shortest, longest, begun, watched)
+    else:  # all move alike
+        table[:, :, 1:, 0] = table[:, :, :1, 0]
+        table[:, :, 1:, 2] = table[:, :, :1, 2] * (TOGETHER * classes / OWN)
+    table[:, known * (1 + lag) < QUORUM, 1:, 0] *= 1e-30  # little is known of the class: no say, but the sign stays
+    table[:, :, :, 1] = np.expm1(table[:, :, :, 0])
+    found = np.ascontiguousarray(table, np.float32)
+    found.setflags(write=False)
+    return found
+
+
+def _fill_pairs(
+    table: Floats, shortest: dict[int, Floats], longest: Floats, begun: Floats, watched: dict[int, bool]
+) -> None:
+    """Two recalls together: by as much information each, in four directions."""
+    steps = {}
+    for way in (-1, 1):
+        least = np.maximum(shortest[way], 2 * SHORTEST)
+        scales = _spread(least, np.maximum(SHARED_LONGEST * longest, least[:, None]), SHARED_SIZES)
+        steps[way] = _steps(scales, NATS / 2, way)
+    directions = [pair for pair in PAIRS if all(watched[way] for way in pair)]
+    shares = {pair: FALL if pair == (-1, -1) else (1 - FALL) / 3 for pair in PAIRS}
+    whole = sum(shares[pair] for pair in directions)
+    for i, pair in enumerate(PAIRS):
+        lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
+        weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * shares[pair] * (pair in directions)
+        for c, way in enumerate(pair):
+            table[:, :, 1 + c, 0, lanes] = steps[way]
+            table[:, :, 1 + c, 2, lanes] = TOGETHER / whole * weights
+
+
+def _rates() -> Floats:
+    return 1 / (1 + np.exp(-(np.arange(RATES) - RATES // 2) / ROWS_PER_NAT))
+
+
+def _information(rates: Floats, step: Any) -> Floats:
+    """Nats an observation gives after a step in log-odds, if the step is true."""
+    odds = rates / (1 - rates) * np.exp(step)
+    moved = odds / (1 + odds)
+    return np.asarray(moved * step - np.log1p(rates * np.expm1(step)))
+
+
+def _share(shortest: Floats, longest: Floats, arl: float, rates: Floats, way: int) -> Floats:
+    """What a direction gets: more, the more of its steps can be found; the way down from a high rate never nothing."""
+    part = np.log(longest / shortest[:, None]) / np.log(longest / SHORTEST)
+    possible = (shortest < 0.3 * arl) | ((rates > 0.5) == (way < 0))
+    return np.asarray(np.where(part > 0, LEAST + (1 - LEAST) * part, LEAST * possible[:, None]))
+
+
+def _spread(shortest: Floats, longest: Floats, sizes: int) -> Floats:
+    """Evenly spaced in logarithms."""
+    low = np.broadcast_to(shortest[:, None], longest.shape)[..., None]
+    return np.asarray(low * (longest[..., None] / low) ** (np.arange(sizes) / (sizes - 1)))
+
+
+def _steps(scales: Floats, nats: float, way: int) -> Floats:
+    """The steps, in log-odds, that give so many nats in as many observations as the scales say, for each rate."""
+    tried = np.geomspace(1e-4, LARGEST, 200)
+    logs = np.log(_information(_rates()[:, None], way * tried))
+    wanted = np.log(nats / scales)
+    found = [np.interp(want, log, np.log(tried)) for want, log in zip(wanted, logs, strict=True)]
+    return np.asarray(way * np.exp(np.array(found)))

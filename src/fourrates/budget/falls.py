@@ -1,0 +1,219 @@
+"""How soon a fall of a recall would be found: the question behind a budget.
+
+:func:`falls` runs a detector on streams in which one recall falls by some points, with everything else as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.budget.confusion import probabilities
+from fourrates.budget.delay import Delay, check_horizon
+from fourrates.budget.simulation import Draw
+from fourrates.detectors.base import rate_names
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.detectors.base import Detector
+
+    Matrix = npt.NDArray[np.float64]
+
+POINTS = (2.0, 5.0, 10.0, 20.0)
+STREAMS, FEWEST = 100, 12  # for each fall: the median of 100 has a standard error of about 12 %
+EVENTS = 3_000_000  # drawn for a fall, about so many, before there are fewer streams
+PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
+LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
+LONGEST = 4_000_000  # events: what takes longer at best is not simulated
+PIECE = 4_096  # events drawn at first
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A fall of a recall, and how soon it would be found.
+
+    Attributes
+    ----------
+    rate : str
+        The recall.
+    before, after : float
+        Its value.
+    median : float or None
+        Events until half of the streams had an alarm; None if that is beyond the horizon.
+    horizon : int
+        Events that were looked at after the fall. Where a detector that knew of the fall would need more than four
+        million, nothing was simulated, and this is what that one would need.
+    found : float
+        The share of the streams with an alarm by then.
+    streams : int
+        How many were simulated; 0 for none.
+    lost : bool
+        Whether it takes as long as a false alarm would: what is found then is most likely not the fall.
+    """
+
+    rate: str
+    before: float
+    after: float
+    median: float | None
+    horizon: int
+    found: float
+    streams: int
+    lost: bool = False
+
+    @property
+    def standard_error(self) -> float:
+        """Of `found`."""
+        return math.sqrt(self.found * (1 - self.found) / self.streams) if self.streams else 0.0
+
+    def to_dict(self, per_day: float | None = None) -> dict[str, Any]:
+        """Plain values, as JSON has them; the delay in days as well where the events a day are known."""
+        days = None if per_day is None or self.median is None else round(self.median / per_day, 4)
+        return {
+            "rate": self.rate,
+            "from": self.before,
+            "to": self.after,
+            "median": self.median,
+            **({} if per_day is None else {"days": days}),
+            "horizon": self.horizon,
+            "found": self.found,
+            "standard_error": self.standard_error,
+            "streams": self.streams,
+            "lost": self.lost,
+        }
+
+
+def fallen(confusion: npt.ArrayLike, which: int, points: float) -> Matrix | None:
+    """The confusion matrix after the recall of a class fell; None where it is not that high.
+
+    Errors go to the classes they went to before.
+
+    Examples
+    --------
+    >>> from fourrates.budget.falls import fallen
+    >>> fallen([[45, 5], [10, 40]], which=1, points=20).round(2).tolist()
+    [[0.45, 0.05], [0.2, 0.3]]
+    """
+    if not points > 0:
+        raise ValueError(f"a fall of {points:g} points: a fall is a positive number of points")
+    matrix = probabilities(confusion, len(np.asarray(confusion)))
+    total, right = matrix[which].sum(), matrix[which, which]
+    by = points / 100 * total
+    if right < by:
+        return None
+    after = matrix.copy()
+    others = np.arange(len(matrix)) != which
+    wrong = matrix[which, others]
+    share = wrong / wrong.sum() if wrong.any() else np.full(wrong.size, 1 / wrong.size)
+    after[which, which] = right - by
+    after[which, others] = wrong + by * share
+    return after
+
+
+def falls(
+    detector: Detector,
+    confusion: npt.ArrayLike,
+    points: Iterable[float] = POINTS,
+    *,
+    classes: Sequence[int] | None = None,
+    history: int = 10_000,
+    horizon: int | None = None,
+    seed: int = 0,
+) -> list[Fall]:
+    """Say how soon falls of each recall would be found, by running the detector on streams that have one.
+
+    Parameters
+    ----------
+    detector : Detector
+        Any; copies of it run.
+    confusion : K x K array
+        Probabilities or counts, by true class and then by predicted class.
+    points : iterable of float
+        How far a recall falls: 5 is from 0.90 to 0.85.
+    classes : sequence of int, optional
+        Whose recalls fall, as positions; all of them if not given.
+    history : int
+        Events before the fall.
+    horizon : int, optional
+        Events to look ahead; if not given, as many as the fall is likely to need.
+    seed : int
+        Of the streams.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.budget.falls import falls
+    >>> small, large = falls(fr.FourRates(100_000), [[720, 80], [40, 160]], points=[10, 20], classes=[1])
+    >>> f"{large.rate} from {large.before:.2f} to {large.after:.2f}", large.median < small.median < 3_000
+    ('tpr from 0.80 to 0.60', True)
+    """
+    if horizon is not None:
+        check_horizon(horizon)
+    if history < 0:
+        raise ValueError(f"history {history!r} must be at least 0")
+    before = probabilities(confusion, len(detector.labels.values))
+    names = rate_names(detector.labels.values)
+    drawn = Draw(detector, before)
+    random = np.random.default_rng(seed)
+    found = []
+    for which in range(len(before)) if classes is None else classes:
+        for fall in points:
+            after = fallen(before, which, fall)
+            if after is None or not before[which].sum():
+                continue
+            rate = before[which, which] / before[which].sum(), after[which, which] / after[which].sum()
+            least = _least(detector, float(before[which].sum()), *rate)
+            if horizon is None and least > LONGEST:
+                found.append(Fall(names[which], *rate, None, int(min(least, 1e15)), 0.0, 0))
+                continue
+            ahead = horizon or int(max(1_000, min(PATIENCE * least, _budget(detector))))
+            streams = int(min(max(EVENTS / (history + least), FEWEST), STREAMS))
+            delay = _simulated(detector, drawn, Draw(detector, after), streams, history, ahead, random)
+            median = delay.median if math.isfinite(delay.median) else None
+            lost = (median or ahead) > LOST * _budget(detector)
+            found.append(Fall(names[which], *rate, median, ahead, delay.within(ahead), streams, lost))
+    return found
+
+
+def _budget(detector: Detector) -> float:
+    """Events between two false alarms; without end where the detector does not say."""
+    return float(detector.parameters.get("arl") or math.inf)
+
+
+def _least(detector: Detector, share: float, before: float, after: float) -> float:
+    """Events that a detector of this budget and dispersion would need if it knew of the fall, about."""
+    after = min(max(after, 1e-6), 1 - 1e-6)
+    before = min(max(before, 1e-6), 1 - 1e-6)
+    told = after * math.log(after / before) + (1 - after) * math.log((1 - after) / (1 - before))
+    budget = min(_budget(detector), 1e12)
+    return float(math.log(budget) * (detector.parameters.get("dispersion") or 1.0) / (share * told))
+
+
+def _simulated(
+    detector: Detector,
+    before: Draw,
+    after: Draw,
+    streams: int,
+    history: int,
+    horizon: int,
+    random: np.random.Generator,
+) -> Delay:
+    """The delays of one fall. Streams are drawn in pieces, so that one that alarms soon costs little."""
+    found = np.zeros(horizon)
+    running = detector.clone()
+    for _ in range(streams):
+        running.reset()
+        running.update_many(*before(random, history))
+        done, size = 0, PIECE
+        while done < horizon:
+            size = min(size, horizon - done)
+            drifts = running.update_many(*after(random, size), first_only=True)
+            if drifts:
+                found[drifts[0].at - history] += 1
+                break
+            done, size = done + size, 2 * size
+    return Delay(np.cumsum(found) / streams, streams)

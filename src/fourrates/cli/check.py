@@ -1,0 +1,76 @@
+"""``fourrates check``: what a stream is like before it is watched."""
+
+from __future__ import annotations
+
+from fourrates.cli import options as opt
+from fourrates.cli import output
+from fourrates.cli.commands import command, option
+from fourrates.cli.errors import Stopped, checked
+from fourrates.cli.expect import fall_table
+
+identity = option("--id", section=opt.DATA, metavar="COLUMN", help="Column of ids, to find duplicates; guessed.")
+
+
+@command
+@opt.files
+@opt.columns
+@opt.by
+@identity
+@opt.class_names
+@opt.arl
+@opt.json
+def check(
+    files: tuple[str, ...],
+    truth: str | None,
+    pred: str | None,
+    score: str | None,
+    threshold: float | None,
+    time: str | None,
+    by: str | None,
+    id: str | None,
+    labels: str | None,
+    positive: str | None,
+    arl: str | None,
+    json: bool,
+) -> None:
+    """Say what a stream is like before it is watched.
+
+    How many events a day and of which classes; duplicates, correlation, cycles of the day and the week, and whatever
+    else breaks a budget; what a budget means here in alarms a month, and what size of fall would be found how soon.
+
+    Examples
+    --------
+      fourrates check predictions.csv
+      fourrates check scored.parquet --score proba --threshold 0.7
+      fourrates check all-models.csv --by model --budget '1 per quarter' --json
+    """
+    from fourrates.diagnosis import diagnose
+
+    classes = opt.labels_of(labels)
+    try:
+        with checked():
+            found = diagnose(
+                list(files),
+                truth,
+                pred,
+                score,
+                threshold,
+                by,
+                time,
+                id,
+                positive=opt.label_of(positive, classes),
+                labels=classes,
+                budget=arl,
+            )
+    except KeyboardInterrupt:
+        raise Stopped("stopped before all was read; nothing was found out") from None
+    if json:
+        print(output.as_json(found.to_dict()))
+        return
+    for sentence in found.said:
+        opt.say(sentence)
+    out = output.console()
+    for line in found.lines():
+        out.print(output.literal(line), soft_wrap=True)
+    if found.falls:
+        out.print(fall_table(found.falls, found.per_second))

@@ -1,0 +1,224 @@
+"""Look at a stream before it is watched: :func:`diagnose` reads it once, in bounded memory, and says what it is like.
+
+`order`, `repeats` and `cycles` each follow one thing as events go by; `result` has the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.budget.falls import Fall, falls
+from fourrates.detectors import FourRates
+from fourrates.detectors.base import rate_names
+from fourrates.diagnosis.cycles import Cycle, Hours
+from fourrates.diagnosis.order import Clock, Errors
+from fourrates.diagnosis.repeats import Ids, Rows
+from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
+from fourrates.dispersion import dispersions
+from fourrates.findings import Begun, labels_in_memory, make, reusable
+from fourrates.io import Batch, Columns, Events, InputError
+from fourrates.io.events import guess_column
+from fourrates.io.values import numbers
+from fourrates.labels import Labels
+from fourrates.run import Run
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.io.table import Table
+
+__all__ = ["Clocked", "Cycle", "Diagnosis", "Repeats", "diagnose"]
+
+ERRORS = 3.0  # standard errors beyond which errors are called correlated
+POINTS = (2.0, 5.0, 10.0, 20.0)
+CLASSES = 10  # whose falls are simulated: the most frequent ones
+
+
+def diagnose(
+    source: Any,
+    truth: str | None = None,
+    pred: str | None = None,
+    score: str | None = None,
+    threshold: float | None = None,
+    by: str | None = None,
+    time: str | None = None,
+    id: str | None = None,
+    positive: Hashable = None,
+    labels: Iterable[Hashable] | None = None,
+    arl: float | None = None,
+    budget: str | float | None = None,
+    points: Sequence[float] = POINTS,
+) -> Diagnosis:
+    """Say what a stream is like before it is watched: what breaks a budget, what one means here, what it would find.
+
+    Parameters
+    ----------
+    source : frame, path, list of paths, pair of arrays
+        As for :func:`~fourrates.detect`; files are read once, in batches.
+    truth, pred, score, time, id : str, optional
+        Columns of true labels, of predictions or else of scores, of times and of ids; guessed from common names.
+    threshold : float, optional
+        The score from which on the prediction is positive; 0.5.
+    by : str, optional
+        Column that tells streams apart; order and correlation are looked at within each.
+    positive, labels
+        As for :func:`~fourrates.detect`.
+    arl, budget : optional
+        As for :func:`~fourrates.detect`.
+    points : sequence of float
+        Falls of a recall, in points, whose delays are to be told.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fourrates as fr
+    >>> random = np.random.default_rng(1)
+    >>> truth = np.repeat(random.random(50_000) < 0.3, 2)
+    >>> wrong = np.repeat(random.random(50_000) < 0.1, 2)  # every event twice
+    >>> found = fr.diagnose((truth, truth ^ wrong), arl=100_000, points=[10])
+    >>> found.problems[0]
+    'every event is there twice in a row: leave one of each out'
+    >>> found.alarms_a_month is None  # the pairs have no times
+    True
+    """
+    said: list[str] = []
+    source = reusable(source)
+    asked = Columns(truth, pred, score, time, by, id)
+    if labels is None:
+        labels = labels_in_memory(source, asked, threshold, positive, said.append)
+    known = None if labels is None else Labels(labels, positive)
+    events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
+    look = _Look(events)
+    begun = Begun(look.batches())
+    if begun.is_empty:
+        raise InputError("no row has both a label and a prediction")
+    detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)
+    run = Run(detector)
+    drifts = 0
+    for batch in begun:
+        drifts += sum(not one.is_recovery for one in run.take(batch, events.keys))
+    dispersion = dispersions(run)
+    names = rate_names(events.labels.values)
+    pairs, correlation = look.errors.pairs(), look.errors.correlations()
+    told = np.isfinite(correlation)
+    own = {names[i]: float(correlation[i]) for i in np.flatnonzero(told)}
+    beyond = told & (correlation > ERRORS / np.sqrt(np.maximum(pairs, 1)))
+    return Diagnosis(
+        events=run.events,
+        rows=events.rows,
+        lacking=MappingProxyType(dict(events.lacking)),
+        streams=None if events.columns.by is None else len(run.streams),
+        labels=tuple(events.labels.values),
+        confusion=tuple(tuple(row) for row in look.counts.tolist()),
+        clock=_clocked(look.clock, events.utc),
+        correlation=MappingProxyType(own),
+        correlated=tuple(names[i] for i in np.flatnonzero(beyond)),
+        dispersion=MappingProxyType(dispersion),
+        cycles=tuple(look.hours.cycles()),
+        repeats=_repeats(look),
+        scores=look.scores,
+        threshold=None if events.columns.score is None else events.threshold,
+        arl=float(detector.parameters["arl"]),
+        drifts=drifts,
+        falls=tuple(_falls(detector, look.counts, dispersion, points)),
+        said=tuple(said),
+    )
+
+
+class _Identified(Events):
+    """Events whose ids are read as well, where a column looks like that."""
+
+    def resolve(self, names: Sequence[str], times: Sequence[str] = (), source: str = "") -> Columns:
+        if self.columns.id is None and not self.settled:
+            found = guess_column("id", names, self.columns.used())
+            self.columns = replace(self.columns, id=found)
+            if found is not None:
+                self._say(f"ids in column {found!r}")
+        return super().resolve(names, times, source)
+
+
+class _Look:
+    """All that is followed while events go by."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self.clock, self.rows, self.ids = Clock(), Rows(), Ids()
+        self.has_ids = False
+        self.scores: tuple[float, float] | None = None
+        self.counts: npt.NDArray[np.int64] = np.zeros((0, 0), np.int64)
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches, each looked at before it is passed on."""
+        for table in self._events.tables():
+            for batch in self._events.batch(table):
+                self._take(table, batch)
+                yield batch
+
+    def _take(self, table: Table, batch: Batch) -> None:
+        columns, classes = self._events.columns, len(self._events.labels.values)
+        if not self.counts.size:  # the classes are known now
+            self.counts = np.zeros((classes, classes), np.int64)
+            self.errors, self.hours = Errors(classes), Hours(classes)
+        cells = batch.truths.astype(np.int64) * classes + batch.guesses
+        self.counts += np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+        self.errors.take(batch.truths, batch.guesses, batch.keys)
+        told_apart: list[npt.NDArray[Any]] = [cells]
+        if batch.keys is not None:
+            told_apart.append(batch.keys)
+        if batch.times is not None:
+            self.clock.take(batch.times, batch.keys)
+            self.hours.take(batch.times, batch.truths, (batch.truths != batch.guesses).astype(np.float64))
+            told_apart.append(batch.times)
+        kept = np.searchsorted(table.rows, batch.rows)
+        if columns.score is not None:
+            scores = numbers(table, columns.score)[0][kept]
+            told_apart.append(scores)
+            low, high = float(scores.min()), float(scores.max())
+            self.scores = (low, high) if self.scores is None else (min(self.scores[0], low), max(self.scores[1], high))
+        if columns.id is not None:
+            column = table.data[columns.id]
+            self.has_ids = True
+            self.ids.take([column[at] for at in kept] if isinstance(column, list) else column.take(kept))
+        self.rows.take(*told_apart)
+
+
+def _clocked(clock: Clock, utc: bool) -> Clocked | None:
+    if clock.first is None or clock.last is None:
+        return None
+    return Clocked(
+        np.datetime64(clock.first, "us"),
+        np.datetime64(clock.last, "us"),
+        utc,
+        None if clock.rate is None else 86_400 * clock.rate,
+        clock.days(),
+        clock.unknown,
+        clock.backwards,
+        np.timedelta64(clock.largest_step, "us"),
+    )
+
+
+def _repeats(look: _Look) -> Repeats:
+    ids = look.ids.repeated if look.has_ids else None
+    return Repeats(ids, look.ids.is_estimate, look.rows.repeated, look.rows.twice_each)
+
+
+def _falls(
+    detector: Any, counts: npt.NDArray[np.int64], dispersion: dict[str, float], points: Sequence[float]
+) -> list[Fall]:
+    """How soon falls would be found, where the rates are known as well as these events tell them."""
+    events = counts.sum(1)
+    if (events == 0).any():
+        return []
+    names = rate_names(detector.labels.values)
+    order = [detector.labels.values.index(label) for label in detector.labels.given]
+    known = detector.parameters | {"reference": counts[np.ix_(order, order)].tolist(), "after": "restart"}
+    found = []
+    for which in sorted(np.argsort(-events, kind="stable")[:CLASSES].tolist()):
+        own = FourRates(**known | {"dispersion": max(dispersion.get(names[which], 1.0), 1.0)})
+        found += falls(own, counts, points, classes=[which], history=0)
+    return found

@@ -1,0 +1,377 @@
+"""What :func:`~fourrates.diagnose` tells, as fields, sentences, a dict and a fragment of HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fourrates import plain
+from fourrates.budget.falls import Fall
+from fourrates.budget.words import UNITS, duration
+from fourrates.diagnosis.cycles import Cycle
+from fourrates.dispersion import in_words
+from fourrates.names import printable, shortened
+
+Matrix = tuple[tuple[int, ...], ...]
+FEW = 30  # events of a class, below which nothing can be said of its recall
+SHOWN = 12  # classes told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Events that are there more than once.
+
+    Attributes
+    ----------
+    ids : int or None
+        Events whose id was met before; None where there is no column of ids.
+    estimated : bool
+        Whether there were too many different ids to count them one by one.
+    rows : int or None
+        Rows like the row before in every column that is read; None where these do not tell rows apart.
+    twice_each : bool
+        Whether every event is there twice in a row.
+    """
+
+    ids: int | None
+    estimated: bool
+    rows: int | None
+    twice_each: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """When the events were.
+
+    Attributes
+    ----------
+    first, last : datetime64
+        The earliest and the latest time.
+    utc : bool
+        Whether they are in UTC.
+    per_day : float or None
+        Events a day; None where all have the same time.
+    days : (int, int, int) or None
+        Events of a quiet day, a middling and a busy one; None with fewer than three whole days.
+    unknown : int
+        Events without a time.
+    backwards : int
+        Events with an earlier time than the one before, in their stream.
+    largest_step : timedelta64
+        How far back the largest of these steps goes.
+    """
+
+    first: np.datetime64
+    last: np.datetime64
+    utc: bool
+    per_day: float | None
+    days: tuple[int, int, int] | None
+    unknown: int
+    backwards: int
+    largest_step: np.timedelta64
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a stream is like, what breaks the assumptions behind a budget, and what to expect of one.
+
+    Attributes
+    ----------
+    events, rows : int
+        Rows that have both a label and a prediction, and all rows.
+    lacking : mapping
+        By column, rows without a value.
+    streams : int or None
+        How many, where a column tells them apart.
+    labels : tuple
+        The classes, the positive one of two last.
+    confusion : tuple of tuples of int
+        Counts by true class and then by predicted class.
+    clock : Clocked or None
+        Times, events a day, and times that run backwards; None without times.
+    correlation : mapping
+        By recall, the correlation of an error with the one before among events of the class; without those that
+        cannot be told.
+    correlated : tuple of str
+        The recalls whose errors are correlated beyond three standard errors.
+    dispersion : mapping
+        By recall, how much more it scatters than with independent events, as FourRates finds it at the end.
+    cycles : tuple of Cycle
+        Daily and weekly courses of errors and of class shares.
+    repeats : Repeats
+        Duplicates.
+    scores : (float, float) or None
+        The lowest and highest score, and
+    threshold : float or None
+        from which on the prediction is positive; where there are scores.
+    arl : float
+        The budget: events between two false alarms.
+    drifts : int
+        Drifts that FourRates finds here with this budget: rates and mix are then those of several concepts together.
+    falls : tuple of Fall
+        What size of fall would be found how soon.
+    said : tuple of str
+        What was guessed or chosen, in sentences.
+    """
+
+    events: int
+    rows: int
+    lacking: Mapping[str, int]
+    streams: int | None
+    labels: tuple[Hashable, ...]
+    confusion: Matrix
+    clock: Clocked | None
+    correlation: Mapping[str, float]
+    correlated: tuple[str, ...]
+    dispersion: Mapping[str, float]
+    cycles: tuple[Cycle, ...]
+    repeats: Repeats
+    scores: tuple[float, float] | None
+    threshold: float | None
+    arl: float
+    drifts: int
+    falls: tuple[Fall, ...]
+    said: tuple[str, ...]
+
+    # What it is like ------------------------------------------------------------------------------------------
+
+    @property
+    def per_second(self) -> float | None:
+        """Events per second, where that is known."""
+        return None if self.clock is None or self.clock.per_day is None else self.clock.per_day / UNITS["day"]
+
+    @property
+    def alarms_a_month(self) -> float | None:
+        """False alarms a month that the budget stands for, at this volume."""
+        return None if self.per_second is None else self.per_second * UNITS["month"] / self.arl
+
+    def headline(self) -> str:
+        """How many events over which time, and how many a day."""
+        text = f"{self.events:,} events"
+        if self.streams is not None:
+            text += f" of {self.streams:,} stream{'' if self.streams == 1 else 's'}"
+        clock = self.clock
+        if clock is None:
+            return text + ", without times"
+        first, last = (plain.moment(at, False, precise=False) for at in (clock.first, clock.last))
+        text += f", {first} to {last}{' UTC' if clock.utc else ''}"
+        if clock.per_day is not None:
+            text += f": {_number(clock.per_day)} a day"
+        if clock.days is not None:
+            text += f" ({clock.days[0]:,} on a quiet day, {clock.days[2]:,} on a busy one)"
+        return text
+
+    def classes(self) -> str:
+        """The mix of classes and their recalls, in a line."""
+        counts, total = np.array(self.confusion), max(self.events, 1)
+        told = []
+        for place, label in enumerate(self.labels[:SHOWN]):
+            n = int(counts[place].sum())
+            recall = f", {counts[place, place] / n:.1%} of them right" if n else ""
+            told.append(f"{shortened(str(label), 40)} {n / total:.1%}{recall}")
+        left = len(self.labels) - SHOWN
+        return "classes: " + "; ".join(told) + (f"; and {left} more" if left > 0 else "")
+
+    def budget(self) -> str:
+        """What the budget means here, in alarms a month."""
+        text = f"budget: one false alarm in {self.arl:,.0f} events"
+        if self.alarms_a_month is None or self.per_second is None:
+            return text
+        every = duration(self.arl / self.per_second)
+        return f"{text}, which here is {_number(self.alarms_a_month)} a month: one in {every}"
+
+    # What to look at ------------------------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What breaks the assumptions behind a budget, a sentence each; what matters most comes first."""
+        return (*self._of_labels(), *self._of_repeats(), *self._of_order(), *self._of_correlation(), *self._of_cycles())
+
+    def _of_labels(self) -> list[str]:
+        found = []
+        counts = np.array(self.confusion)
+        names = [shortened(str(label), 40) for label in self.labels]
+        for column, missing in self.lacking.items():
+            found.append(
+                f"{missing:,} of {self.rows:,} rows have nothing in column {shortened(column, 40)!r}: left out"
+            )
+        there = counts.sum(1) > 0
+        if there.sum() == 1:
+            only = names[int(there.argmax())]
+            found.append(f"one class only: every true label is {only}, so nothing can be said of the others")
+        elif scarce := [f"{names[i]} ({int(counts[i].sum())})" for i in np.flatnonzero(counts.sum(1) < FEW)]:
+            found.append(f"hardly any events of {', '.join(scarce)}: their recalls cannot be told yet")
+        guessed = counts.sum(0) > 0
+        if guessed.sum() == 1:
+            found.append(self._one_prediction(int(guessed.argmax()), names))
+        return found
+
+    def _one_prediction(self, place: int, names: list[str]) -> str:
+        if self.scores is not None and self.threshold is not None:
+            side, which = ("no score reaches", "highest") if place == 0 else ("every score reaches", "lowest")
+            end = self.scores[1 if place == 0 else 0]
+            return (
+                f"{side} the threshold {self.threshold:g}: the {which} is {end:g}, so the prediction is always the same"
+            )
+        return f"the prediction is always {names[place]}"
+
+    def _of_repeats(self) -> list[str]:
+        found, repeats = [], self.repeats
+        if repeats.ids:
+            about = "about " if repeats.estimated else ""
+            found.append(f"{about}{repeats.ids:,} events have an id that was there before: leave duplicates out")
+        if repeats.twice_each:
+            found.append("every event is there twice in a row: leave one of each out")
+        elif repeats.rows and not repeats.ids:
+            share = repeats.rows / max(self.events, 1)
+            found.append(f"{repeats.rows:,} rows ({share:.1%}) are like the row before: duplicates?")
+        return found
+
+    def _of_order(self) -> list[str]:
+        if self.clock is None:
+            return []
+        found = []
+        if self.clock.backwards:
+            step = duration(float(self.clock.largest_step / np.timedelta64(1, "s")))
+            found.append(
+                f"times run backwards: {self.clock.backwards:,} events are earlier than the one before, by up to {step}"
+                "; sort them by time"
+            )
+        if self.clock.unknown:
+            found.append(f"{self.clock.unknown:,} events have no time")
+        return found
+
+    def _of_correlation(self) -> list[str]:
+        found = [] if (words := in_words(self.dispersion)) is None else [words]
+        if self.correlated:
+            told = ", ".join(f"{shortened(rate, 40)} {self.correlation[rate]:.2f}" for rate in self.correlated[:SHOWN])
+            found.append(f"errors follow errors of the same class: lag-1 correlation {told}")
+        return found
+
+    def _of_cycles(self) -> list[str]:
+        found = []
+        for cycle in self.cycles:
+            label = "" if cycle.place is None else shortened(str(self.labels[cycle.place]), 40)
+            if cycle.what == "share":
+                what = f"the share of {label} follows the {cycle.period}"
+            else:
+                what = f"the errors{label and f' on {label}'} follow the {cycle.period}"
+            found.append(f"{what}: {cycle.low:.1%} around {cycle.low_at}, {cycle.high:.1%} around {cycle.high_at}")
+        return found
+
+    # In full --------------------------------------------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        """All but the table of falls, in lines of text."""
+        problems = [f"  - {one}" for one in self.problems]
+        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'} found on the way"
+        drifts = f"{found}: what stands above is of several concepts together, and `detect` tells them apart"
+        return [
+            self.headline(),
+            self.classes(),
+            *(["to look at:", *problems] if problems else ["nothing here breaks what a budget assumes"]),
+            *([drifts] if self.drifts else []),
+            self.budget(),
+        ]
+
+    def __str__(self) -> str:
+        rows = [["a fall of", "", "is found after", *([] if self.per_second is None else ["that is"])]]
+        rows += [[one.rate, f"{one.before:.3f} -> {one.after:.3f}", *self.delay(one)] for one in self.falls]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(map(printable, (*self.lines(), *(map(str.rstrip, table) if self.falls else []), *self.said)))
+
+    def delay(self, fall: Fall) -> list[str]:
+        """How soon a fall would be found: in events, and in time where that is known."""
+        beyond, events = ("more than ", fall.horizon) if fall.median is None else ("", fall.median)
+        told = [f"{beyond}{events:,.0f} events"]
+        if self.per_second is not None:
+            told.append(beyond + duration(events / self.per_second))
+        return [*told[:-1], f"{told[-1]}, no sooner than a false alarm"] if fall.lost else told
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.headline()}; {len(self.problems)} to look at>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can have."""
+        clock = self.clock
+        return {
+            "events": self.events,
+            "rows": self.rows,
+            "lacking": dict(self.lacking),
+            **({} if self.streams is None else {"streams": self.streams}),
+            "labels": list(self.labels),
+            "confusion": [list(row) for row in self.confusion],
+            **(
+                {}
+                if clock is None
+                else {
+                    "first_time": plain.moment(clock.first, clock.utc),
+                    "last_time": plain.moment(clock.last, clock.utc),
+                    "per_day": clock.per_day,
+                    "days": None if clock.days is None else list(clock.days),
+                    "without_time": clock.unknown,
+                    "backwards": clock.backwards,
+                    "largest_step_back": float(clock.largest_step / np.timedelta64(1, "s")),
+                }
+            ),
+            "correlation": {rate: plain.finite(value) for rate, value in self.correlation.items()},
+            "correlated": list(self.correlated),
+            "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
+            "cycles": [
+                {
+                    "what": one.what,
+                    "label": None if one.place is None else self.labels[one.place],
+                    "period": one.period,
+                    "low": one.low,
+                    "high": one.high,
+                    "low_at": one.low_at,
+                    "high_at": one.high_at,
+                }
+                for one in self.cycles
+            ],
+            "repeated_ids": self.repeats.ids,
+            "repeated_rows": self.repeats.rows,
+            "every_event_twice": self.repeats.twice_each,
+            "scores": None if self.scores is None else [plain.finite(score) for score in self.scores],
+            "threshold": self.threshold,
+            "arl": self.arl,
+            "alarms_a_month": self.alarms_a_month,
+            "drifts": self.drifts,
+            "falls": [one.to_dict(None if clock is None else clock.per_day) for one in self.falls],
+            "problems": list(self.problems),
+            "said": list(self.said),
+        }
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentences, and the table of falls."""
+        head, *lines = self.lines()
+        shown = "".join(f"<div>{_text(line)}</div>" for line in lines)
+        cells = "".join(
+            f"<tr><td>{_text(one.rate)}</td><td>{one.before:.3f} → {one.after:.3f}</td>"
+            + "".join(f"<td>{_text(cell)}</td>" for cell in self.delay(one))
+            + "</tr>"
+            for one in self.falls
+        )
+        titles = ["rate", "a fall", "is found after, median", *([] if self.per_second is None else ["that is"])]
+        header = "".join(f"<th>{title}</th>" for title in titles)
+        table = f"<table><thead><tr>{header}</tr></thead><tbody>{cells}</tbody></table>" if self.falls else ""
+        said = "".join(f"<div>{_text(line)}</div>" for line in self.said)
+        return f'<div><b>{_text(head)}</b>{shown}{table}<div style="opacity:.7">{said}</div></div>'
+
+
+def _text(words: object) -> str:
+    return html.escape(printable(str(words)))
+
+
+def _number(value: float) -> str:
+    """A number as people say it: 40,000; 3.2; 0.05."""
+    if value >= 10:
+        return f"{value:,.0f}"
+    digits = 1 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{max(digits, 0)}f}".rstrip("0").rstrip(".") if value > 0 else "0"

@@ -1,0 +1,66 @@
+"""Which of many streams have drifted, so that few are named in error: e-values, and the e-BH procedure on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.lfr import LFR
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
+
+
+def e_values(
+    detectors: Sequence[RecordDetector], records: Array, heads: dict[str, Array], begun: Array
+) -> npt.NDArray[np.float64]:
+    """For each stream a number whose mean is at most one while nothing changes.
+
+    Parameters
+    ----------
+    detectors : sequence of FourRates, or of LFR
+        One for each group of streams.
+    records, heads : arrays
+        The streams, as an arena has them.
+    begun : array
+        Events of each stream when the period began.
+    """
+    if isinstance(detectors[0], LFR):
+        level = np.array([_false_alarms(one) for one in detectors if isinstance(one, LFR)])[heads["group"]]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
+            false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
+            return np.where(heads["alarmed"], 1 / false, 0.0)
+    alarm = np.array([one.evidence_rules.alarm for one in detectors if isinstance(one, FourRates)])[heads["group"]]
+    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(detectors, heads["group"], records))
+    return values / np.maximum(heads["events"], 1)
+
+
+def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:
+    """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
+    shares = np.empty(len(records))
+    for group, detector in enumerate(detectors):
+        if not isinstance(detector, FourRates):
+            raise ValueError(f"{detector!r} has no evidence: only FourRates does")
+        own = groups == group
+        shares[own] = detector.evidence_rules.evidence(records[own].tobytes()) / detector.evidence_rules.alarm
+    return shares
+
+
+def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array:
+    """Slots to name, in order, by e-BH: wrong in a share of at most q on average, of this number of streams."""
+    order = np.argsort(-values, kind="stable")
+    enough = np.flatnonzero(values[order] * q * np.arange(1, order.size + 1) >= max(streams, 1))
+    return np.sort(order[: enough[-1] + 1]) if enough.size else order[:0]
+
+
+def _false_alarms(detector: LFR) -> float:
+    """Alarms to expect at an event of a stable stream, at most: two rates, levels added."""
+    if detector.parameters["null"] != "exact":
+        raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
+    return detector.false_alarms

@@ -1,0 +1,46 @@
+"""How much more errors scatter than those of independent events, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fourrates.run import Run
+
+LOOKED_AT = 1_000  # streams of many
+TOLD = 1.1  # dispersion from which on it is worth a sentence
+
+
+def dispersions(run: Run) -> dict[str, float]:
+    """The dispersion that a run of FourRates found, by recall: over its streams, each weighing by its events.
+
+    Nothing for other detectors. Of very many streams some are looked at, evenly spaced.
+    """
+    events: dict[str, float] = {}
+    worth: dict[str, float] = {}  # independent events that tell as much
+    names = [*run.streams]
+    for name in names[:: max(1, len(names) // LOOKED_AT)]:
+        for rate, state in run.streams[name].rates.items():
+            if state.dispersion is not None and state.n:
+                events[rate] = events.get(rate, 0.0) + state.n
+                worth[rate] = worth.get(rate, 0.0) + state.n / state.dispersion
+    return {rate: events[rate] / worth[rate] for rate in events}
+
+
+def in_words(found: Mapping[str, float]) -> str | None:
+    """What dispersion means, for the rate that has most of it; None where it is not worth mentioning.
+
+    Examples
+    --------
+    >>> from fourrates.dispersion import in_words
+    >>> in_words({"tnr": 1.2, "tpr": 4.3})
+    'your events are correlated: 100 of them tell as much as 23 independent ones (tpr; of tnr 83)'
+    >>> in_words({"tnr": 1.0, "tpr": 1.0})
+    """
+    most = max(found, key=lambda rate: found[rate], default=None)
+    if most is None or found[most] < TOLD:
+        return None
+    others = ", ".join(f"of {rate} {100 / one:.0f}" for rate, one in found.items() if rate != most)
+    aside = f" ({most}; {others})" if 0 < len(found) - 1 <= 3 else f" ({most})"
+    return f"your events are correlated: 100 of them tell as much as {100 / found[most]:.0f} independent ones{aside}"

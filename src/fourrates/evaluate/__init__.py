@@ -1,0 +1,22 @@
+"""Detections against the truth, run lengths, and how well a classifier does as the stream goes on.
+
+`score` holds the drifts of one stream against its changes and `summarise` adds up many such; `run_length` is for
+streams that do not change; `prequential` follows accuracy, F1 and G-mean event by event.
+"""
+
+from fourrates.evaluate.prequential import Prequential, Totals, prequential, totals
+from fourrates.evaluate.run_length import RunLength, run_length
+from fourrates.evaluate.scores import Score, Summary, score, summarise
+
+__all__ = [
+    "Prequential",
+    "RunLength",
+    "Score",
+    "Summary",
+    "Totals",
+    "prequential",
+    "run_length",
+    "score",
+    "summarise",
+    "totals",
+]

@@ -1,0 +1,152 @@
+"""What a person should be told about their data, though nothing in it is wrong as such.
+
+Rows without a label, times that run backwards, a threshold that no score reaches, a class that never comes: each is
+read without complaint and makes the findings mean something else than they seem to. :class:`Remarks` notices them on
+the way and has a sentence for each in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.io.table import Batch
+    from fourrates.labels import Labels
+
+
+class Remarks:
+    """What is odd about the events of a source.
+
+    Attributes
+    ----------
+    unlabelled : int
+        Rows that were skipped because the true label was missing.
+    """
+
+    def __init__(self) -> None:
+        self.unlabelled = 0
+        self._decimal_comma: str | None = None
+        self._lowest, self._highest = np.inf, -np.inf
+        self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes that have not come yet
+        self._backwards = 0
+        self._first_step: str | None = None
+        self._latest: np.datetime64 | None = None
+
+    def scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
+        """Note scores; `with_comma` is the first among them that was written with a decimal comma."""
+        self._decimal_comma = self._decimal_comma or with_comma
+        known = scores[np.isfinite(scores)]
+        if known.size:
+            self._lowest = min(self._lowest, float(known.min()))
+            self._highest = max(self._highest, float(known.max()))
+
+    def take(self, batch: Batch, classes: int) -> None:
+        """Note what comes in a batch of events."""
+        if self._unseen is None:
+            self._unseen = {*range(classes)}, {*range(classes)}
+        for unseen, codes in zip(self._unseen, (batch.truths, batch.guesses), strict=True):
+            if unseen:
+                unseen -= {code for code in unseen if (codes == code).any()}
+        if batch.times is not None:
+            self._note_order(batch, batch.times)
+
+    def _note_order(self, batch: Batch, times: npt.NDArray[np.datetime64]) -> None:
+        """Count the steps back in time, within each stream where there are many."""
+        known = ~np.isnat(times)
+        rows, keys = batch.rows, batch.keys
+        if not known.all():
+            times, rows, keys = times[known], rows[known], None if keys is None else keys[known]
+        if not times.size:
+            return
+        back = times[1:] < times[:-1]
+        if keys is not None and back.any():  # one stream after the other is in order
+            order = np.argsort(keys, kind="stable")
+            times, rows, keys = times[order], rows[order], keys[order]
+            back = (times[1:] < times[:-1]) & (keys[1:] == keys[:-1])
+        steps = np.flatnonzero(back).tolist()
+        if keys is None:
+            if self._latest is not None and times[0] < self._latest:
+                self._step(batch.source, int(rows[0]), times[0], self._latest)
+            self._latest = times[-1]
+        for at in steps[:1]:
+            self._step(batch.source, int(rows[at + 1]), times[at + 1], times[at])
+        self._backwards += len(steps[1:])
+
+    def _step(self, source: str, row: int, time: Any, before: Any) -> None:
+        self._backwards += 1
+        if self._first_step is None:
+            later, earlier = (str(one.astype("M8[s]")).replace("T", " ") for one in (before, time))
+            self._first_step = f"{source}, row {row:,} ({earlier} after {later})"
+
+    def sentences(self, labels: Labels, threshold: float | None) -> list[str]:
+        """What there is to say; `threshold` is that of the scores, None where predictions are labels."""
+        said = []
+        if self._decimal_comma is not None:
+            number = self._decimal_comma.replace(",", ".")
+            said.append(f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}")
+        if self._backwards:
+            times = "once, in" if self._backwards == 1 else f"{self._backwards:,} times, first in"
+            said.append(
+                f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows: sort them "
+                f"by time if they happened in another"
+            )
+        if self._unseen is None:
+            return said
+        truths, guesses = self._unseen
+        if len(truths) == len(labels.values) - 1:
+            said.append(f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes")
+        if len(guesses) == len(labels.values) - 1:
+            only = _only(labels, guesses)
+            if threshold is None:
+                said.append(f"every prediction is {only!r}; is this the right column (--pred)?")
+            elif self._highest < threshold:
+                said.append(
+                    f"no score reaches the threshold {threshold:g}, the highest is {self._highest:g}: every prediction "
+                    f"is {only!r}; set --threshold"
+                )
+            else:
+                said.append(
+                    f"every score reaches the threshold {threshold:g}, the lowest is {self._lowest:g}: every "
+                    f"prediction is {only!r}; set --threshold"
+                )
+        return said
+
+
+def _only(labels: Labels, unseen: set[int]) -> Any:
+    """The only class that came."""
+    return next(label for code, label in enumerate(labels.values) if code not in unseen)
+
+
+def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
+    """A sentence about rows that were left out, if any were.
+
+    Examples
+    --------
+    >>> from fourrates.io.remarks import skipped
+    >>> print(skipped(60_000, 25_000, 24_990))
+    25,000 of 60,000 rows skipped: 24,990 have no label, 10 no prediction or key
+    """
+    if not missing:
+        return None
+    if missing == unlabelled:
+        return f"{missing:,} of {rows:,} rows skipped: no label"
+    what = []
+    if unlabelled:
+        what.append(f"{unlabelled:,} {'has' if unlabelled == 1 else 'have'} no label")
+    if other := missing - unlabelled:
+        verb = "" if unlabelled else "has " if other == 1 else "have "
+        what.append(f"{other:,} {verb}no prediction or key")
+    return f"{missing:,} of {rows:,} rows skipped: {', '.join(what)}"
+
+
+def explain_all_missing(sources: Sequence[str], rows: int, unlabelled: int) -> str:
+    """Why there is nothing to look at."""
+    where = ", ".join(sources)
+    if rows and unlabelled == rows:
+        return f"{where}: none of {rows:,} rows has a label; where labels come later, --labels-from names their file"
+    return f"{where}: no row has both a label and a prediction"

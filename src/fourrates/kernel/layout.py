@@ -1,0 +1,204 @@
+"""How a record of evidence lies in memory, and which bytes can be one.
+
+Bytes from anywhere may be refused, never believed: every value is held against its range and against the others before
+the kernel sees it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+LANES, SIZES, BLOCKS, SMALLEST, PERIOD, FLAGS = 12, 6, 4, 8, 8192, 6  # as the kernel has them
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLayout:
+    """What the records of some rules look like."""
+
+    classes: int
+    watch_mix: bool
+    hold: bool
+    keyed: bool
+    prior: float
+    lag: float
+    given_lag: float
+    threshold: float
+    most: float  # the largest threshold, that of the mix included
+    rows: int  # of the table of alternatives
+    given: npt.NDArray[np.float32]
+    given_ones: npt.NDArray[np.float32]
+    watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, those of all, the mix's
+    remembered: float  # pairs of blocks
+
+    def dtype(self) -> np.dtype[Any]:
+        """The layout of a record."""
+        lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
+        dispersion = [
+            ("block", "f4"),
+            ("signed", "f4", BLOCKS),
+            ("both", "f4", BLOCKS),
+            ("squares", "f4", BLOCKS),
+            ("pairs", "f4", BLOCKS),
+        ]
+        recall = [
+            ("n", "i8"),
+            ("ones", "i8"),
+            ("given", "f4"),
+            ("given_ones", "f4"),
+            ("base", "f4"),
+            ("due", "f4"),
+            ("total", "f4"),
+            ("back", "f4"),
+            ("back_age", "f4"),
+            ("last", "u4"),
+            ("moved", "i1"),
+            ("row", "u1"),
+            ("phase", "u2"),
+            ("power", "f4", SIZES),
+            ("shared_power", "f4", SIZES),
+            *lanes,
+            ("seen", "f4", LANES),
+            ("right", "f4", LANES),
+            ("dispersion", dispersion),
+        ]
+        shared = [
+            ("taken", "i8"),
+            ("own", "f8"),
+            ("total", "f4"),
+            ("residual", "f4"),
+            *lanes,
+            ("dispersion", dispersion),
+        ]
+        mix = [
+            ("n", "i8"),
+            ("ones", "i8"),
+            ("base", "f4"),
+            ("due", "f4"),
+            ("total", "f4"),
+            ("spare", "f4"),
+            ("power", "f4", SIZES),
+            *lanes,
+            ("dispersion", dispersion),
+        ]
+        head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
+        fields: list[Any] = [
+            ("head", head),
+            ("counts", "i8", (self.classes, self.classes)),
+            ("recall", np.dtype(recall, align=True), self.classes),
+            ("shared", np.dtype(shared, align=True)),
+        ]
+        if self.watch_mix:
+            fields.append(("mix", np.dtype(mix, align=True)))
+        return np.dtype(fields, align=True)
+
+    def check(self, records: npt.NDArray[np.uint8]) -> None:
+        """Raise ValueError unless each of these can be a record of the rules."""
+        ones = records.view(self.dtype())[:, 0]
+        parts = [ones["recall"], ones["shared"][:, None]] + ([ones["mix"][:, None]] if self.watch_mix else [])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for found in parts:
+                self._check_numbers(found)
+            self._check_counts(ones)
+            self._check_evidence(ones, parts)
+
+    def _check_numbers(self, found: Any) -> None:
+        """What holds for every part of a record by itself."""
+        for name in found.dtype.names:
+            inner = found[name].dtype.names
+            for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
+                if value.dtype.kind == "f" and not np.isfinite(value).all():
+                    raise ValueError(f"{name} is not finite")
+        for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
+            if name in found.dtype.names and (found[name] < 0).any():
+                raise ValueError(f"{name} is negative")
+        for name in ("power", "shared_power", "base"):
+            if name in found.dtype.names and not ((found[name] >= 0) & (found[name] <= 1)).all():
+                raise ValueError(f"{name} is not in [0, 1]")
+        dispersion = found["dispersion"]
+        pairs, squares = dispersion["pairs"], dispersion["squares"]
+        # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
+        if (pairs < 0).any() or (pairs >= self.remembered).any() or (squares < 0).any() or (squares > 1e34).any():
+            raise ValueError("dispersion of no stream")
+        for name in ("signed", "both"):
+            if (np.abs(dispersion[name]) > 1e9).any():
+                raise ValueError("blocks of no stream")
+
+    def _check_counts(self, ones: Any) -> None:
+        """Counts go together: events, those since the restart, observations of each class, and the reference."""
+        events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
+        counts, recall, taken = ones["counts"], ones["recall"], ones["shared"]["taken"][:, None]
+        n, right = recall["n"], recall["ones"]
+        wrong = (counts < 0).any((1, 2)) | (counts > events[:, None]).any((1, 2)) | (counts.sum((1, 2)) != taken[:, 0])
+        wrong |= (taken > events)[:, 0] | (counts.sum((1, 2), dtype=np.float64) > 2.0**62)  # more would not be a sum
+        if wrong.any():
+            raise ValueError("counts that do not fit the events since the restart")
+        more, added = n - counts.sum(2), right - counts.diagonal(0, 1, 2)  # what a recall went on from, under hold
+        if ((right < 0) | (right > n) | (n > events) | (added < 0) | (added > more) | ((more > 0) > self.hold)).any():
+            raise ValueError("observations that do not fit the events since the restart")
+        if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
+            raise ValueError("an observation after the last event")
+        if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
+            raise ValueError("a recall that moved neither up nor down")
+        at = (events % SMALLEST)[:, 0]
+        blocks = [(recall["dispersion"]["block"], recall["phase"] % SMALLEST), (ones["shared"]["dispersion"]["block"], at)]
+        blocks += [(ones["mix"]["dispersion"]["block"], at)] if self.watch_mix else []
+        stray = (np.abs(ones["shared"]["residual"]) > at + 1e-3).any() or (recall["phase"] >= PERIOD).any()
+        if stray or (recall["row"] >= self.rows).any() or any(((b < 0) | (b > most)).any() for b, most in blocks):
+            raise ValueError("blocks of no stream")
+        self._check_reference(recall["given"], recall["given_ones"], recall["moved"])
+        known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
+        self._check_base(recall["base"], recall["due"], n, known)
+        if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
+            raise ValueError("a recall that moved to 1, and so can never be back")
+        if self.watch_mix:
+            mix = ones["mix"]
+            if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
+                raise ValueError("a mix that does not fit the events since the restart")
+            self._check_base(mix["base"], mix["due"], mix["n"], mix["n"])
+
+    def _check_reference(self, given: Any, ones: Any, moved: Any) -> None:
+        """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
+        own = ((given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))).all(1)
+        if self.keyed:
+            whole = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
+            own = np.where((given > 0).all(1), whole.all(1), own)
+        none = ~(given.any(1) | ones.any(1) | moved.any(1)) & (self.keyed or not self.hold)
+        if not (own | none).all():
+            raise ValueError("another reference than that of the rules")
+
+    def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
+        """A base that is in use is that of so many observations, and will be brought up to date."""
+        least = 0.99 * self.prior / (known + 2 * self.prior)
+        if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
+            due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))
+        ).any():
+            raise ValueError("a base that was never brought up to date, or never will be")
+
+    def _check_evidence(self, ones: Any, parts: list[Any]) -> None:
+        """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
+        recall, shared, taken = ones["recall"], ones["shared"], ones["shared"]["taken"][:, None]
+        last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
+        events = [last, taken] + ([ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else [])
+        for found, seen, watched in zip(parts, events, self.watched, strict=False):
+            evidence, totals = found["evidence"], found["evidence"].sum(-1, dtype=np.float64)
+            if evidence[..., ~watched].any():
+                raise ValueError("evidence for what is not watched")
+            if (evidence > self.most).any():
+                raise ValueError("evidence beyond the alarm")
+            if (found["age"] > 1.01 * seen[..., None] * evidence.astype(np.float64)).any():
+                raise ValueError("evidence that is older than the stream")
+            if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
+                raise ValueError("evidence that does not add up")
+        if (np.abs(recall["total"].sum(1, dtype=np.float64) - shared["own"]) > 1e-6 * self.threshold).any():
+            raise ValueError("evidence that does not add up")
+        most = recall["n"].astype(np.float64)[..., None] * recall["evidence"]
+        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"]).any():
+            raise ValueError("more observations since a change than there were")
+        back = recall["back"].astype(np.float64)
+        stray = (recall["moved"] == 0) & (back > 0)
+        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * back)).any():
+            raise ValueError("evidence of no recovery")

@@ -1,0 +1,102 @@
+"""Why a precision moved: with a recall, with the mix of classes, or with both.
+
+Given the true classes, everything a classifier does is in its recalls; ppv and npv follow from them and from the share
+of positives. So a change of theirs is taken apart into what the recalls did and what the mix did.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+SMALL = 0.25  # a part below this share of the larger one is not named
+LEAST = 0.005  # a precision that moved by less did not move
+
+
+class Mixed(NamedTuple):
+    """What two classes are like: the share of positives, and both recalls."""
+
+    positives: float
+    tnr: float
+    tpr: float
+
+    @property
+    def npv(self) -> float:
+        """The share of negative predictions that are right."""
+        right = (1 - self.positives) * self.tnr
+        return _share(right, self.positives * (1 - self.tpr))
+
+    @property
+    def ppv(self) -> float:
+        """The share of positive predictions that are right."""
+        return _share(self.positives * self.tpr, (1 - self.positives) * (1 - self.tnr))
+
+
+class PrecisionChange(NamedTuple):
+    """A precision that moved, and with what.
+
+    Attributes
+    ----------
+    rate : {"npv", "ppv"}
+        Which.
+    before, after : float
+        Its value, as the recalls and the mix make it.
+    by_recalls, by_mix : float
+        How much of the change each makes; together they are the change.
+    """
+
+    rate: str
+    before: float
+    after: float
+    by_recalls: float
+    by_mix: float
+
+    @property
+    def because(self) -> Literal["recall", "mix", "both"]:
+        """What moved it: recalls, the mix of classes, or both."""
+        recalls, mix = abs(self.by_recalls), abs(self.by_mix)
+        if min(recalls, mix) >= SMALL * max(recalls, mix):
+            return "both"
+        return "recall" if recalls > mix else "mix"
+
+    @property
+    def reason(self) -> str:
+        """The same in words."""
+        words = {"recall": "by recall", "mix": "by the mix of classes", "both": "by recall and the mix of classes"}
+        return words[self.because]
+
+    def __str__(self) -> str:
+        return f"{self.rate} {self.before:.3f} -> {self.after:.3f}, {self.reason}"
+
+
+def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
+    """The precisions that moved, and with what; those that cannot be told are left out.
+
+    Each part is the mean of what it does before the other moved and after.
+
+    Examples
+    --------
+    >>> from fourrates.precision import Mixed, moved
+    >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.3, 0.9, 0.5)):
+    ...     print(change)
+    npv 0.913 -> 0.808, by recall
+    ppv 0.774 -> 0.682, by recall
+    >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.1, 0.9, 0.8)):
+    ...     print(change)
+    npv 0.913 -> 0.976, by the mix of classes
+    ppv 0.774 -> 0.471, by the mix of classes
+    """
+    recalls = Mixed(before.positives, after.tnr, after.tpr)
+    mix = Mixed(after.positives, before.tnr, before.tpr)
+    found = []
+    for rate in ("npv", "ppv"):
+        old, new, first, second = (getattr(one, rate) for one in (before, after, recalls, mix))
+        if not all(map(math.isfinite, (old, new, first, second))) or abs(new - old) < LEAST:
+            continue
+        by_recalls = ((first - old) + (new - second)) / 2
+        found.append(PrecisionChange(rate, old, new, by_recalls, new - old - by_recalls))
+    return tuple(found)
+
+
+def _share(right: float, wrong: float) -> float:
+    return right / (right + wrong) if right + wrong > 0 else math.nan

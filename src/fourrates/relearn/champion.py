@@ -1,0 +1,342 @@
+"""A loop that never hurts: a new model serves only after it has beaten the one that does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fourrates.detectors import Detector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.parameters import check_whole
+from fourrates.drift import Drift
+from fourrates.null import check_number
+from fourrates.relearn.candidate import Candidate, Held, Memory, Since
+from fourrates.relearn.contest import Contest, class_weights, gains
+from fourrates.relearn.decision import Decision, Kind
+from fourrates.relearn.life import FitError, Why
+from fourrates.relearn.loop import Loop
+from fourrates.relearn.window import Window
+from fourrates.rows import take
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.labels import Codes
+    from fourrates.relearn.contest import Gains
+
+MEMORY = 500  # examples, where the first model was learnt elsewhere
+TENURE = 0.25  # evidence that every label adds to what it takes, since the champion came or drifted
+LONGER = 4  # each memory is so many times as long as the one before
+
+
+class ChampionRelearner(Loop):
+    """Predict, observe, and let a challenger serve once it has beaten the champion.
+
+    The champion serves. Beside it there are challengers, whose predictions nobody sees: one that learns from all
+    examples since the last drift (from `drift.window.start` on, that is `started`), and some that learn from the newest
+    examples; and models that served before. Each is held against the champion on every label, by a sequential test that
+    may be looked at after each example. The first whose evidence reaches `threshold` becomes the champion. So a false
+    alarm costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
+
+    **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
+    matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
+    and predictions are given as such.
+
+    Parameters
+    ----------
+    model : scikit-learn or river classifier
+        What to learn; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
+    detector : Detector, optional
+        As it should begin; a clone of it watches the champion. Default ``FourRates(arl=2_000)``: a false
+        alarm costs a few fits, so the budget is generous.
+    memory : int, optional
+        Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
+        Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
+    threshold : float
+        The evidence it takes to become champion, at least: about how many examples on which just one of two equally
+        good models is right there are between two exchanges of them. Once the champion has served four times as many
+        labels without a drift, it takes a quarter of those labels.
+    min_examples : int
+        How many examples a challenger needs at least.
+    min_class : int
+        How many examples of a class, of at least two classes, a challenger needs.
+    max_examples : int
+        How many examples are kept at most; the newest.
+    keep : int
+        How many old models are kept at most, besides the champion.
+    max_pending : int
+        How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
+
+    Attributes
+    ----------
+    detector : Detector
+        The one that watches.
+    model : classifier or None
+        The one that serves.
+    champion : Held, Since or Memory
+        What it is; `str` says it.
+    drifts : list of Drift
+        All drifts so far. Their positions count the labels observed, from 0.
+    models : tuple of Life
+        The life of every model so far, the serving one last.
+    decisions : list of Decision
+        What was decided, when, and on what evidence.
+    fits : int
+        Models learnt, the first and all challengers included.
+    events, pending, dropped, unmatched : int
+        As of :class:`Relearner`.
+
+    Notes
+    -----
+    - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare
+      class count more: half as in accuracy, half as in mean recall. See :class:`~fourrates.relearn.contest.Contest`.
+    - *What is tested* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it is
+      learnt again and serves at once; a challenger must beat the whole of it.
+    - *On a drift* the champion serves on as it is. The challenger that begins there is first learnt from half of the
+      examples since the start and held against the champion on the other half.
+    - *Cost*: two fits each time a memory is renewed, and one each time the window since the drift is half as long
+      again. For n labels and the shortest memory m that is about 2.7 n / m fits, and up to 4 + `keep` predictions each.
+    - *A fit that fails*, or a class with too few examples: the champion serves on, the decision is kept, and the next
+      try comes when there are new examples. A failure is raised as :class:`FitError` once the batch has been taken.
+    - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
+
+    Examples
+    --------
+    What decides changes at 3,000 and back at 6,000:
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fourrates.relearn import ChampionRelearner
+    >>> X = np.random.default_rng(1).normal(size=(9_000, 2))
+    >>> y = X[np.arange(9_000), np.arange(9_000) // 3_000 % 2] > 0
+    >>> loop = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500])
+    >>> predictions = loop.run(X[500:], y[500:])
+    >>> for decision in loop.decisions:
+    ...     if decision.kind == "promote" and decision.at > 2_000:
+    ...         print(decision)
+    2,529: new champion: all since 2,501, learnt from 2,501 to 2,520, right alone 5 times, the champion 0, evidence 23.5
+    5,508: new champion: the model of 2,518, learnt from -500 to 2,029, right alone 7 times, the champion 1480,
+    evidence 31.6
+
+    The old model came back after the second change, although it had lost 1,480 times before: evidence counts from
+    whichever moment speaks most for it.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        detector: Detector | None = None,
+        *,
+        memory: int | None = None,
+        threshold: float = 20.0,
+        min_examples: int = 20,
+        min_class: int = 5,
+        max_examples: int = 10_000,
+        keep: int = 3,
+        max_pending: int = 100_000,
+    ) -> None:
+        super().__init__(model, FourRates(arl=2_000) if detector is None else detector, max_pending)
+        self.threshold = check_number(threshold, "threshold")
+        if self.threshold < 1:
+            raise ValueError(f"threshold {threshold!r} is less than 1")
+        self.min_class = check_whole(min_class, "min_class", least=1)
+        self.min_examples = check_whole(min_examples, "min_examples", least=2 * self.min_class)
+        self.max_examples = check_whole(max_examples, "max_examples", least=self.min_examples)
+        self.keep = check_whole(keep, "keep", least=0)
+        self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
+        self.decisions: list[Decision] = []
+        self.fits = 0
+        self._undoubted = 0  # since when the champion has served without a drift
+        self.champion: Candidate = Held(None, None, "no model")
+        self._challengers: list[Candidate] = []
+        self._examples = Window(len(self.detector.labels.values), self.max_examples)
+        self._seen = np.zeros(len(self.detector.labels.values), np.int64)  # labels by class
+
+    @property
+    def challengers(self) -> tuple[Candidate, ...]:
+        """Those that may take the champion's place."""
+        return tuple(self._challengers)
+
+    # The beginning ------------------------------------------------------------------------------------------
+
+    def _fitted(self, rows: Any, truths: Codes) -> None:
+        self.fits += 1
+        if self._examples.positions or self.events:
+            return
+        self._seen += np.bincount(truths, minlength=self._seen.size)
+        self._examples = Window(self._seen.size, self.max_examples, -truths.size)
+        self._examples.add(rows, truths)
+        self._enter(truths.size)
+
+    def _enter(self, size: int) -> None:
+        """Let those challengers begin that are there from the start."""
+        shortest = max(self.memory or size, self.min_examples)
+        whole = Since(self._examples.start, 0)
+        whole.postpone(self.events)
+        self._challengers.append(whole)
+        while shortest <= self.max_examples:
+            self._challengers.append(Memory(shortest, self.min_class, self.events))
+            shortest *= LONGER
+
+    def _begin(self, model: Any, why: Why, window: range | None) -> Self:
+        """Put a model to service; one by hand is held as it is."""
+        if why in ("first", "hand"):
+            self.champion = Held(model, window, f"the model of {self.events:,}" if why == "hand" else "the first model")
+            self._restart()
+        return super()._begin(model, why, window)
+
+    def _restart(self) -> None:
+        """Begin all contests, and the watch over the champion, from the start."""
+        self.detector.reset()
+        self._undoubted = self.events
+        for one in self._challengers:
+            one.contest = Contest()
+
+    # The loop -----------------------------------------------------------------------------------------------
+
+    def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+        if not self._challengers:  # the first model came from elsewhere
+            self._enter(MEMORY)
+        due = min(one.due for one in (self.champion, *self._challengers))
+        size = min(block, due - self.events, truths.size)
+        self._fill(guesses, rows, size)
+        rows, truths = take(rows, slice(size)), truths[:size]
+        found = self._gains(rows, truths, guesses[:size])
+        enough = size
+        for one, (places, gain) in found.items():
+            soon = places < enough
+            crossed = one.contest.copy().take(gain[soon], self._needed(self.events + places[soon] + 1))
+            enough = enough if crossed is None else int(places[crossed]) + 1
+        start = self.events - self.detector.events
+        taken, drift = self.detector.update_coded(truths[:enough], guesses[:enough].astype(np.uint16))
+        for one, (places, gain) in found.items():
+            one.contest.take(gain[places < taken])
+        self._seen += np.bincount(truths[:taken], minlength=self._seen.size)
+        self._examples.add(take(rows, slice(taken)), truths[:taken])
+        self.events += taken
+        self._count(truths[:taken], guesses[:taken])
+        if drift is not None:
+            self._drifted(drift.shifted(start))
+        best = max(self._challengers, key=lambda one: one.contest.evidence)
+        if best.contest.evidence >= self._needed(np.array(self.events)):
+            self._promote(best)
+        return taken
+
+    def _needed(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """The evidence it takes to become champion, after so many labels."""
+        return np.maximum(self.threshold, TENURE * (events - self._undoubted).astype(float))
+
+    def _gains(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> dict[Candidate, Gains]:
+        """What each example counts for each challenger."""
+        before = np.zeros((truths.size, self._seen.size), np.int64)  # labels by class before each example
+        before[np.arange(1, truths.size), truths[:-1]] = 1
+        weights = class_weights(before.cumsum(axis=0) + self._seen)[np.arange(truths.size), truths]
+        found = {}
+        for one in [*self._challengers]:
+            if one.model is not None:
+                try:
+                    right = self._learner.ask(one.model, rows) == truths
+                except Exception as error:  # of the model's own
+                    one.model = None
+                    self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
+                else:
+                    found[one] = gains(right, guesses == truths, weights)
+        return found
+
+    # Drifts and champions -----------------------------------------------------------------------------------
+
+    def _drifted(self, drift: Drift) -> None:
+        """Hold the champion as it is, and let a challenger begin where the drift did."""
+        self._note(drift)
+        self._undoubted = self.events
+        champion = self.champion
+        if not isinstance(champion, Held):
+            held = Held(champion.model, champion.window, f"the model of {self.events:,}")
+            if isinstance(champion, Since):
+                self.champion = held
+            else:
+                self._challengers.append(held)
+        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
+        start = drift.window.start
+        new = Since(start, max(start + self.min_examples, self.events))
+        self._challengers.append(new)
+        self._decide("drift", new, str(drift))
+        self._rehearse(new)
+        self._let_go()
+
+    def _rehearse(self, new: Since) -> None:
+        """Learn from half of the examples since the drift, and hold that against the champion on the other half."""
+        window = new.wanted(self.events, self._examples)
+        half = range(window.start, window.start + len(window) // 2)
+        if len(window) < self.min_examples:
+            return
+        try:
+            model = self._learnt(half)
+            if model is None:
+                return
+            rows, truths = self._examples.part(range(half.stop, window.stop))
+            right, champion = (self._learner.ask(one, rows) == truths for one in (model, self.model))
+        except Exception as error:  # of the model's own; the whole window is tried next
+            self._decide("fail", new, f"{type(error).__name__}: {error}")
+            return
+        new.contest.take(gains(right, champion, class_weights(self._seen)[truths])[1])
+
+    def _promote(self, best: Candidate) -> None:
+        """Let a challenger serve; the one that served becomes a challenger."""
+        self._decide("promote", best)
+        self._challengers = [self.champion, *(one for one in self._challengers if one is not best)]
+        self.champion = best
+        self._begin(best.model, "return" if isinstance(best, Held) else "challenger", best.window)
+        self._restart()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Keep the newest of the old models only."""
+        held = [one for one in self._challengers if isinstance(one, Held)]
+        for one in held[: max(len(held) - self.keep, 0)]:
+            self._challengers.remove(one)
+            self._decide("drop", one)
+
+    # Learning -----------------------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """Learn whatever is due."""
+        failures = []
+        for one in (self.champion, *self._challengers):
+            if one.due <= self.events:
+                window = one.wanted(self.events, self._examples)
+                one.postpone(self.events)
+                try:
+                    model = self._learnt(window)
+                except Exception as error:
+                    self._decide("fail", one, f"{type(error).__name__}: {error}")
+                    failures.append(FitError(window, f"{type(error).__name__}: {error}"))
+                    failures[-1].__cause__ = error
+                    continue
+                if model is None:
+                    self._decide("wait", one)
+                    continue
+                one.model, one.window = model, window
+                if one is self.champion:
+                    self._decide("refit", one)
+                    self._begin(model, "refit", window)
+                else:
+                    self._decide("fit", one)
+        if failures:
+            raise failures[0]
+
+    def _learnt(self, window: range) -> Any:
+        """A model that has learnt from these examples; None if they hold too few of all classes but one."""
+        rows, truths = self._examples.part(window)
+        counts = np.bincount(truths, minlength=self._seen.size)
+        if np.count_nonzero(counts >= self.min_class) < 2:
+            return None
+        self.fits += 1
+        return self._learner.learnt(rows, truths)
+
+    def _decide(self, kind: Kind, one: Candidate, reason: str = "") -> None:
+        contest = one.contest
+        self.decisions.append(
+            Decision(self.events, kind, str(one), one.window, contest.evidence, contest.wins, contest.losses, reason)
+        )

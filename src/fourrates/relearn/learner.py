@@ -1,0 +1,88 @@
+"""How a model is made from examples and asked about others, whether it is scikit-learn's or river's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.rows import count, table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.labels import Codes, Labels
+
+
+class Learner:
+    """Makes models like a template, and speaks codes of classes with them.
+
+    Parameters
+    ----------
+    template : scikit-learn or river classifier
+        What to learn; it is cloned and stays as it is.
+    labels : Labels
+        The classes.
+    """
+
+    def __init__(self, template: Any, labels: Labels) -> None:
+        self.river = hasattr(template, "learn_one")
+        if not self.river and not (hasattr(template, "fit") and hasattr(template, "predict")):
+            raise TypeError(f"model must be a scikit-learn or river classifier, not {template!r}")
+        self.template, self.labels = template, labels
+
+    @property
+    def adapts(self) -> bool:
+        """Whether a model of this kind can go on learning from where it is."""
+        warm = getattr(self.template, "warm_start", None) is not None
+        return self.river or warm or hasattr(self.template, "partial_fit")
+
+    def learnt(self, rows: Any, truths: Codes) -> Any:
+        """A clone of the template that has learnt from these examples."""
+        if self.river:
+            return self._one_by_one(self.template.clone(), rows, truths)
+        from sklearn.base import clone
+
+        return clone(self.template).fit(rows, self.labels.decode(truths))
+
+    def adapted(self, model: Any, rows: Any, truths: Codes) -> Any:
+        """A copy of a model that has gone on learning from these examples; the model itself stays as it is."""
+        grown = copy.deepcopy(model)
+        if self.river:
+            return self._one_by_one(grown, rows, truths)
+        labels = self.labels.decode(truths)
+        if hasattr(grown, "partial_fit"):
+            return grown.partial_fit(rows, labels)
+        return grown.set_params(warm_start=True).fit(rows, labels)
+
+    def ask(self, model: Any, rows: Any) -> npt.NDArray[np.int32]:
+        """The codes of what a model says."""
+        if count(rows) == 0:
+            return np.empty(0, np.int32)
+        said = [model.predict_one(row) for row in rows] if self.river else model.predict(rows)
+        return self.codes(said, "prediction").astype(np.int32)
+
+    def codes(self, labels: npt.ArrayLike, name: str) -> Codes:
+        """The codes of labels, or an error that names the first that is unknown."""
+        try:
+            return self.labels.encode(labels, name)
+        except ValueError as error:
+            error.add_note("the labels are those of the detector: make it with labels=... for others")
+            raise
+
+    def table(self, X: Any) -> Any:
+        """X as rows that can be taken from it."""
+        if not self.river:
+            return table(X)
+        rows = [X] if isinstance(X, Mapping) else list(X)
+        for position, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise TypeError(f"river's models take dicts, not {type(row).__name__}, as at position {position} of X")
+        return rows
+
+    def _one_by_one(self, model: Any, rows: Any, truths: Codes) -> Any:
+        for example, label in zip(rows, self.labels.decode(truths).tolist(), strict=True):
+            model.learn_one(example, label)
+        return model

@@ -1,0 +1,84 @@
+"""What became of one model, and what went wrong where none came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from fourrates.drift import Drift
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Why = Literal["first", "drift", "hand", "refit", "challenger", "return"]
+
+
+class FitError(RuntimeError):
+    """The next model could not be learnt; the old one keeps serving.
+
+    Attributes
+    ----------
+    window : range
+        The examples it should have learnt from.
+    predictions : array or None
+        What `run` would have returned.
+    """
+
+    def __init__(self, window: range, reason: str) -> None:
+        super().__init__(window, reason)
+        self.window, self.reason = window, reason
+        self.predictions: npt.NDArray[Any] | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"no model could be learnt from the window {self.window.start:,} to {self.window.stop - 1:,} "
+            f"({self.reason}); the old model keeps serving"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What became of one model.
+
+    Attributes
+    ----------
+    start, stop : int
+        It served for the examples ``range(start, stop)`` of the stream; `stop` is None while it serves.
+    why : {"first", "drift", "hand", "refit", "challenger", "return"}
+        Why it came: it was the first, the one before had drifted, or the user replaced that by hand; with champion and
+        challenger also: the champion was learnt again from newer examples, a challenger beat it, an old model did.
+    window : range or None
+        The examples of the stream it has learnt from, negative ones being those of the first fit; None if it was learnt
+        from others.
+    drift : Drift or None
+        The drift that ended its concept.
+    confusion : tuple of tuples of int
+        How it scored: counts by true class and then by predicted class, in the order of the detector's labels.
+    """
+
+    start: int
+    stop: int | None
+    why: Why
+    window: range | None
+    drift: Drift | None
+    confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def n(self) -> int:
+        """How many labels it was held against."""
+        return sum(map(sum, self.confusion))
+
+    @property
+    def correct(self) -> int:
+        """How many of its predictions came true."""
+        return sum(row[i] for i, row in enumerate(self.confusion))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of its predictions that came true; nan before the first."""
+        return self.correct / self.n if self.n else float("nan")
+
+    def __str__(self) -> str:
+        until = "on" if self.stop is None else f"to {self.stop - 1:,}"
+        source = "" if self.window is None else f", learnt from {self.window.start:,} to {self.window.stop - 1:,}"
+        return f"{self.start:,} {until}: {self.why}{source}, accuracy {self.accuracy:.3f} of {self.n:,}"

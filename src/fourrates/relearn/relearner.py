@@ -1,0 +1,233 @@
+"""The paper's loop around a classifier: watch it, and learn it anew when it drifts; HLFR's second layer if wanted.
+
+:class:`Relearner` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
+warning, and on a drift learn the next model from them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fourrates.detectors import Detector
+from fourrates.detectors.parameters import check_whole
+from fourrates.drift import Drift
+from fourrates.relearn.life import FitError, Why
+from fourrates.relearn.loop import Loop
+from fourrates.relearn.second_layer import SecondLayer, Verdict
+from fourrates.relearn.window import Window
+from fourrates.rows import take
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.labels import Codes
+
+
+class Relearner(Loop):
+    """Predict, observe, and learn a new model when the old one drifts.
+
+    The detector watches what the serving model said and what came true. While it warns, the examples are kept; when the
+    warning lapses they are dropped; on a drift a clone of the model learns from them, and the detector starts afresh
+    with it. If they are too few, or of a single class, the old model serves on, unwatched, until enough have come.
+
+    **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
+    matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
+    and predictions are given as such.
+
+    Parameters
+    ----------
+    model : scikit-learn or river classifier
+        What to learn; it is cloned and stays as it is.
+    detector : Detector
+        As it should begin; a clone of it watches.
+    min_examples : int
+        How many examples a new model needs at least, 2 or more; it also needs two classes.
+    max_examples : int
+        How many examples are kept at most; the newest.
+    max_pending : int
+        How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
+    confirm : PermutationTest or RateTest, optional
+        A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
+        the old model serves on, unwatched; a dismissed alarm changes nothing.
+    adapt : bool
+        Go on from the serving model instead of learning a new one from scratch, as A-HLFR does: for models with
+        `partial_fit` or `warm_start`, and river's.
+
+    Attributes
+    ----------
+    detector : Detector
+        The one that watches.
+    model : classifier or None
+        The one that serves.
+    drifts : list of Drift
+        All drifts so far, with `confirm` those that were confirmed. Their positions count the labels observed, from 0.
+    verdicts : list of Verdict
+        What `confirm` said of each alarm.
+    models : tuple of Life
+        The life of every model so far, the serving one last.
+    collecting : bool
+        Whether a drift was found and the examples to learn from are not complete yet.
+    events : int
+        Labels observed.
+    pending : int
+        Predictions that wait for their label.
+    dropped : int
+        Predictions that were dropped because too many waited.
+    unmatched : int
+        Labels that came when nothing waited for them.
+
+    Notes
+    -----
+    - *Blocks*: `run` asks the model for many examples at once, at most 2,048, and asks the next model again for those
+      behind its start. The result is that of one example at a time, for a model that judges each row by itself.
+    - *Late labels* count where they arrive. Meanwhile another model may have come: then the label is held against what
+      that one says of the example, so the new model is watched from the first label on. Late and in any order gives
+      the same as all labels at once in the order they arrived.
+    - *A fit that fails* raises :class:`FitError`, after the whole batch has been taken. The old model serves on, the
+      examples stay, and the next try comes after another `min_examples`.
+    - *An error of the model's own* `predict` in the middle of `run` passes through; `events` says how far it came.
+
+    Examples
+    --------
+    The two features swap their roles at 3,000:
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import fourrates as fr
+    >>> from fourrates.relearn import Relearner
+    >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
+    >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
+    >>> relearner = Relearner(LogisticRegression(), fr.LFR()).fit(X[:500], y[:500])
+    >>> predictions = relearner.run(X[500:], y[500:])
+    >>> for life in relearner.models:
+    ...     print(life)
+    0 to 2,599: first, accuracy 0.973 of 2,600
+    2,600 on: drift, learnt from 2,500 to 2,599, accuracy 0.987 of 2,900
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        detector: Detector,
+        *,
+        min_examples: int = 100,
+        max_examples: int = 10_000,
+        max_pending: int = 100_000,
+        confirm: SecondLayer | None = None,
+        adapt: bool = False,
+    ) -> None:
+        super().__init__(model, detector, max_pending)
+        if confirm is not None and not isinstance(confirm, SecondLayer):
+            raise TypeError(f"confirm must be a PermutationTest or a RateTest, not {confirm!r}")
+        if adapt and not self._learner.adapts:
+            raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
+        self.min_examples = check_whole(min_examples, "min_examples", least=2)
+        self.max_examples = check_whole(max_examples, "max_examples", least=self.min_examples)
+        self.confirm, self.adapt = confirm, bool(adapt)
+        self.verdicts: list[Verdict] = []
+        self._before = 0 if confirm is None else confirm.window  # examples kept before the start of a drift
+        self._window = Window(len(detector.labels.values), self.max_examples + 2 * self._before)
+        self._due: int | None = None  # while collecting: how many events there must be for the next try
+        self._judging: Drift | None = None  # the alarm that waits for its verdict
+
+    @property
+    def collecting(self) -> bool:
+        """Whether a drift was found and the examples to judge it or to learn from are not complete yet."""
+        return self._due is not None
+
+    # The loop -----------------------------------------------------------------------------------------------
+
+    def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+        size = min(self._lacking(truths) if self.collecting else block, truths.size)
+        self._fill(guesses, rows, size)
+        if self.collecting:
+            taken = self._collect(take(rows, slice(size)), truths[:size])
+        else:
+            taken = self._watch(take(rows, slice(size)), truths[:size], guesses[:size].astype(np.uint16))
+        self._count(truths[:taken], guesses[:taken])
+        return taken
+
+    def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
+        """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
+        start = self.events - self.detector.events  # where in the stream the detector began
+        taken, drift = self.detector.update_coded(truths, guesses)
+        if drift is not None:
+            drift = drift.shifted(start)
+            if self.confirm is None:
+                self._note(drift)
+                self._due = drift.window.start + self.min_examples
+            else:
+                self._judging = drift
+                self._due = self.confirm.begins(drift) + self.confirm.window
+        first = start + self.detector.keep_from() if drift is None else drift.window.start
+        first -= self._before
+        self._window.forget_before(first)
+        new = max(first - self.events, 0)
+        self._window.add(take(rows, slice(new, taken)), truths[new:taken])
+        self.events += taken
+        return taken
+
+    def _collect(self, rows: Any, truths: Codes) -> int:
+        """Keep examples for the next model; how many, which is all of them."""
+        self._window.add(rows, truths)
+        self.events += truths.size
+        return truths.size
+
+    def _lacking(self, truths: Codes) -> int:
+        """How many of the coming examples are needed for the next try."""
+        assert self._due is not None
+        if self.events < self._due:
+            return self._due - self.events
+        other = np.flatnonzero(truths != self._window.counts.argmax())
+        return int(other[0]) + 1 if other.size else truths.size
+
+    def _renew(self) -> None:
+        """Judge the alarm and learn the next model, each if it is time."""
+        if self._due is None or self.events < self._due:
+            return
+        if self._judging is not None:
+            self._judge(self._judging)
+        if self._due is None or self.events < self._due or not self._window.has_two_classes:
+            return
+        window = range(max(self._window.start, self.events - self.max_examples), self.events)
+        try:
+            rows, truths = self._window.part(window)
+            model = (
+                self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.learnt(rows, truths)
+            )
+        except Exception as error:
+            self._due = self.events + self.min_examples
+            raise FitError(window, f"{type(error).__name__}: {error}") from error
+        self._begin(model, "drift", window)
+
+    def _judge(self, drift: Drift) -> None:
+        """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one changes nothing."""
+        assert self.confirm is not None
+        start, after = drift.window.start, self.confirm.begins(drift)
+        before = range(max(self._window.start, start - self.confirm.window), start)
+        verdict = self.confirm.test(
+            self._learner,
+            self.model,
+            self._window.part(before),
+            self._window.part(range(after, self.events)),
+            drift,
+            self.events - 1,
+        )
+        self.verdicts.append(verdict)
+        self._judging = self._due = None
+        if verdict.confirmed:
+            self._note(drift)
+            self._window.forget_before(start)
+            self._due = max(start + self.min_examples, self.events)
+        else:
+            self._window.forget_before(self.events - self._before)
+
+    def _begin(self, model: Any, why: Why, window: range | None) -> Self:
+        """Put a model to service and watch it."""
+        super()._begin(model, why, window)
+        self.detector.reset()
+        self._due = self._judging = None
+        self._window.forget_before(self.events - self._before)
+        return self

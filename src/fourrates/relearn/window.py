@@ -1,0 +1,92 @@
+"""The newest examples of a stream, with their labels."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.rows import join, take
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.labels import Codes
+
+
+class Window:
+    """The newest examples of a stream, without gaps and at most `most` of them.
+
+    Attributes
+    ----------
+    start : int
+        The position of the first one in the stream.
+    counts : array of int
+        Examples by class.
+    """
+
+    def __init__(self, classes: int, most: int, start: int = 0) -> None:
+        self.start = start
+        self.counts = np.zeros(classes, np.int64)
+        self._most = most
+        self._size = 0
+        self._parts: deque[tuple[Any, Codes]] = deque()
+
+    @property
+    def positions(self) -> range:
+        """Where in the stream they stand."""
+        return range(self.start, self.start + self._size)
+
+    @property
+    def has_two_classes(self) -> bool:
+        """Whether there are examples of at least two classes."""
+        return int(np.count_nonzero(self.counts)) > 1
+
+    def add(self, rows: Any, truths: Codes) -> None:
+        """Take the examples that come next in the stream; what is kept of them is copied."""
+        self.forget_before(self.start + self._size + truths.size - self._most)
+        newest = np.arange(max(truths.size - self._most, 0), truths.size)
+        if newest.size:
+            self._parts.append((take(rows, newest), truths[newest]))
+            self._count(truths[newest], 1)
+
+    def forget_before(self, position: int) -> None:
+        """Drop what stands before a position, which may lie behind the last example: then the next stands there."""
+        while self.start < position and self._parts:
+            rows, truths = self._parts.popleft()
+            cut = min(position - self.start, truths.size)
+            if cut < truths.size:
+                self._parts.appendleft((take(rows, slice(cut, None)), truths[cut:]))
+            self._count(truths[:cut], -1)
+            self.start += cut
+        self.start = max(self.start, position)
+
+    def all(self) -> tuple[Any, Codes]:
+        """The examples and their codes."""
+        return join([rows for rows, _ in self._parts]), self.truths()
+
+    def truths(self) -> Codes:
+        """The codes alone."""
+        parts = [truths for _, truths in self._parts]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint16)
+
+    def part(self, window: range) -> tuple[Any, Codes]:
+        """The examples at these positions, all of which must be here; of none, empty lists."""
+        if window.start < self.start or window.stop > self.positions.stop:
+            raise IndexError(f"{window} is not within {self.positions}")
+        if not window:
+            return [], np.empty(0, np.uint16)
+        rows, codes = [], []
+        at = self.start
+        for table, truths in self._parts:
+            low, high = max(window.start - at, 0), min(window.stop - at, truths.size)
+            if low < high:
+                rows.append(take(table, slice(low, high)))
+                codes.append(truths[low:high])
+            at += truths.size
+        return join(rows), np.concatenate(codes)
+
+    def _count(self, truths: npt.NDArray[np.uint16], sign: int) -> None:
+        self._size += sign * truths.size
+        self.counts += sign * np.bincount(truths, minlength=self.counts.size)

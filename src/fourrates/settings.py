@@ -1,0 +1,191 @@
+"""What the streams of a bank are watched with: a detector for each group of them, and references by key.
+
+:class:`Settings` checks that the detectors go together, names the group of a key, gives the detector of a stream, and
+is the part of a saved bank that is not records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import After, FourRates, check_after
+from fourrates.detectors.lfr import LFR
+from fourrates.references import References
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.kernel.record import Rules
+    from fourrates.labels import Labels
+    from fourrates.state import Saved
+
+GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
+
+
+class Settings:
+    """The detectors of a bank, by group, and its references.
+
+    Parameters
+    ----------
+    detector : FourRates or LFR
+        For streams without a group.
+    reference, after, groups, group_of
+        As for :class:`fourrates.Bank`.
+
+    Attributes
+    ----------
+    names : list of str or None
+        The groups; the first is None, for streams without one.
+    detectors : list of detectors
+        One for each group, that has seen nothing.
+    references : References or None
+        The references by key, in a bank that has such.
+    after : {"restart", "hold"}
+        What follows a drift of a stream that has one.
+    """
+
+    def __init__(
+        self,
+        detector: RecordDetector,
+        reference: Any = None,
+        after: After | None = None,
+        groups: Mapping[str, RecordDetector] | None = None,
+        group_of: GroupOf | None = None,
+    ) -> None:
+        if after is not None and reference is None:
+            raise ValueError(f"after {after!r} and no reference: give it to the detector")
+        if reference is not None and not isinstance(reference, Mapping):
+            detector = _refer(detector, reference, after)
+        groups = groups or {}
+        self.names: list[str | None] = [None, *groups]
+        given = zip(self.names, [detector, *groups.values()], strict=True)
+        self.detectors = [_blank(one, name, detector) for name, one in given]
+        if group_of is not None and not (isinstance(group_of, Mapping) or callable(group_of)):
+            raise TypeError(f"group_of must be a mapping or a function from a key to a group, not {group_of!r}")
+        if groups and group_of is None:
+            raise ValueError(f"groups {tuple(groups)} without group_of, which says whose they are")
+        self.group_of = group_of
+        self.after = check_after(after or "hold")
+        self.references = References(self.labels, reference) if isinstance(reference, Mapping) else None
+
+    @property
+    def labels(self) -> Labels:
+        """The classes, in the order of their codes."""
+        return self.detectors[0].labels
+
+    @property
+    def rules(self) -> list[Rules]:
+        """What all streams of a group share, for each group."""
+        if self.references is None:
+            return [detector.rules for detector in self.detectors]
+        return [_without_reference(detector).keyed_rules(self.after) for detector in self.detectors]
+
+    @property
+    def look_at_keys(self) -> bool:
+        """Whether two streams may differ by their keys."""
+        return self.group_of is not None or self.references is not None
+
+    def groups_of(self, keys: Sequence[Hashable]) -> npt.NDArray[np.uint16]:
+        """The number of each key's group."""
+        groups = np.zeros(len(keys), np.uint16)
+        if self.group_of is None:
+            return groups
+        ask = self.group_of.get if isinstance(self.group_of, Mapping) else self.group_of
+        for i, key in enumerate(keys):
+            name = ask(key)
+            if name not in self.names:
+                raise ValueError(f"key {key!r}: group {name!r} is not one of {tuple(self.names[1:])}")
+            groups[i] = self.names.index(name)
+        return groups
+
+    def detector_of(self, key: Hashable, group: int) -> RecordDetector:
+        """A detector as for this stream, its reference among its settings; not to be changed."""
+        detector = self.detectors[group]
+        if self.references is None or key not in self.references:
+            return detector
+        return _refer(detector, self.references[key], self.after)
+
+    def check_same(self, other: Settings) -> None:
+        """Raise a ValueError that names a difference, if there is one; the references themselves may differ."""
+        ours, theirs = self._parameters(), other._parameters()
+        if ours != theirs:
+            raise ValueError("the banks differ in their settings: " + _difference(ours, theirs))
+        if (other.references is None) != (self.references is None) or other.after != self.after:
+            raise ValueError("the banks differ in their settings: one has references by key, or holds them")
+
+    def _parameters(self) -> dict[str | None, dict[str, Any]]:
+        return {name: one.parameters for name, one in zip(self.names, self.detectors, strict=True)}
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """What a saved bank has of it: JSON, and sections."""
+        about: dict[str, Any] = {
+            "detector": type(self.detectors[0]).__name__,
+            "parameters": [one.parameters for one in self.detectors],
+            "groups": self.names[1:],
+        }
+        if self.references is None:
+            return about, {}
+        keys, counts = self.references.to_state()
+        return about | {"after": self.after, "references": keys}, {"references": counts}
+
+    @classmethod
+    def from_state(cls, found: Saved, group_of: GroupOf | None) -> Settings:
+        """Bring back what :meth:`to_state` gave; what it cannot have given is an error."""
+        about = found.about
+        kind = {"LFR": LFR, "FourRates": FourRates}.get(about["detector"])
+        if kind is None:
+            raise ValueError(f"a bank of {about['detector']!r} detectors, which this release does not know")
+        parameters, groups = about["parameters"], about["groups"]
+        room = max(len(found.sections["records"]), 1 << 16)
+        if any(8 * len(one["labels"]) ** 2 > room for one in parameters):
+            raise ValueError("the records are too short for their labels")
+        first, *others = [kind(**one) for one in parameters]
+        if others and group_of is None:
+            raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
+        keyed = "references" in found.sections
+        after = check_after(about["after"]) if keyed else None
+        settings = cls(first, {} if keyed else None, after, dict(zip(groups, others, strict=True)), group_of)
+        if keyed:
+            settings.references = References.from_state(first.labels, about["references"], found.sections["references"])
+        return settings
+
+
+def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordDetector:
+    """A clone of a group's detector, if it goes with the first."""
+    what = "the detector" if name is None else f"group {name!r}"
+    if not isinstance(detector, RecordDetector):
+        raise TypeError(f"{what} is neither a FourRates nor an LFR: {detector!r}")
+    if type(detector) is not type(first):
+        raise ValueError(f"{what} is {type(detector).__name__}, the bank has {type(first).__name__}")
+    if detector.labels.values != first.labels.values:
+        raise ValueError(f"{what} has the labels {detector.labels.values!r}, the bank has {first.labels.values!r}")
+    if detector.rules.size != first.rules.size:
+        raise ValueError(
+            f"{what} needs records of {detector.rules.size} bytes, the bank has {first.rules.size}: it must have the "
+            "same number of decays, and the same mix and after"
+        )
+    return detector.clone()
+
+
+def _without_reference(detector: RecordDetector) -> FourRates:
+    if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
+        raise ValueError(f"a reference, and {detector!r}: it must be a FourRates without one")
+    return detector
+
+
+def _refer(detector: RecordDetector, reference: Any, after: After | None) -> FourRates:
+    """A detector of the same settings that has this reference."""
+    return FourRates(**_without_reference(detector).parameters | {"reference": reference, "after": after})
+
+
+def _difference(ours: dict[str | None, Any], theirs: dict[str | None, Any]) -> str:
+    if [*ours] != [*theirs]:
+        return f"groups {[*ours][1:]} and {[*theirs][1:]}"
+    name = next(name for name in ours if ours[name] != theirs[name])
+    what = next(what for what in ours[name] if ours[name][what] != theirs[name][what])
+    where = "" if name is None else f" of group {name!r}"
+    return f"{what}{where} is {ours[name][what]!r} here and {theirs[name][what]!r} there"

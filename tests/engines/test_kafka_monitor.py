@@ -1,0 +1,207 @@
+"""A monitor finds what one bank a partition finds, goes on where it was, and hands partitions over."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from kafka_broker import SETTINGS, consumed, produce, started, step_until
+
+import fourrates as fr
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor
+from fourrates.engines.kafka.partition import Partition
+from fourrates.io import InputError
+
+SIZE, ARL = 4_000, 20_000.0
+
+
+@pytest.fixture(scope="module")
+def broker():
+    made = started()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def topic(request):
+    """A topic of its own for each test: the mock keeps them all."""
+    return f"t-{zlib.crc32(request.node.name.encode())}"
+
+
+def events(seed=0, keys=4):
+    """Records of several streams; the first goes wrong half-way."""
+    random = np.random.default_rng(seed)
+    key = random.integers(0, keys, SIZE)
+    truth = random.random(SIZE) < 0.5
+    broken = (key == 0) & (np.arange(SIZE) > SIZE // 2)
+    guess = truth ^ (random.random(SIZE) < np.where(broken, 0.6, 0.05))
+    columns = zip(key.tolist(), truth.tolist(), guess.tolist(), strict=True)
+    return [{"model": f"m{k}", "y_true": int(t), "y_pred": int(g)} for k, t, g in columns]
+
+
+def banked(records):
+    """The bank that nothing happened to, and its drifts."""
+    bank = fr.Bank(arl=ARL)
+    return bank, bank.update(*([one[name] for one in records] for name in ("model", "y_true", "y_pred")))
+
+
+def url(broker, topic, more=""):
+    return f"kafka://{broker.address}/{topic}?group=g-{topic}&{SETTINGS}{more}"
+
+
+def saved(state, topic, partition=0):
+    content = Folder(state).claim(f"g-{topic}/{topic}/{partition}").content
+    return None if content is None else Partition.from_bytes(content)
+
+
+def test_the_drifts_are_those_of_a_bank_and_are_produced_with_their_ids(broker, topic, tmp_path):
+    records, found = events(), []
+    produce(broker, topic, records)
+    bank, wanted = banked(records)
+    with Monitor(
+        url(broker, topic, f"&drifts={topic}-d"), arl=ARL, by="model", state=tmp_path, found=found.append
+    ) as one:
+        step_until(one, lambda: one.events >= SIZE)
+    assert wanted
+    assert [(one["stream"], one["at"], one["row"]) for one in found] == [
+        (one.key, one.drift.at, one.event) for one in wanted
+    ]
+    produced = consumed(broker, f"{topic}-d", len(wanted))
+    assert sorted(json.loads(one.value())["id"] for one in produced) == sorted(one["id"] for one in found)
+    assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
+
+
+def test_it_goes_on_from_what_was_saved_and_counts_nothing_twice(broker, topic, tmp_path):
+    records = events(1)
+    bank, wanted = banked(records)
+    found = []
+    for part in (slice(0, 1_500), slice(1_500, 1_501), slice(1_501, SIZE)):
+        produce(broker, topic, records[part])
+        with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=found.append) as one:
+            step_until(one, lambda one=one, part=part: one.events >= len(records[part]))
+    assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
+    assert len({one["id"] for one in found}) == len(found) == len(wanted)
+
+
+DIES = """
+import json, os, sys
+from fourrates.engines.kafka import Monitor
+url, state, arl, size = sys.argv[1:]
+found = []
+monitor = Monitor(url, arl=float(arl), by="model", state=state, found=found.append, save_every=1e9)
+while monitor.events < int(size):
+    monitor.step(0.1)
+print(json.dumps(found), flush=True)
+os._exit(9)
+"""
+
+
+def test_what_was_not_saved_is_read_again_and_found_under_the_same_id(broker, topic, tmp_path):
+    produce(broker, topic, events(2))
+    words = [sys.executable, "-c", DIES, url(broker, topic), str(tmp_path), str(ARL), str(SIZE)]
+    died = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert died.returncode == 9, died.stderr
+    assert saved(tmp_path, topic) is None
+    again = []
+    with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=again.append) as second:
+        step_until(second, lambda: second.events >= SIZE, seconds=60)
+    assert again
+    assert json.loads(json.dumps(again)) == json.loads(died.stdout)
+    assert saved(tmp_path, topic).next == SIZE
+
+
+def test_a_second_member_takes_over_partitions_with_their_state(broker, topic, tmp_path):
+    parts = {partition: events(10 + partition) for partition in range(4)}
+    half = SIZE // 2
+    for partition, records in parts.items():
+        produce(broker, topic, records[:half], partition)
+    with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as first:
+        step_until(first, lambda: first.events >= 4 * half)
+        with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as second:
+            step_until(second, lambda: first.step(0.1) + 1 and len(second.partitions) == 2, seconds=60)
+            assert sorted([*first.partitions, *second.partitions]) == [0, 1, 2, 3]
+            for partition, records in parts.items():
+                produce(broker, topic, records[half:], partition)
+            step_until(second, lambda: first.step(0.1) + 1 and first.events + second.events >= 4 * SIZE, seconds=60)
+    for partition, records in parts.items():
+        assert saved(tmp_path, topic, partition).bank.to_bytes() == banked(records)[0].to_bytes()
+
+
+def test_what_cannot_be_an_event_goes_to_the_dead_letters_with_its_problem(broker, topic, tmp_path):
+    good = {"model": "a", "y_true": 1, "y_pred": 1}
+    bad = [b"not json", {"model": "a", "y_true": 2, "y_pred": 1}, {"model": None, "y_true": 1, "y_pred": 1}, {"x": 1}]
+    produce(broker, topic, [good, bad[0], good, *bad[1:], good])
+    refused = []
+    with Monitor(
+        url(broker, topic, f"&dead_letter={topic}-x"),
+        arl=ARL,
+        by="model",
+        state=tmp_path,
+        refuse=lambda source, one: refused.append((source, one.offset)),
+    ) as one:
+        step_until(one, lambda: one.events >= 3 and one.refused >= 4)
+    letters = sorted(consumed(broker, f"{topic}-x", 4), key=lambda letter: dict(letter.headers())["offset"])
+    assert refused == [(f"{topic}/0", offset) for offset in (1, 3, 4, 5)]
+    assert [dict(letter.headers())["offset"] for letter in letters] == [b"1", b"3", b"4", b"5"]
+    assert letters[0].value() == b"not json"
+    assert all(dict(letter.headers())["problem"] for letter in letters)
+    assert "2" in dict(letters[1].headers())["problem"].decode()
+    assert saved(tmp_path, topic).refused == 4
+
+
+def test_a_state_of_other_settings_is_refused_and_both_are_named(broker, topic, tmp_path):
+    produce(broker, topic, events()[:10])
+    with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as one:
+        step_until(one, lambda: one.events >= 10)
+    other = Monitor(url(broker, topic), arl=2 * ARL, by="model", state=tmp_path)
+    with pytest.raises(InputError, match=r"goes on with FourRates\(arl=20000.0.*not with FourRates\(arl=40000.0"):
+        step_until(other, lambda: other.events >= 10)
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_whoever_claimed_earlier_can_no_longer_save(tmp_path, kind):
+    file = tmp_path / "states.db"
+    store = Folder(tmp_path) if kind == "folder" else Database(lambda: sqlite3.connect(file, timeout=60))
+    first = store.claim("a/b")
+    store.save(first, b"one")
+    second = store.claim("a/b")
+    assert (second.content, second.number) == (b"one", 2)
+    with pytest.raises(Fenced):
+        store.save(first, b"stale")
+    store.save(second, b"two")
+    assert store.claim("a/b").content == b"two"
+    assert store.claim("other").content is None
+
+
+def test_a_damaged_state_is_refused_not_believed(tmp_path):
+    whole = Partition(banked(events()[:500])[0], next=500).to_bytes()
+    assert Partition.from_bytes(whole).next == 500
+    random = np.random.default_rng(5)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[random.integers(len(whole))] ^= 1 << random.integers(8)
+        with pytest.raises(ValueError, match=r".+"):
+            Partition.from_bytes(bytes(damaged))
+    for length in range(0, len(whole), 97):
+        with pytest.raises(ValueError, match=r".+"):
+            Partition.from_bytes(whole[:length])
+
+
+def test_watch_writes_the_drifts_of_a_topic_and_ends_when_it_is_asked_to(broker, topic, tmp_path):
+    records = events(3)
+    produce(broker, topic, records)
+    words = ["watch", url(broker, topic), "--by", "model", "--arl", str(ARL), "--json", "--state", str(tmp_path / "s")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "fourrates", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    _, wanted = banked(records)
+    assert (json.loads(line)["stream"], json.loads(line)["at"]) == (wanted[0].key, wanted[0].drift.at)
+    assert saved(tmp_path / "s", topic) is not None

@@ -1,0 +1,35 @@
+"""The unit and the container file start the service with options that it has."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+pytest.importorskip("starlette")
+from fourrates.cli.serve import serve
+
+DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
+
+
+def options_of(words):
+    return {word for word in words if word.startswith("--")}
+
+
+def test_the_unit_and_the_container_use_options_that_there_are():
+    known = {name for parameter in serve.params if isinstance(parameter, click.Option) for name in parameter.opts}
+    unit = (DEPLOY / "fourrates-serve.service").read_text()
+    container = (DEPLOY / "Containerfile.serve").read_text()
+    started = shlex.split(re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)[1])
+    assert started[1] == "serve"
+    assert "--require-token" in started
+    command = re.search(r"^CMD \[(.*)\]$", container, re.MULTILINE)[1]
+    assert options_of(started) | options_of(shlex.split(command.replace(",", " "))) <= known
+    assert "Untested" in container
+
+
+def test_variables_of_the_unit_and_the_container_are_read():
+    names = {parameter.envvar for parameter in serve.params}
+    assert "FOURRATES_SERVE_DATA" in names
+    assert "FOURRATES_SERVE_DATA=/data" in (DEPLOY / "Containerfile.serve").read_text()
