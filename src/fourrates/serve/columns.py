@@ -73,7 +73,12 @@ def listed(column: Any, name: str) -> list[Any]:
         return found
     if isinstance(column, list):
         return column
-    values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    try:
+        values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.tolist()
+    except (ValueError, OverflowError) as error:  # a date beyond the year 9999, a time zone that there is not
+        raise ApiError(
+            422, "not_a_column", f"{name} holds what cannot be read: {error}"[:300], {"column": name}
+        ) from None
     return values
 
 
