@@ -217,10 +217,24 @@ def test_a_page_that_stayed_open_and_one_loaded_anew_are_the_same(server, seen):
     until(browser, f"return document.querySelectorAll('.drift').length === {len(listed)}")
     stayed = findings(browser)
     assert stayed == [one["id"] for one in listed]
-    assert findings(seen(server, "fraud")) == stayed or until(
-        browser, f"return document.querySelectorAll('.drift').length === {len(listed)}"
-    )
+    browser = seen(server, "fraud")
+    press(browser, "Show earlier ones")
+    until(browser, f"return document.querySelectorAll('.drift').length === {len(listed)}")
     assert findings(browser) == stayed
+
+
+def test_a_page_left_and_come_back_to_is_live_and_holds_no_connection_meanwhile(server, seen):
+    """A browser has six connections for a server: pages that are kept for the back button must not use them up."""
+    server.put("fraud")
+    server.send("fraud", *sound(100))
+    for _ in range(8):
+        browser = seen(server, "fraud")
+    server.send("fraud", *sound(100, 1))
+    until(browser, "return document.querySelector('.lead').textContent.startsWith('200 events')", seconds=3)
+    browser.get("about:blank")
+    server.send("fraud", *sound(100, 2))
+    browser.back()
+    until(browser, "return document.querySelector('.lead')?.textContent.startsWith('300 events')", seconds=5)
 
 
 # Names ------------------------------------------------------------------------------------------------------------

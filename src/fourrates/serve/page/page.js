@@ -90,6 +90,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("online", () => feed.hurry());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { feed.hurry(); view.look?.(0); } });
+// A page that is kept for the back button would keep its connection too, of which a browser has six for a server.
+addEventListener("pagehide", () => feed.close());
+addEventListener("pageshow", (event) => { if (event.persisted) open(); });
 forget.addEventListener("click", () => { api.forgetToken(); location.reload(); });
 setInterval(() => {
   if (document.hidden) return;
