@@ -3,8 +3,8 @@
     python benchmarks/hammer.py PORT CONNECTIONS SECONDS FILE [RATE]
 
 FILE holds whole requests (method, headers, body), each after its length as 4 bytes; they are sent in turn. Where a body
-holds ``@@@@@@@@@@@@``, twelve of that letter, each request has a number of its own there, so that ids differ. Prints JSON:
-requests answered with 200, others, seconds, and latencies at 50, 90, 99 and 100 %.
+holds ``@@@@@@@@@@@@``, twelve of that letter, each request has a number of its own there, so that ids differ. Prints
+JSON: requests answered with 200, others, seconds, and latencies at 50, 90, 99 and 100 %.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ class Connection(asyncio.Protocol):
         self.hammer, self.data, self.sent = hammer, b"", 0.0
 
     def connection_made(self, transport: Any) -> None:
+        """Ready to send."""
         self.transport = transport
         self.hammer.idle(self)
 
     def send(self, request: bytes, due: float | None = None) -> None:
+        """Send a request; its time counts from when it was due."""
         self.sent = time.perf_counter() if due is None else due
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
+        """Note an answer when it is whole."""
         self.data += data
         end = self.data.find(b"\r\n\r\n")
         if end < 0:
@@ -51,6 +54,7 @@ class Connection(asyncio.Protocol):
         self.hammer.idle(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Count it."""
         self.hammer.lost += 1
 
 
@@ -66,23 +70,27 @@ class Hammer:
         self.began = self.until = 0.0
 
     def next_request(self) -> bytes:
+        """The next request, with a number of its own."""
         parts = self.parts[self.turn % len(self.parts)]
         self.turn += 1
         return parts[0] if len(parts) == 1 else (b"%012d" % self.turn).join(parts)
 
     def idle(self, connection: Connection) -> None:
+        """Give a connection its next request, or let it wait."""
         if self.rate is None and self.began and time.perf_counter() < self.until:
             connection.send(self.next_request())
         else:
             self.free.append(connection)
 
     def done(self, good: bool, latency: float, data: bytes) -> None:
+        """Note an answer."""
         if good:
             self.latencies.append(latency)
         else:
             self.refused.append(data[:500])
 
     async def run(self, port: int, connections: int, seconds: float) -> None:
+        """Send for so long, and print what came of it."""
         loop = asyncio.get_running_loop()
         for _ in range(connections):
             await loop.create_connection(lambda: Connection(self), "127.0.0.1", port)

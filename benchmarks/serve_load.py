@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
@@ -61,7 +60,7 @@ def hit(
             [*command, *([] if rate is None else [str(rate)])], check=True, capture_output=True, text=True
         )
     found: dict[str, Any] = json.loads(done.stdout)
-    assert not found["refused"] and not found["lost"], found
+    assert not found["refused"] + found["lost"], found
     found["rate"] = found["answered"] / found["seconds"]
     return found
 
@@ -169,7 +168,7 @@ def part_stream() -> dict[str, Any]:
     import threading
 
     requests = [hammer.request("/api/monitors/m/events", columns(1_000)) for _ in range(16)]
-    with service() as server, ExitStack() as stack:
+    with service() as server:
         hit(server.port, 64, 0.5, requests)
         without, with_readers = [], []
 
@@ -245,7 +244,10 @@ def part_late(waiting: int = 10_000_000, size: int = 10_000) -> dict[str, Any]:
     ):
         for name in ("pairs", "late"):
             client.call("PUT", f"/api/monitors/{name}", {"arl": 1e9})
-        post: Callable[..., Any] = lambda path, data: client.call("POST", f"/api/monitors/{path}", data, **kind)
+
+        def post(path: str, data: bytes) -> tuple[int, Any]:
+            return client.call("POST", f"/api/monitors/{path}", data, **kind)
+
         rounds = [np.arange(i * size, (i + 1) * size) for i in range(200)]
         bodies = [body(y_true=y, y_pred=y, id=one) for one in rounds]
         began = time.perf_counter()
@@ -286,7 +288,7 @@ def part_late(waiting: int = 10_000_000, size: int = 10_000) -> dict[str, Any]:
 
 
 def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
-    """A day of traffic in minutes: predictions now, labels an hour later, ids, three segments; memory must stay flat."""
+    """A day of traffic in minutes: predictions, labels an hour later, ids, three segments; memory must stay flat."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Server(Path(folder) / "data") as server,

@@ -1,4 +1,4 @@
-"""A monitor service and a PostgreSQL of our own, started, killed and started again; on the loopback, in scratch folders."""
+"""A monitor service and a PostgreSQL of our own: started, killed, started again; on the loopback, in scratch places."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, wait: bool = True, **environment: str) -> Server:
+        """Start it, and wait until it answers."""
         command = "import sys; from fourrates.cli import main; sys.argv[0] = 'fourrates'; main()"
         arguments = ["serve", "--data", str(self.data), "--port", str(self.port), "--log-level", "warning"]
         with open(self.data.with_suffix(".log"), "ab") as log:
@@ -48,6 +49,7 @@ class Server:
         return self
 
     def wait(self) -> None:
+        """Wait until it answers."""
         assert self.process is not None
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
@@ -60,12 +62,14 @@ class Server:
         raise RuntimeError("the server does not answer")
 
     def kill(self) -> None:
+        """SIGKILL."""
         assert self.process is not None
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
+        """Ask it to end."""
         assert self.process is not None
         self.process.terminate()
         self.process.wait(30)
@@ -92,6 +96,7 @@ class Client:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Status and content of the answer."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, data, {"content-type": "application/json"} | named)
@@ -132,6 +137,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
+        """Its address."""
         return f"postgresql://fourrates@/postgres?host={self.folder}"
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -143,6 +149,7 @@ class Postgres:
         return "postgres" if os.getuid() == 0 else None
 
     def start(self) -> Postgres:
+        """Start it, and wait until it answers."""
         settings = [f"-c{name}={value}" for name, value in self.settings.items()]
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
@@ -171,11 +178,13 @@ class Postgres:
         raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
 
     def kill(self) -> None:
+        """SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
+        """End it, and remove what it kept."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)

@@ -193,9 +193,7 @@ def test_quick_and_slow_reading_agree():
         }
         quick = json.dumps(rows, ensure_ascii=False, indent=1).encode()
         slow = json.dumps(rows).encode().replace(b'"a"', b'"\\u0061"').replace(b'"u"', b'"\\u0075"')
-        made = [
-            make_batch(0, read_table(body, "", ["s"], 100), plan, 1.0, max_rows=100)[0] for body in (quick, slow)
-        ]
+        made = [make_batch(0, read_table(body, "", ["s"], 100), plan, 1.0, max_rows=100)[0] for body in (quick, slow)]
         assert made[0].truths == made[1].truths
         assert made[0].guesses == made[1].guesses
         assert made[0].ids.pick(np.arange(size)) == made[1].ids.pick(np.arange(size)) == rows["id"]
@@ -214,7 +212,11 @@ def test_drifts_of_the_service_are_those_of_detectors_fed_with_the_same_events(s
     guesses = truths ^ (random.random(12_000) < wrong)
     for start_ in range(0, 12_000, 700):
         part = slice(start_, start_ + 700)
-        body = {"y_true": truths[part].tolist(), "y_pred": guesses[part].tolist(), "by": {"country": country[part].tolist()}}
+        body = {
+            "y_true": truths[part].tolist(),
+            "y_pred": guesses[part].tolist(),
+            "by": {"country": country[part].tolist()},
+        }
         body["id"] = [*range(start_, min(start_ + 700, 12_000))]
         assert post(server, body=body)[0] == 200
     found = server.http.get("/api/monitors/m/drifts?limit=1000").json()["drifts"]

@@ -34,12 +34,13 @@ class SQLite(Store):
         super().__init__()
         self.path = path
         self._held: IO[bytes] | None = None
+        self._opened: sqlite3.Connection | None = None
         if owner:
             self._held = _hold(path.with_suffix(".lock"))
         try:
             handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)  # labels and ids are nobody else's business
             os.close(handle)
-            self._connection = sqlite3.connect(
+            self._opened = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
             )
             self._query("PRAGMA journal_mode = WAL")
@@ -47,8 +48,14 @@ class SQLite(Store):
             self._query(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
             self._migrate()
             self._find_ends()
-        except sqlite3.Error as error:
-            raise StoreError(f"{path}: {error}") from None
+        except (sqlite3.Error, OSError, StoreError) as error:
+            self.close()
+            raise (StoreError(f"{path}: {error}") if isinstance(error, sqlite3.Error) else error) from None
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        assert self._opened is not None
+        return self._opened
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(sql, values).fetchall()
@@ -103,7 +110,8 @@ class SQLite(Store):
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._connection.close()
+            if self._opened is not None:
+                self._opened.close()
             if self._held is not None:
                 self._held.close()
                 self._held = None
