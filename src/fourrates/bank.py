@@ -347,9 +347,8 @@ class Bank:
 
     def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
-        heads = self._arena.heads()
-        shares = evidence_shares(self._settings.detectors, heads["group"], self._arena.records())
-        return list(self), shares, heads["events"]
+        heads, records = self._arena.heads(), self._arena.records()
+        return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
 
     def __repr__(self) -> str:
         return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
