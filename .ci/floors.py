@@ -1,4 +1,4 @@
-"""Print the lowest versions that pyproject.toml allows, as constraints for pip: `make floors` installs and tries them."""
+"""Print the lowest versions that pyproject.toml allows, as constraints for pip; `make floors` tries them."""
 
 import re
 import sys

@@ -65,7 +65,8 @@ def main() -> None:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader"})
     consumer.assign([TopicPartition(DRIFTS, partition, 0) for partition in range(4 if mock else 1)])
     message = consumer.poll(20)
-    assert message is not None and message.error() is None
+    assert message is not None
+    assert message.error() is None
     print(f"{DRIFTS}: {json.loads(message.value())['id']}, {message.key().decode()}")
     consumer.close()
 

@@ -312,9 +312,9 @@ def kafka_sentences() -> str:
     kill, speed = results("kafka_kill"), results("kafka_speed")
     rates = "; ".join(f"{one['messages']}: {one['own']:,.0f} events a second, {one['ratio']:.2f}" for one in speed)
     return (
-        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked to end, "
-        f"{kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the broker. "
-        f"{kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\nthe saved states byte for "
+        f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked "
+        f"to end, {kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the "
+        f"broker. {kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\nthe saved states byte for "
         f"byte those of banks that nothing happened to, and each of {kill['drifts']:,} drifts produced\n"
         f"({kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift), each under one id.\n\n"
         f"`python benchmarks/kafka_speed.py`, next to a bare loop that only consumes and decodes: {rates} of it."
