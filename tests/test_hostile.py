@@ -372,7 +372,9 @@ def test_nothing_goes_over_the_network_unasked(tmp_path):
     assert other.returncode != 0  # so it would have been seen
 
 
-@pytest.mark.parametrize("time", ["2024-01-01T00:00:00 z", "2024-01-01T00:00z", "1e300", "inf", "-9e18", "9" * 400])
+@pytest.mark.parametrize(
+    "time", ["2024-01-01T00:00:00:00", "2024-01-01T00:00:00 z", "2024-01-01T00:00z", "1e300", "inf", "-9e18", "9" * 400]
+)
 def test_a_time_that_is_none_is_read_without_a_warning(time):
     events = io.read({"y_true": [0, 1, 1], "y_pred": [0, 1, 0], "time": [time, time, time]})
     with contextlib.suppress(io.InputError):
