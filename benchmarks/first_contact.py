@@ -40,7 +40,7 @@ def write(path: Path, **columns: Any) -> Path:
 
 
 def demo(folder: Path) -> dict[str, Any]:
-    stream = fraud(seed=1)
+    stream = fraud(seed=5)
     path = write(folder / "demo.csv", timestamp=stream.times, y_true=stream.y_true, y_pred=stream.y_pred)
     return {"changes": stream.changes, "found": [one["at"] for one in detected(path)["drifts"]]}
 

@@ -90,7 +90,7 @@ def detect(
     --------
     >>> import fourrates as fr
     >>> from fourrates.streams import fraud
-    >>> stream = fraud(seed=1)
+    >>> stream = fraud(seed=5)
     >>> found = fr.detect({"label": stream.y_true, "prediction": stream.y_pred, "time": stream.times})
     >>> print(found.summary())  # doctest: +SKIP
     """

@@ -28,7 +28,7 @@ def report(source, detector, **options):
 
 
 def test_every_drift_is_told_with_its_rates_before_and_after():
-    stream = fraud(seed=1)
+    stream = fraud(seed=5)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
     text, found = report(frame, fr.FourRates(730_500))
     assert len(found) == 2
@@ -50,7 +50,7 @@ def headline(text):
 
 def test_the_headline_says_how_things_stand_at_the_end():
     """The demo's stream: tpr falls on day 6 and is repaired on day 8."""
-    stream = fraud(seed=1)
+    stream = fraud(seed=5)
     first, second = stream.changes
     for end, wanted in (
         (first, "No drift"),
@@ -106,7 +106,7 @@ def test_many_drifts_leave_the_charts_in_sight():
 
 def test_the_time_of_the_start_is_about_right():
     """Between a mark and the warning, whose times are known: within a hundredth of a day of the true one."""
-    stream = fraud(seed=1)
+    stream = fraud(seed=5)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
     run = Run(fr.FourRates(730_500), Trace)
     events = io.read(frame)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Times = npt.NDArray[np.datetime64]
 
 COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")  # a number with a decimal comma
-PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ][\d:.]*)?Z?\n)*")
+PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?)?Z?\n)*")
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
 
 
