@@ -75,10 +75,14 @@ def any_size_means() -> str:
 def any_size_others() -> str:
     """Gradual changes, and those drawn by a seed."""
     found = results("any_size")
-    return (
+    gradual = (
         f"A gradual change, 0.9 → 0.8 over 1,000 events, is found after {found['gradual 1000']:,.0f}, over 10,000 "
-        f"events after {found['gradual 10000']:,.0f}.\n"
-        "Ten changes drawn by a seed (rates from 0.5 to 0.995, steps of 0.1 to "
+        f"events after {found['gradual 10000']:,.0f}."
+    )
+    if found["drawn"] is None:
+        return gradual
+    return (
+        f"{gradual}\n{len(found['drawn']['ratios'])} changes drawn by a seed (rates from 0.5 to 0.995, steps of 0.1 to "
         "2.5 in log-odds of one recall or both,\n10 to 90 % positives) have a geometric mean of "
         f"{found['drawn']['mean']:.2f}: nothing was chosen on them."
     )

@@ -25,7 +25,7 @@ OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_
     default="fourrates-demo",
     help="Where the data and the report go; fourrates-demo.",
 )
-@option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Another seed, another stream.")
+@option("--seed", metavar="N", type=click.IntRange(min=0), default=5, help="Another seed, another stream.")
 @click.pass_context
 def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     """Make a fraud-like stream that drifts, find the drifts, and write the report.
