@@ -13,7 +13,6 @@ from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
 from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
-from fourrates.diagnosis import Diagnosis, diagnose
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.join import LabelJoin
@@ -22,6 +21,7 @@ from fourrates.record import step
 
 if TYPE_CHECKING:
     from fourrates.client import Client
+    from fourrates.diagnosis import Diagnosis, diagnose
 
 __all__ = [
     "DDM",
@@ -57,9 +57,13 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The client, imported when it is asked for: most programs need neither its threads nor the network."""
+    """What most programs do not need, imported when it is asked for: threads and the network, a look at whole files."""
     if name == "Client":
         from fourrates.client import Client
 
         return Client
+    if name in ("Diagnosis", "diagnose"):
+        from fourrates import diagnosis
+
+        return getattr(diagnosis, name)
     raise AttributeError(f"module 'fourrates' has no attribute {name!r}")
