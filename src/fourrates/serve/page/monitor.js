@@ -125,7 +125,7 @@ export class MonitorView {
       `${several(one.events, "event")}, ${whole(one.events_per_hour)} an hour${last === null ? "" : `, the last ${ago(last)}`}`,
       one.waiting ? `${several(one.waiting, "prediction")} wait for labels` : null,
       one.status === "drifted" && since !== null ? `drifted for ${span(Date.now() / 1000 - since)}` : null,
-      one.segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : null,
+      one.segments && !rest.includes("segment") ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : null,
     ];
     say(this.lead, `${told.filter(Boolean).join("; ")}.`);
     this.bar.show(one.evidence, one.status);

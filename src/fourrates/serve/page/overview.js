@@ -172,7 +172,7 @@ class Row {
     const [, rest] = headline(one);
     if (one.status !== "stable" || one.drifted_segments) notes.push(rest);
     else if (one.last_finding) notes.push(`last finding: ${story(one.last_finding)}`);
-    if (one.segments) notes.push(one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : `${several(one.segments, "segment")}, all stable`);
+    if (one.segments && !rest.includes("segment")) notes.push(one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : `${several(one.segments, "segment")}, all stable`);
     if (silenced && silenced > Date.now() / 1000) notes.push(`alerts are silenced until ${clock(silenced)}`);
     say(this.story, notes.filter(Boolean).join(" · "));
   }

@@ -91,7 +91,10 @@ export function story(finding) {
 export function headline(one) {
   const last = one.last_finding;
   if (one.status === "drifted" && last?.kind === "drift") return ["Drifted", story(last)];
-  if (one.status === "drifted") return ["Drifted", one.since ? `since ${clock(seconds(one.since))}` : ""];
+  if (one.status === "drifted") {
+    const which = one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")}` : "";
+    return ["Drifted", [which, one.since ? `since ${clock(seconds(one.since))}` : ""].filter(Boolean).join(", ")];
+  }
   if (one.status === "warning") return ["Warning", `${percent(one.evidence)} of the evidence that an alarm takes`];
   if (one.status === "waiting") return ["Waiting", one.waiting ? "predictions are here, their labels are not" : "for its first events"];
   if (one.drifted_segments) return ["Stable", `as a whole, but ${several(one.drifted_segments, "segment")} drifted`];
