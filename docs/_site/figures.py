@@ -319,8 +319,8 @@ def kafka_sentences() -> str:
         f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked "
         f"to end, {kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the "
         f"broker. {kill['events']:,} events of {kill['keys']:,} keys: none lost, none counted twice,\n"
-        f"the saved states byte for byte those of banks that nothing happened to, and each of {kill['drifts']:,} drifts "
-        "produced\n"
+        f"the saved states byte for byte those of banks that nothing happened to, and each of {kill['drifts']:,} "
+        "drifts produced\n"
         f"({kill['produced'] / max(kill['drifts'], 1):.2f} messages a drift), each under one id.\n\n"
         f"`python benchmarks/kafka_speed.py`, next to a bare loop that only consumes and decodes: {rates} of it."
     )

@@ -93,7 +93,7 @@ cdef class EvidenceRules(Rules):
         self.layout = EvidenceLayout(
             classes, self.watch_mix, self.hold, self.keyed, self.prior, self.lag, self.given_lag, self.threshold,
             max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given), np.asarray(self.given_ones),
-            tuple(watched), self.tempering.remembered)
+            tuple(watched), self.tempering.remembered, self.estimate)
         if self.layout.dtype().itemsize != self.size:
             raise AssertionError(f"the layout has {self.layout.dtype().itemsize} bytes, a record {self.size}")
 

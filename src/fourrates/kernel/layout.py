@@ -33,6 +33,7 @@ class EvidenceLayout:
     given_ones: npt.NDArray[np.float32]
     watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, those of all, the mix's
     remembered: float  # pairs of blocks
+    estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
@@ -150,7 +151,11 @@ class EvidenceLayout:
         ]
         blocks += [(ones["mix"]["dispersion"]["block"], at)] if self.watch_mix else []
         stray = (np.abs(ones["shared"]["residual"]) > at + 1e-3).any() or (recall["phase"] >= PERIOD).any()
-        if stray or (recall["row"] >= self.rows).any() or any(((b < 0) | (b > most)).any() for b, most in blocks):
+        if (
+            stray
+            or (recall["row"] >= self.rows).any()
+            or any(((block < 0) | (block > most * self.estimate)).any() for block, most in blocks)
+        ):
             raise ValueError("blocks of no stream")
         self._check_reference(recall["given"], recall["given_ones"], recall["moved"])
         known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
