@@ -129,7 +129,7 @@ class Hammer:
 
 def request(path: str, body: bytes, kind: str = "application/json", headers: str = "") -> bytes:
     """A whole request."""
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
     return head.encode() + body
 
 

@@ -183,7 +183,7 @@ def part_stream() -> dict[str, Any]:
             without.append(hit(server.port, 64, 2.0, requests)["rate"])
             readers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
             for one in readers:
-                one.sendall(b"GET /api/stream HTTP/1.1\r\nhost: x\r\n\r\n")
+                one.sendall(b"GET /api/stream HTTP/1.1\r\nhost: localhost\r\n\r\n")
             ending = threading.Event()
             thread = threading.Thread(target=drain, args=(readers[:100], ending), daemon=True)
             thread.start()

@@ -698,3 +698,24 @@ def test_a_process_killed_while_it_saves_leaves_a_bank_that_took_every_batch_onc
     found = benchmark("kill").bank(tmp_path, kills=5, seed=1)
     assert found.wrong == []
     assert found.events >= 5 * 500
+
+
+def test_a_bank_under_another_budget_goes_on_with_the_same_streams():
+    random = np.random.default_rng(4)
+    keys, truths = random.integers(0, 3, 3_000), random.random(3_000) < 0.3
+    guesses = truths ^ (random.random(3_000) < 0.1)
+    bank, alone = fr.Bank(arl=1e6), fr.FourRates(arl=500)
+    bank.update(keys, truths, guesses)
+    names, evidence, events = bank.standings()
+    assert dict(zip(names, events.tolist(), strict=True)) == {key: int((keys == key).sum()) for key in names}
+    own = [bank[key].detector().evidence for key in names]
+    np.testing.assert_allclose(evidence, own, rtol=1e-5)  # sums of float32 in another order
+    other = bank.with_budget(500)
+    np.testing.assert_allclose(other.standings()[1], evidence * (1e6 / 500), rtol=1e-5)
+    assert bank.standings()[1].tolist() == evidence.tolist()
+    bad = np.zeros(400, bool)
+    found = other.update(np.zeros(400, int), ~bad, bad)
+    alone.adopt(bank[0].detector().record_bytes)
+    assert found[0].drift.at == alone.update_many(~bad, bad)[0].at
+    with pytest.raises(ValueError, match="only a bank of FourRates"):
+        fr.Bank(fr.LFR()).with_budget(500)

@@ -23,11 +23,12 @@ BLOCKS = [
     for page in PAGES
     for match in FENCE.finditer(page.read_text())
 ]
-ELSEWHERE = {"demo", "watch"}  # tests/cli runs these: one takes a while, the other does not end by itself
+ELSEWHERE = {"demo", "watch", "serve", "token"}  # tests/cli and tests/serve run these: they take a while, or do not end
+GUIDE = "docs/serve.md"  # tests/serve/test_guide.py runs it against a server
 
 
 def blocks(language):
-    found = [(where, text) for where, kind, text in BLOCKS if kind == language]
+    found = [(where, text) for where, kind, text in BLOCKS if kind == language and not where.startswith(GUIDE)]
     return pytest.mark.parametrize(("where", "text"), found, ids=[where for where, _ in found])
 
 

@@ -338,9 +338,8 @@ class Bank:
 
     def with_budget(self, arl: float) -> Bank:
         """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
-        for one in self._settings.detectors:
-            if not isinstance(one, FourRates):
-                raise ValueError(f"{one!r}: only a bank of FourRates can change its budget")
+        if not all(isinstance(one, FourRates) for one in self._settings.detectors):
+            raise ValueError(f"{self!r}: only a bank of FourRates can change its budget")
         made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
         _, (_, given, state) = self.__reduce__()
         return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, state)
