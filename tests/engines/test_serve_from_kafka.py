@@ -5,7 +5,6 @@ import re
 import sqlite3
 import threading
 import time
-import zlib
 
 import numpy as np
 import pytest
@@ -25,19 +24,6 @@ from fourrates.serve.store.sqlite import SQLite
 
 PATIENCE = 60.0  # seconds; the group waits 4 s for a member that was killed
 FRAUD = {"arl": 20_000, "by": ["country"]}
-
-
-@pytest.fixture(scope="module")
-def broker():
-    made = started()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def topic(request):
-    """A topic of its own for each test: the mock keeps them all."""
-    return f"s-{zlib.crc32(request.node.name.encode())}"
 
 
 def url(broker, topic, more=""):
