@@ -196,7 +196,7 @@ def test_predictions_and_labels_of_two_topics_meet_by_their_ids(broker, topic, t
         assert found["confusion"] == confusion(records)
 
 
-def test_messages_with_more_segments_than_there_may_be_are_set_aside_one_by_one(broker, topic, tmp_path, monkeypatch):
+def test_messages_with_more_segments_than_there_may_be_are_set_aside_one_by_one(broker, topic, tmp_path):
     from served import Served
 
     from fourrates.serve.app import create_app
@@ -273,8 +273,13 @@ class Said:
 
 
 def test_what_a_message_means_does_not_depend_on_its_neighbours():
-    random = np.random.default_rng(8)
+    pa = pytest.importorskip("pyarrow")
+    random, sink = np.random.default_rng(8), pa.BufferOutputStream()
+    table = pa.table({"y_true": [1, 0, 9], "y_pred": [0, 0, 1], "id": ["x", "y", "z"]})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
     values = [
+        sink.getvalue().to_pybytes(),
         b'{"y_true": 1, "y_pred": 0}',
         b'{"truth": 1, "pred": 1, "id": "a"}',
         b'{"y_true": 1, "score": 0.7}',
@@ -306,7 +311,8 @@ def test_what_a_message_means_does_not_depend_on_its_neighbours():
     together = flat(reader.read("t", 0, messages))
     apart = flat(portion for message in messages for portion in reader.read("t", 0, [message]))
     assert together == apart
-    assert together[0]
+    assert {(1, 0, "x", 1.6e9), (1, 1, "a", 1.6e9), (1, 1, None, 1.6e9)} <= {*together[0]}
+    assert not any(row[2] == "z" for row in together[0])
     assert {one.problem.partition(": ")[0] for one in together[1]} <= {f"t/0, offset {i}" for i in range(400)}
     stamped = [when for *_, when in together[0]]
     assert set(stamped) == {1.6e9, 1_704_067_200.0}
