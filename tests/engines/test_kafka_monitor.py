@@ -5,11 +5,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import zlib
 
 import numpy as np
 import pytest
-from kafka_broker import SETTINGS, consumed, produce, started, step_until
+from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
 from fourrates.engines.kafka import Database, Fenced, Folder, Monitor
@@ -17,19 +16,6 @@ from fourrates.engines.kafka.partition import Partition
 from fourrates.io import InputError
 
 SIZE, ARL = 4_000, 20_000.0
-
-
-@pytest.fixture(scope="module")
-def broker():
-    made = started()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def topic(request):
-    """A topic of its own for each test: the mock keeps them all."""
-    return f"t-{zlib.crc32(request.node.name.encode())}"
 
 
 def events(seed=0, keys=4):

@@ -42,6 +42,13 @@ class _Serve(click.Group):
 @click.option("--host", default="127.0.0.1", help="The address to listen on; any but loopback needs tokens.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8421, help="0 takes a free one.")
 @click.option(
+    "--from",
+    "topics",
+    multiple=True,
+    metavar="URL",
+    help="Take events from a topic too, as in kafka://broker:9092/topic?monitor=fraud&group=name. May be repeated.",
+)
+@click.option(
     "--keep-events",
     type=click.IntRange(min=0),
     default=50_000,
@@ -72,6 +79,7 @@ def serve(
     database: str | None,
     host: str,
     port: int,
+    topics: tuple[str, ...],
     keep_events: int,
     snapshot_bytes: int,
     require_token: bool,
@@ -86,6 +94,7 @@ def serve(
       fourrates serve
       fourrates serve --data /var/lib/fourrates --port 8421
       fourrates serve --database postgresql://fourrates@localhost/fourrates
+      fourrates serve --from 'kafka://broker:9092/predictions?monitor=fraud'
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -104,6 +113,7 @@ def serve(
             origins=allow_origin,
             alert_interval=alert_interval,
             snapshot_bytes=snapshot_bytes,
+            topics=topics,
         )
         run(settings, level=log_level)
     except StoreError as error:

@@ -139,7 +139,7 @@ class Api:
         """New settings go through the journal, like everything that changes what is found."""
         live = self.registry.get(name)
         batch = Batch(CONFIG, time.time(), 0, config=msgspec.json.encode(config))
-        await self.writer.submit(live, batch, [], None, b"")
+        await self.writer.submit(live, batch, [])
 
     async def delete(self, request: Request) -> Response:
         """Forget a monitor."""

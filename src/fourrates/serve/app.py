@@ -23,6 +23,7 @@ from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
 from fourrates.serve.errors import ApiError, error_body
+from fourrates.serve.feed import Feed, parse_topics
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
@@ -75,10 +76,12 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        topics = parse_topics(settings.topics)
         self.store = open_store(settings)
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
         self.writer = Writer(self.registry, self._changed)
+        self.feeds = [Feed(topic, self.registry, self.writer) for topic in topics]
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
         self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval)
@@ -120,6 +123,8 @@ class Service:
         await asyncio.to_thread(self.registry.load)
         self.writer.start(asyncio.get_running_loop())
         tasks = [asyncio.create_task(self.tell()), asyncio.create_task(self.alerting.run(self.observer.watched))]
+        for feed in self.feeds:
+            feed.start(asyncio.get_running_loop())
         self.ready = True
         try:
             yield
@@ -128,6 +133,7 @@ class Service:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*(asyncio.to_thread(feed.stop) for feed in self.feeds))  # they use the writer
             await asyncio.to_thread(self.writer.stop)
             await asyncio.to_thread(self.channels.close)
             self.store.close()

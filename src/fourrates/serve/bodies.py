@@ -6,6 +6,7 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,7 @@ def read_table(body: bytes, content_type: str, by: list[str], max_rows: int) -> 
     if kind in JSON_TYPES:
         return _json_columns(body)
     if kind in ROW_TYPES:
-        return _json_rows(body, by, max_rows)
+        return table_of_rows(_json_rows(body, max_rows), by)
     if kind in ARROW_TYPES:
         return _arrow_columns(body, by, max_rows)
     raise ApiError(
@@ -128,10 +129,7 @@ def _one_of(ours: msgspec.Raw, theirs: msgspec.Raw, names: str) -> msgspec.Raw |
     return None if found == _NOTHING else found
 
 
-def _json_rows(body: bytes, by: list[str], max_rows: int) -> Table:
-    names = ("truth", "pred", "score", "id", "time")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    segments: dict[str, list[Any]] = {name: [] for name in by}
+def _json_rows(body: bytes, max_rows: int) -> Iterator[dict[str, Any]]:
     rows = 0
     for number, line in enumerate(body.split(b"\n"), 1):
         if not line.strip():
@@ -143,6 +141,15 @@ def _json_rows(body: bytes, by: list[str], max_rows: int) -> Table:
             record = _rows_decoder.decode(line)
         except (ValueError, RecursionError) as error:
             raise ApiError(400, "bad_json", f"line {number} is no JSON object: {error}", {"line": number}) from None
+        yield record
+
+
+def table_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Table:
+    """Rows as columns; the values of `by` stand in an object of this name, or next to the others."""
+    names = ("truth", "pred", "score", "id", "time")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    segments: dict[str, list[Any]] = {name: [] for name in by}
+    for record in records:
         record.setdefault("truth", record.get("y_true"))
         record.setdefault("pred", record.get("y_pred"))
         for name in names:

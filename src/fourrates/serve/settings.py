@@ -43,6 +43,8 @@ class Settings:
         Whether a token is needed; None means unless `host` is a loopback address.
     origins : tuple of str
         Origins that a browser may call from (CORS); none by default.
+    topics : tuple of str
+        Topics that events come from besides requests, as ``kafka://broker:9092/topic?monitor=name``.
     """
 
     data: Path
@@ -62,6 +64,7 @@ class Settings:
     alert_interval: float = 60.0
     token_required: bool | None = None
     origins: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
 
     @property
     def needs_token(self) -> bool:

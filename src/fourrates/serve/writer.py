@@ -26,7 +26,7 @@ from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.registry import Live, Registry, finding_json
-from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRow, StoreError
+from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoreError
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
@@ -48,6 +48,7 @@ class Ingest:
     key: bytes | None
     digest: bytes
     future: asyncio.Future[bytes]
+    source: SourceRow | None = None  # where to go on after it
 
 
 @dataclass(slots=True)
@@ -118,12 +119,18 @@ class Writer:
         return self._queue.qsize()
 
     def submit(
-        self, live: Live, batch: Batch, rejected: list[Rejected], key: bytes | None, digest: bytes
+        self,
+        live: Live,
+        batch: Batch,
+        rejected: list[Rejected],
+        key: bytes | None = None,
+        digest: bytes = b"",
+        source: SourceRow | None = None,
     ) -> asyncio.Future[bytes]:
-        """Hand in a batch; the answer comes when it is on disk."""
+        """Hand in a batch; the answer comes when it is on disk, together with where to go on in its source."""
         assert self._loop is not None
         future: asyncio.Future[bytes] = self._loop.create_future()
-        self._queue.put(Ingest(live.name, live.row.uid, batch, rejected, key, digest, future))
+        self._queue.put(Ingest(live.name, live.row.uid, batch, rejected, key, digest, future, source))
         return future
 
     async def ask(self, function: Callable[[], Result]) -> Result:
@@ -289,6 +296,8 @@ class Writer:
         if job.key is not None:
             turn.keys[job.key] = (job.digest, answer)
             turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
+        if job.source is not None:
+            turn.group.sources.append(job.source)
 
     def _told(self, turn: _Turn) -> list[dict[str, Any]]:
         """What was found, as it is told; and what summaries count of it."""

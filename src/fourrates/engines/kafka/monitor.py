@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fourrates.alerts.payload import drift_alert, encode, stable_id
+from fourrates.alerts.payload import drift_alert, encode
 from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.engines.kafka.address import Address
 from fourrates.engines.kafka.chunk import Chunk, Refused
-from fourrates.engines.kafka.outbox import Letter, Outbox
+from fourrates.engines.kafka.outbox import Letter, Outbox, dead_letter
 from fourrates.engines.kafka.partition import Partition
 from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
@@ -194,17 +194,10 @@ class Monitor:
         self._shifted(shift_record(FoundShift(stream, found.shift, place), self._reader.utc))
 
     def _refused(self, one: Refused, partition: int) -> None:
-        source = f"{self.address.topic}/{partition}"
         if self.address.dead_letter is not None and self._outbox is not None:
-            headers = {
-                "id": stable_id(self.address.group, "refused", source, one.offset).encode(),
-                "problem": one.problem.encode("utf-8", "replace"),
-                "source": source.encode(),
-                "offset": str(one.offset).encode(),
-            }
-            self._outbox.put(Letter(self.address.dead_letter, one.value, one.key, headers))
+            self._outbox.put(dead_letter(self.address, partition, one))
         self.refused += one.events
-        self._refuse(source, one)
+        self._refuse(f"{self.address.topic}/{partition}", one)
 
     # State --------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fourrates.alerts.payload import stable_id
 from fourrates.engines.kafka.address import Address
+from fourrates.engines.kafka.chunk import Refused
 from fourrates.engines.kafka.source import LOG, library
 from fourrates.io import InputError
 
@@ -22,6 +24,19 @@ class Letter(NamedTuple):
     value: bytes | None
     key: bytes | None
     headers: Mapping[str, bytes]
+
+
+def dead_letter(address: Address, partition: int, refused: Refused) -> Letter:
+    """A message that could not be used, with what is wrong with it and where it was; its id stays the same."""
+    assert address.dead_letter is not None
+    source = f"{address.topic}/{partition}"
+    headers = {
+        "id": stable_id(address.group, "refused", source, refused.offset).encode(),
+        "problem": refused.problem.encode("utf-8", "replace"),
+        "source": source.encode(),
+        "offset": str(refused.offset).encode(),
+    }
+    return Letter(address.dead_letter, refused.value, refused.key, headers)
 
 
 class Outbox:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Chunk
-from fourrates.engines.kafka.payload import Reader
+from fourrates.engines.kafka.chunk import Message
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +33,26 @@ def library() -> Any:
     return confluent_kafka
 
 
-class Source:
+class Positioned(Protocol):
+    """What was read of a partition, in order, from whole messages."""
+
+    @property
+    def next(self) -> int:
+        """The offset after its last message."""
+
+
+Read = TypeVar("Read", bound=Positioned)
+Read_co = TypeVar("Read_co", bound=Positioned, covariant=True)
+
+
+class Reads(Protocol[Read_co]):
+    """Messages to what they hold, such as :class:`~fourrates.engines.kafka.Reader`."""
+
+    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Read_co]:
+        """What messages of one partition hold, in their order."""
+
+
+class Source(Generic[Read]):
     """Chunks of events from a topic, with positions that are yours to keep.
 
     Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
@@ -67,7 +85,7 @@ class Source:
     def __init__(
         self,
         address: Address | str,
-        reader: Reader,
+        reader: Reads[Read],
         *,
         begin: Begin | None = None,
         end: End | None = None,
@@ -102,18 +120,18 @@ class Source:
             [self.address.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> Source[Read]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Iterator[Read]:
         """Chunks as they arrive, without an end."""
         while True:
             yield from self.take(1.0)
 
-    def take(self, seconds: float) -> Iterator[Chunk]:
+    def take(self, seconds: float) -> Iterator[Read]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call."""
         taken = self._consumer.consume(self._most, seconds)
         self._raise()
@@ -138,7 +156,7 @@ class Source:
             crash, self._crash = self._crash, None
             raise crash
 
-    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Chunk]:
+    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Read]:
         if partition not in self.positions:
             return  # no longer ours
         known = self.positions[partition]

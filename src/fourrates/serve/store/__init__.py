@@ -1,6 +1,16 @@
 """Where a server keeps everything: one small interface, SQLite or PostgreSQL behind it."""
 
-from fourrates.serve.store.base import Finding, Group, JournalRow, KeyRow, MonitorRow, RejectedRow, Store, StoreError
+from fourrates.serve.store.base import (
+    Finding,
+    Group,
+    JournalRow,
+    KeyRow,
+    MonitorRow,
+    RejectedRow,
+    SourceRow,
+    Store,
+    StoreError,
+)
 from fourrates.serve.store.opening import open_store
 
 __all__ = [
@@ -10,6 +20,7 @@ __all__ = [
     "KeyRow",
     "MonitorRow",
     "RejectedRow",
+    "SourceRow",
     "Store",
     "StoreError",
     "open_store",

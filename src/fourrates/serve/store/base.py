@@ -79,6 +79,16 @@ class RejectedRow:
 
 
 @dataclass(slots=True)
+class SourceRow:
+    """Where a monitor goes on in a part of a source, such as a partition of a topic."""
+
+    monitor: int
+    source: str
+    part: int
+    next: int
+
+
+@dataclass(slots=True)
 class Group:
     """What one transaction writes."""
 
@@ -87,6 +97,7 @@ class Group:
     findings: list[Finding] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
     configs: list[tuple[bytes, int]] = field(default_factory=list)  # new settings, and whose they are
+    sources: list[SourceRow] = field(default_factory=list)
 
 
 class Store(ABC):
@@ -178,7 +189,7 @@ class Store(ABC):
         """Forget a monitor and everything of it."""
         with self._lock, self._transaction():
             self._query("DELETE FROM examples WHERE finding IN (SELECT id FROM findings WHERE monitor = ?)", (monitor,))
-            for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected"):
+            for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected", "sources"):
                 self._query(f"DELETE FROM {table} WHERE monitor = ?", (monitor,))
             self._query("DELETE FROM monitors WHERE id = ?", (monitor,))
 
@@ -236,12 +247,24 @@ class Store(ABC):
                     self._insert("rejected", ("monitor", "made", "body"), rows)
                 for config, monitor in group.configs:
                     self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
+                for at in group.sources:
+                    part = (at.monitor, at.source, at.part)
+                    self._query("DELETE FROM sources WHERE monitor = ? AND source = ? AND part = ?", part)
+                    self._insert("sources", ("monitor", "source", "part", "next"), [(*part, at.next)])
             self._position, self._sequence = position, sequence
 
     def _together(self, group: Group) -> AbstractContextManager[None]:
         """A transaction, unless there is one statement only, which is one by itself."""
-        others = group.keys or group.findings or group.rejected or group.configs
+        others = group.keys or group.findings or group.rejected or group.configs or group.sources
         return self._transaction() if others else self._single()
+
+    def next_of_source(self, monitor: int, source: str, part: int) -> int | None:
+        """Where a monitor goes on in a part of a source; None if it never took anything from it."""
+        with self._lock, self._single():
+            rows = self._query(
+                "SELECT next FROM sources WHERE monitor = ? AND source = ? AND part = ?", (monitor, source, part)
+            )
+        return int(rows[0][0]) if rows else None
 
     def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
         """The batches of a monitor after a position, in order."""

@@ -51,4 +51,13 @@ def _first(dialect: str) -> list[str]:
     return statements
 
 
-MIGRATIONS: tuple[Statements, ...] = (_first,)
+def _second(dialect: str) -> list[str]:
+    """How far the partitions of topics were taken."""
+    whole = _types(dialect)["whole"]
+    return [
+        f"CREATE TABLE sources (monitor {whole} NOT NULL, source TEXT NOT NULL, part {whole} NOT NULL, "
+        f"next {whole} NOT NULL, PRIMARY KEY (monitor, source, part))"
+    ]
+
+
+MIGRATIONS: tuple[Statements, ...] = (_first, _second)
