@@ -70,7 +70,7 @@ fuzz: $(VENV)/.installed-check
 # The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own.
 FLOORS := build/floors
 QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/test_bank.py \
-    tests/test_hostile.py tests/test_findings.py
+    tests/test_attacks.py tests/test_findings.py
 floors:
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)

@@ -13,7 +13,7 @@ from fourrates.run import Run
 from fourrates.state import pack, unpack
 from fourrates.trace import Trace
 
-DETECTORS = [fr.FourRates(5000), fr.LFR(), fr.DDM()]
+DETECTORS = [fr.FourRates(5000, warn=100), fr.LFR(), fr.DDM()]
 NAMES = [type(one).__name__ for one in DETECTORS]
 
 

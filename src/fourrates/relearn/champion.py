@@ -115,11 +115,13 @@ class ChampionRelearner(Loop):
     >>> for decision in loop.decisions:
     ...     if decision.kind == "promote" and decision.at > 2_000:
     ...         print(decision)
-    2,529: new champion: all since 2,501, learnt from 2,501 to 2,520, right alone 5 times, the champion 0, evidence 23.5
-    5,508: new champion: the model of 2,518, learnt from -500 to 2,029, right alone 7 times, the champion 1480,
+    2,529: new champion: all since 2,500, learnt from 2,500 to 2,519, right alone 5 times, the champion 0, evidence 23.5
+    4,570: new champion: the newest 500, learnt from 4,000 to 4,499, right alone 10 times, the champion 165,
+    evidence 21.8
+    5,508: new champion: the model of 2,514, learnt from -500 to 2,029, right alone 5 times, the champion 468,
     evidence 31.6
 
-    The old model came back after the second change, although it had lost 1,480 times before: evidence counts from
+    The old model came back after the second change, although it had lost 468 times before: evidence counts from
     whichever moment speaks most for it.
     """
 
