@@ -19,6 +19,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -143,14 +144,9 @@ def states(random: np.random.Generator, folder: Path) -> Iterator[Case]:
         quiet("detect", str(data), "--state", str(state), *words)
         saved.append(state.read_bytes())
         state = folder / f"state{len(saved)}"
-        pipe = os.memfd_create("pipe")
-        os.write(pipe, data.read_bytes())
-        os.lseek(pipe, 0, os.SEEK_SET)
-        before = os.dup(0)
-        os.dup2(pipe, 0)
-        quiet("watch", "-", "--state", str(state), *words)
-        os.dup2(before, 0)
-        os.close(before), os.close(pipe)
+        watch = [sys.executable, "-m", "fourrates", "watch", "-", "--state", str(state), *words]
+        with data.open("rb") as pipe:
+            subprocess.run(watch, stdin=pipe, capture_output=True, check=True, timeout=60)
         saved.append(state.read_bytes())
 
     def use(path: Path) -> None:

@@ -129,8 +129,8 @@ class Hammer:
 
 def request(path: str, body: bytes, kind: str = "application/json", headers: str = "") -> bytes:
     """A whole request."""
-    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n"
+    return f"{head}content-length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
 def write(path: Path, requests: list[bytes]) -> None:

@@ -281,6 +281,7 @@ def test_a_file_that_has_no_end_is_no_bank(tmp_path):
 @pytest.mark.parametrize("made", ["endless", "pipe"])
 def test_a_table_in_the_cache_that_has_no_end_is_rebuilt(tmp_path, monkeypatch, made):
     monkeypatch.setenv("FOURRATES_CACHE", str(tmp_path))
+    null._table.cache_clear()
     wanted = null.table(0.6, (0.01,)).lower(0, 30, 20)
     (path,) = tmp_path.iterdir()
     path.unlink()
