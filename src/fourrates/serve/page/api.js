@@ -169,7 +169,7 @@ export class Feed {
           one = empty();
           continue;
         }
-        const [, field, content] = /^([^:]*):? ?(.*)$/.exec(line);
+        const [, field, content] = /^([^:]*):? ?(.*)$/s.exec(line); // s: a name may hold U+2028, which a dot leaves out
         if (field === "event") one.name = content;
         else if (field === "data") one.data.push(content);
         else if (field === "id") one.id = content;
