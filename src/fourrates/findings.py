@@ -345,7 +345,7 @@ def labels_in_memory(
 class Findings:
     """What :func:`detect` found: drifts and recoveries in order, to be looked at, kept, drawn or written.
 
-    Iterating gives :class:`~fourrates.run.Found`: the stream, the drift, and where it stands in the data.
+    Iterating gives :class:`~fourrates.found.Found`: the stream, the drift, and where it stands in the data.
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ class ChampionRelearner(Loop):
     Notes
     -----
     - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare
-      class count more: half as in accuracy, half as in mean recall. See :class:`~fourrates.relearn.contest.Contest`.
+      class count more: half as in accuracy, half as in mean recall.
     - *What is tested* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it is
       learnt again and serves at once; a challenger must beat the whole of it.
     - *On a drift* the champion serves on as it is. The challenger that begins there is first learnt from half of the

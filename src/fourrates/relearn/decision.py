@@ -32,7 +32,7 @@ class Decision:
     window : range or None
         The examples it has learnt from.
     evidence : float
-        Of its contest with the champion; see :class:`~fourrates.relearn.contest.Contest`.
+        Of its contest with the champion.
     wins, losses : int
         Examples of the contest on which it alone was right, and on which the champion alone was.
     reason : str
