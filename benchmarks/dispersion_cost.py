@@ -2,7 +2,7 @@
 
 On the ten changes and the paper's six scenarios every stream is watched twice, with dispersion estimated, as a person
 gets it, and with independence known (`dispersion=1`): the same events, so that the ratio of the medians is steady. Then
-a fall of tnr from 0.9 to 0.8 where errors repeat with probability 0.3, beside a detector that is told the dispersion
+a fall of tnr from 0.9 to 0.8 where errors repeat with probability 0.3, next to a detector that is told the dispersion
 this makes.
 """
 
@@ -25,7 +25,7 @@ ARL = 100_000
 REPEAT = 0.3
 PIECE, MOST = 8_000, 200_000
 
-Draw = Callable[[int, bool], Any]  # so many events, before the change or after it
+Draw = Callable[[int, bool], Any]  # a number of events, before the change or after it
 
 
 def delays(detectors: list[fr.FourRates], events: Draw, history: int, streams: int) -> np.ndarray:

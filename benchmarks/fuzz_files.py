@@ -288,7 +288,7 @@ def _late(*_: object) -> None:
 
 
 def fuzz(kind: str, count: int, seed: int) -> tuple[Counter[str], dict[str, bytes]]:
-    """Try so many of a kind: how many of each outcome, and each way in which one went wrong with the bytes that did."""
+    """Try many of a kind: how many of each outcome, and each way in which one went wrong with the bytes that did."""
     outcomes: Counter[str] = Counter()
     wrong: dict[str, bytes] = {}
     before = signal.signal(signal.SIGALRM, _late)

@@ -55,7 +55,7 @@ class Outcome:
 
 
 class Writer(threading.Thread):
-    """Produces events, at most so many a second, until it is told to end; each key has its own partition."""
+    """Produces events, at a limited rate, until it is told to end; each key has its own partition."""
 
     def __init__(self, broker: Kafka | Mock, keys: int, unsteady: int, rate: float, seed: int, most: int) -> None:
         super().__init__(daemon=True)

@@ -255,7 +255,7 @@ def spool(folder: Path, kills: int, seed: int) -> Outcome:
 
 
 def detect(folder: Path, kills: int, seed: int) -> Outcome:
-    """Kill `detect --state` so many times on a log that grows; whatever it told before it ended counts as told."""
+    """Kill `detect --state` a number of times on a log that grows; whatever it told before it ended counts as told."""
     log, state = folder / "log.csv", folder / "state"
     draw, found = random.Random(seed), Outcome()
     writer = Writer(log, seed, copytruncate=False, pause=0.2)

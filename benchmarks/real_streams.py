@@ -3,7 +3,7 @@
 Errors that repeat, seasons of the error rate and of the class mix, classes in runs, every event twice; with dispersion
 estimated, as a person gets it, and with independence taken for granted; until a cell has 100 alarms, 26 where the
 budget is long, which makes its standard error 10 or less than 20 %. Then elecNorm with three models: alarms at one in
-30 days, beside those of the same rows shuffled within months, and how soon an injected change is found.
+30 days, next to those of the same rows shuffled within months, and how soon an injected change is found.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def electricity(folder: str) -> list[dict[str, Any]]:
 def injected(y: Any, guess: Any, random: np.random.Generator) -> dict[str, Any]:
     """In how many of 20 draws a change is found: labels of one class flipped for 20 % of its events from the middle on.
 
-    Found is an alarm that says tnr fell, by the end of the first, second and third month. Beside it what the stream
+    Found is an alarm that says tnr fell, by the end of the first, second and third month. Next to it what the stream
     itself does without the flips: whether there is such an alarm anyway.
     """
     middle = y.size // 2

@@ -22,7 +22,7 @@ GOOD, BAD = Concept(0.2, 0.9, 0.8), Concept(0.2, 0.9, 0.5)
 
 
 def shipped(random: np.random.Generator, positives: int) -> fr.FourRates:
-    """A detector with a reference of exactly so many positives, and the negatives that go with them."""
+    """A detector with a reference of exactly this number of positives, and the negatives that go with them."""
     negatives = round(positives * (1 - GOOD.positives) / GOOD.positives)
     right = int(random.binomial(negatives, GOOD.tnr)), int(random.binomial(positives, GOOD.tpr))
     return fr.FourRates(ARL, reference=[[right[0], negatives - right[0]], [positives - right[1], right[1]]])

@@ -266,7 +266,7 @@ async def answered(reader: asyncio.StreamReader, head: bool) -> int:
 
 
 async def attack(port: int, dice: Dice, number: int, statuses: Counter[int], slowest: list[float]) -> None:
-    """Send so many requests over connections of one's own."""
+    """Send a number of requests over connections of one's own."""
     reader: asyncio.StreamReader | None = None
     writer: asyncio.StreamWriter | None = None
     for _ in range(number):

@@ -3,7 +3,7 @@
     python benchmarks/peers/streams.py
 
 The streams of ``benchmarks/real_streams.py``, as files, for river, frouros and CapyMOA with their default settings,
-each in its own environment as in ``run.py``. Beside them FourRates with one alarm in 100,000 events asked for. None of
+each in its own environment as in ``run.py``. Next to them FourRates with one alarm in 100,000 events asked for. None of
 the others takes a budget: to be compared is how a detector fares on a stream and how on an independent one, which
 stands in the first row.
 """

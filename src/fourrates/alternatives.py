@@ -136,7 +136,7 @@ def _spread(shortest: Floats, longest: Floats, sizes: int) -> Floats:
 
 
 def _steps(scales: Floats, nats: float, way: int) -> Floats:
-    """The steps, in log-odds, that give so many nats in as many observations as the scales say, for each rate."""
+    """The steps, in log-odds, that give these nats in as many observations as the scales say, for each rate."""
     tried = np.geomspace(1e-4, LARGEST, 200)
     logs = np.log(_information(_rates()[:, None], way * tried))
     wanted = np.log(nats / scales)

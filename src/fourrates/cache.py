@@ -65,7 +65,7 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
 def read(key: str, numbers: int, is_sound: Callable[[Arrays], bool]) -> Arrays | None:
     """Bring back the arrays kept under `key`, or None if there is no file of them, or one that is not sound.
 
-    No more is read than so many numbers take.
+    No more is read than this number of values takes.
     """
     try:
         if not os.path.isfile(path := _path(key)):  # whoever opened a pipe would wait

@@ -131,7 +131,7 @@ class Spool:
         return self._store.dropped
 
     def close(self, deadline: float = 10.0) -> list[Entry]:
-        """Deliver what can be delivered within so many seconds, end the threads, and return what is left.
+        """Deliver what can be delivered within this number of seconds, end the threads, and return what is left.
 
         That stays in the file, for the next spool that opens it.
         """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POINTS = (2.0, 5.0, 10.0, 20.0)
 STREAMS, FEWEST = 100, 12  # for each fall: the median of 100 has a standard error of about 12 %
-EVENTS = 3_000_000  # drawn for a fall, about so many, before there are fewer streams
+EVENTS = 3_000_000  # drawn for a fall, about this number, before there are fewer streams
 PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
 LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
 LONGEST = 4_000_000  # events: what takes longer at best is not simulated

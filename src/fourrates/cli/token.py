@@ -53,7 +53,7 @@ token.help = help_of(token)
     help="What it is good for: sending events, looking, or everything. May be repeated.",
 )
 @option("--monitor", "monitors", metavar="NAME", multiple=True, help="Only for this monitor. May be repeated.")
-@option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Expires after so many days.")
+@option("--days", type=click.FloatRange(0, 36_500, min_open=True), help="Expires after this number of days.")
 @data
 def create(name: str, scopes: tuple[str, ...], monitors: tuple[str, ...], days: float | None, data: Path) -> None:
     """Make a token and print it. It is shown this once; the server keeps a digest of it.

@@ -240,7 +240,7 @@ class Client:
         return collected + (0 if self._backlog is None else self._backlog.rows)
 
     def flush(self, deadline: float = 10.0) -> bool:
-        """Send everything that was logged up to now; true if that was done within so many seconds."""
+        """Send everything that was logged up to now; true if that was done within this number of seconds."""
         end = time.monotonic() + deadline
         with self._changed:
             target = self._urgent = self._logged
@@ -252,7 +252,7 @@ class Client:
         return True
 
     def close(self, deadline: float = 5.0) -> int:
-        """Send what can be sent within so many seconds, put the rest into the folder, and return how many rows wait."""
+        """Send what can be sent within this time, put the rest into the folder, and return how many rows wait."""
         self.flush(deadline)
         with self._changed:
             self._closed = True

@@ -62,7 +62,7 @@ def prequential(
     fading : float, optional
         An event counts this much less with each one that follows it, such as 0.999; in (0, 1).
     window : int, optional
-        Only the last so many events count. Without either all do, alike.
+        Only the latest events count, this number of them. Without either all do, alike.
     labels : iterable of hashable
         All classes.
     positive : label, optional

@@ -1,7 +1,7 @@
 """What was read before, so that no row counts twice: a file known already is passed over, one that has grown goes on.
 
 A file of lines is known by its bytes: what was read of it must still be its beginning, and reading goes on behind that.
-Other files (Parquet, Arrow, compressed ones) are written anew when they grow. They are known by their rows: the first
+Other files (Parquet, Arrow, compressed ones) are rewritten when they grow. They are known by their rows: the first
 ones must give the events that were read, and reading goes on behind those. Anything else is a new file.
 """
 

@@ -15,7 +15,7 @@ cdef struct Alternatives:
 
 
 cdef struct Row:
-    # What is looked for at a rate that is known from so many observations.
+    # What is looked for at a rate that is known from this number of observations.
     Alternatives own
     Alternatives[2] shared   # by class, for two; for more they are the same
 

@@ -179,7 +179,7 @@ class EvidenceLayout:
             raise ValueError("another reference than that of the rules")
 
     def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
-        """A base that is in use is that of so many observations, and will be brought up to date."""
+        """A base that is in use is that of this number of observations, and will be brought up to date."""
         least = 0.99 * self.prior / (known + 2 * self.prior)
         if ((due > n) & ((base < least) | (1.0 - base < least - 1e-7))).any() or (
             due > 1.01 * (n + np.maximum(1.0, known * max(self.lag, self.given_lag)))

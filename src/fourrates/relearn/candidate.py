@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fourrates.relearn.window import Window
 
 NEVER = 1 << 62  # a position no stream reaches
-GROWTH = 1.5  # a window that grows is learnt from again when it is so many times as long
+GROWTH = 1.5  # a window that grows is learnt from again when it is this many times as long
 STEPS = 2  # fits while a window that slides moves by its length
 
 

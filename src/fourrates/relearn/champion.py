@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 MEMORY = 500  # examples, where the first model was learnt elsewhere
 TENURE = 0.25  # evidence that every label adds to what it takes, since the champion came or drifted
-LONGER = 4  # each memory is so many times as long as the one before
+LONGER = 4  # each memory is this many times as long as the one before
 
 
 class ChampionRelearner(Loop):
     """Predict, observe, and let a challenger serve once it has beaten the champion.
 
-    The champion serves. Beside it there are challengers, whose predictions nobody sees: one that learns from all
+    The champion serves. Next to it there are challengers, whose predictions nobody sees: one that learns from all
     examples since the last drift (from `drift.window.start` on, that is `started`), and some that learn from the newest
     examples; and models that served before. Each is held against the champion on every label, by a sequential test that
     may be looked at after each example. The first whose evidence reaches `threshold` becomes the champion. So a false
@@ -226,7 +226,7 @@ class ChampionRelearner(Loop):
         return taken
 
     def _needed(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        """The evidence it takes to become champion, after so many labels."""
+        """The evidence it takes to become champion, after this number of labels."""
         return np.maximum(self.threshold, TENURE * (events - self._undoubted).astype(float))
 
     def _gains(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> dict[Candidate, Gains]:

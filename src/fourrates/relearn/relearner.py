@@ -1,4 +1,4 @@
-"""The paper's loop around a classifier: watch it, and learn it anew when it drifts; HLFR's second layer if wanted.
+"""The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted.
 
 :class:`Relearner` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
 warning, and on a drift learn the next model from them.

@@ -211,7 +211,7 @@ class Alerting:
                 try:
                     self._states[uid] = msgspec.json.decode(body, type=State)
                 except msgspec.MsgspecError as error:
-                    log.error("the state of alerts of %s cannot be read (%s); it begins anew", uid, error)
+                    log.error("the state of alerts of %s cannot be read (%s); it is reset", uid, error)
         return self._states
 
     def _look(self, monitor: Watched, state: State, found: list[Finding], now: float) -> None:

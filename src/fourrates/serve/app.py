@@ -72,7 +72,7 @@ class SecurityHeaders:
 
 
 class Service:
-    """A server's parts, and what runs beside the requests."""
+    """A server's parts, and what runs next to the requests."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -127,7 +127,7 @@ class Channels:
         return sum(len(spool.pending()) for spool in spools)
 
     def close(self, deadline: float = 5.0) -> None:
-        """Deliver what can be delivered within so many seconds; the rest stays in the file."""
+        """Deliver what can be delivered within this number of seconds; the rest stays in the file."""
         end = time.monotonic() + deadline
         with self._lock:
             spools = [*self._everywhere, *self._spools.values()]

@@ -295,7 +295,7 @@ class Monitor:
             self.bank = self.bank.with_budget(2 * arl)
 
     def _change(self, config: MonitorConfig) -> None:
-        """New settings: another reference, or another view of the mix, begins the watch anew."""
+        """New settings: another reference, or another view of the mix, resets the watch."""
         old, self.config = self.config, config
         rate = None
         if self.last_time > self.first_time:

@@ -62,7 +62,7 @@ class Series:
             del self.recent[: len(self.recent) - RECENT]
 
     def points(self, most: int) -> npt.NDArray[np.float64]:
-        """At most so many points, in order: those of the whole life, and those of late."""
+        """A limited number of points, in order: those of the whole life, and those of late."""
         if not self.long and not self.recent:
             return np.empty((0, self.width))
         joined = {int(point[0]): point for point in (*self.long, *self.recent)}

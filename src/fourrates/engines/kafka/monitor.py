@@ -137,7 +137,7 @@ class Monitor:
             self.step()
 
     def step(self, seconds: float = 1.0) -> int:
-        """Take what arrives within so many seconds, and save if it is time to; the number of events taken."""
+        """Take what arrives within this number of seconds, and save if it is time to; the number of events taken."""
         before = self.events
         for chunk in self._source.take(seconds):
             self._take(chunk)

@@ -34,7 +34,7 @@ function showConnection() {
   say(connection, `Connection lost ${gone} ago. What you see is from before; trying again.`);
 }
 
-// Fetch everything anew; what fails now is fetched when the connection is back.
+// Fetch everything again; what fails now is fetched when the connection is back.
 async function refresh() {
   try {
     await view.refresh();

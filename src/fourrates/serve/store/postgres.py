@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: the same tables, one connection, made anew when the database comes back."""
+"""The store in PostgreSQL: the same tables, one connection, reopened when the database comes back."""
 
 from __future__ import annotations
 

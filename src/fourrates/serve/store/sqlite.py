@@ -101,7 +101,7 @@ class SQLite(Store):
         try:
             source = sqlite3.connect(self.path, timeout=PATIENCE)
             try:
-                source.backup(target)  # in one step: a step for every page would begin anew at each commit
+                source.backup(target)  # in one step: a step for every page would restart at each commit
             finally:
                 source.close()
         finally:
