@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fourrates import files
+from fourrates.cli.states import load_state
 from fourrates.io import InputError, Position
-from fourrates.state import MAX_STATE, read_state
+from fourrates.state import MAX_STATE
 
 TITLE = b"fourrates watch 1"
 
@@ -85,13 +86,7 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path, max_state: int = MAX_STATE) -> Checkpoint | None:
         """Read it; None if there is no such file, or an empty one."""
-        try:
-            saved = read_state(path, max_state)
-            return cls.from_bytes(saved) if saved else None
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise InputError(f"{path}: {error}") from None
+        return load_state(path, max_state, cls.from_bytes)
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Checkpoint:
