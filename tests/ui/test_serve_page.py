@@ -365,6 +365,31 @@ def test_a_thousand_segments_are_paged_and_the_page_stays_quick(server, seen):
     assert browser.execute_script("return document.querySelectorAll('*').length") < 1500
 
 
+def test_a_slow_answer_does_not_stand_under_the_number_of_another_page(server, seen):
+    server.put("shops", by=["shop"])
+    truth, guess = sound(1000, 4)
+    server.send("shops", truth, guess, by={"shop": [f"shop {i % 50}" for i in range(1000)]})
+    browser = seen(server, "shops")
+    assert until(browser, "return document.querySelectorAll('.segments tbody tr').length") == 25
+    first = text(browser, ".segments tbody .name")
+    browser.execute_script(
+        """
+        const real = window.fetch, wait = (ms) => new Promise((done) => setTimeout(done, ms));
+        window.fetch = async (path, options) => {
+          const answer = await real(path, options);
+          if (path.includes("offset=0")) await wait(1000);
+          return answer;
+        };
+        window.late = false;
+        fourrates.view().segments.refresh().then(() => { window.late = true; });
+        document.querySelectorAll("section .tools button")[2].click();
+        """
+    )
+    until(browser, "return window.late")
+    assert "26 to 50 of 50" in text(browser, "section .tools")
+    assert not set(first.split("\n")) & set(text(browser, ".segments tbody .name").split("\n"))
+
+
 # By keyboard ------------------------------------------------------------------------------------------------------
 
 

@@ -30,16 +30,18 @@ export class Segments {
   }
 
   async refresh() {
-    const { segments, total } = await api.segments(this.monitor, this.offset, PAGE);
+    const offset = this.offset;
+    const { segments, total } = await api.segments(this.monitor, offset, PAGE);
+    if (offset !== this.offset) return; // the reader went on while the answer was under way: the page asked for then draws itself
     this.total = total;
     this.node.hidden = total === 0;
     if (!total) return;
     const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].sort(byOrder).slice(0, SHOWN);
     replace(this.head, ["segment", "status", "evidence", "events", ...rates.map(short)].map((name) => el("th", { scope: "col" }, name)));
     replace(this.body, segments.map((one) => this.row(one, rates)));
-    say(this.place, `${whole(this.offset + 1)} to ${whole(this.offset + segments.length)} of ${whole(total)}`);
-    this.back.disabled = this.offset === 0;
-    this.next.disabled = this.offset + segments.length >= total;
+    say(this.place, `${whole(offset + 1)} to ${whole(offset + segments.length)} of ${whole(total)}`);
+    this.back.disabled = offset === 0;
+    this.next.disabled = offset + segments.length >= total;
     this.pager.hidden = total <= PAGE;
     say(this.lead, total === 1 ? "Watched by itself, under the same budget." : "Each is watched by itself, all under one budget. Among many some always look odd; one that stands out does so for their number, too.");
   }
