@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fourrates import onset
 from fourrates.alternatives import SIZES, Sides
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
@@ -22,10 +23,6 @@ from fourrates.rules import WARN, Mix, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
-EARLIER, LATER = 9.0, 5.0  # nats of information on either side of the likeliest start that make its interval
-WIDER = (
-    2.4  # an alarm comes when a change looks large: what is seen of it scatters as if dispersion were larger by this
-)
 
 
 class FourRates(RecordDetector):
@@ -229,30 +226,26 @@ class FourRates(RecordDetector):
         owner, first, lanes, back, ways = self.evidence_rules.judge(record)
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
+        own = owner >= 0 and not back
         if back and owner >= 0:
             recall = one["recall"][owner]
-            age = float(recall["back_age"] / recall["back"])
-            moved = [(owner, 0 if ways[0][1] < 0 else SIZES, float(recall["back"]))]
-        elif owner >= 0:
-            recall = one["recall"][owner]
-            best = first + int(recall["evidence"][first : first + lanes].argmax())
-            age = float(recall["age"][best] / recall["evidence"][best])
-            moved = [(owner, first, float(recall["evidence"][first : first + lanes].sum()))]
+            evidence, aged = recall["back"][None], recall["back_age"][None]
+            moved = [(owner, 0 if ways[0][1] < 0 else SIZES)]
         else:
-            shared = one["shared"]
-            best = first + int(shared["evidence"][first : first + lanes].argmax())
-            age = float(shared["age"][best] / shared["evidence"][best])
-            total = float(shared["evidence"][first : first + lanes].sum())
-            moved = [(c, 0 if way < 0 else SIZES, total) for c, way in ways]
-        changes, information = [], 0.0
-        for c, direction, evidence in moved:
-            change, told = self._change(one, c, direction, evidence, None if owner >= 0 and not back else age)
+            finder = one["recall"][owner] if own else one["shared"]
+            evidence, aged = (finder[name][first : first + lanes] for name in ("evidence", "age"))
+            moved = [(owner, first)] if own else [(c, 0 if way < 0 else SIZES) for c, way in ways]
+        view = _View(evidence.astype(float), aged.astype(float), own)
+        changes, information = [], np.zeros(view.ages.size)
+        for c, direction in moved:
+            change, told = self._change(one, c, direction, view)
             changes.append(change)
             information += told
+        age = float(view.ages[view.weights.argmax()])
         restarted = at + 1 - taken
         started = min(max(at + 1 - round(age), restarted), at)
-        reach = 1 / max(information, 1e-9)
-        between = (max(restarted, math.floor(started - EARLIER * reach)), min(at, math.ceil(started + LATER * reach)))
+        low, high = onset.started_between(view.weights, at + 1 - view.ages, np.maximum(information, 1e-9))
+        between = (min(max(restarted, math.floor(low)), started), max(min(at, math.ceil(high)), started))
         return (Recovery if back else Drift)(
             at=at,
             since=since,
@@ -294,40 +287,35 @@ class FourRates(RecordDetector):
             return 1.0
         return 1 / max(float(one["mix"]["power"].min()), 1e-6)
 
-    def _change(self, one: Any, c: int, direction: int, evidence: float, age: float | None) -> tuple[RateChange, float]:
-        """How a recall moved, and how much an event since told of it, on average, in nats.
+    def _change(self, one: Any, c: int, direction: int, view: _View) -> tuple[RateChange, onset.Floats]:
+        """How a recall moved, and how much an event since told of it, on average, in nats, for each step.
 
-        What was seen since the start is read off the lane that found the change; where the change was found otherwise,
-        `age` events ago, off the lane that goes back about as far.
+        What was seen since the start is read off the lanes that found the change; where the change was found otherwise,
+        off those that go back about as far.
         """
         recall = one["recall"][c]
-        own = slice(direction, direction + SIZES)
-        best = direction + int(recall["evidence"][own].argmax())
-        if age is not None:
-            expected = age * float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
-            seen_by = recall["seen"][own] / np.maximum(recall["evidence"][own], 1e-30)
-            best = direction + int(np.abs(np.log((seen_by + 1) / (expected + 1))).argmin())
-        weight = max(float(recall["evidence"][best]), 1e-30)
-        known, known_right = _known(recall)
-        seen = min(max(float(recall["seen"][best]) / weight, 1.0), float(recall["n"]))
-        right = min(max(float(recall["right"][best]) / weight, 0.0), seen)
-        dispersion = 1 / max(float(recall["power"].min()), 1e-6)
-        before = Share.of(max(known_right - right, 0.0), max(known - seen, 0.0), dispersion)
-        after = Share.of(right, seen, WIDER * dispersion)
-        old = (known_right - right + 0.5) / (known - seen + 1) if known > seen else 0.5
-        new = (right + 0.5) / (seen + 1)
-        old, new = min(max(old, 1e-6), 1 - 1e-6), min(max(new, 1e-6), 1 - 1e-6)
-        told = 0.5 * (new - old) * (math.log(new / (1 - new)) - math.log(old / (1 - old)))
         share = float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
+        weight = np.maximum(recall["evidence"][direction : direction + SIZES].astype(float), 1e-30)
+        known, known_right = _known(recall)
+        seen = np.clip(recall["seen"][direction : direction + SIZES] / weight, 1.0, max(float(recall["n"]), 1.0))
+        right = np.clip(recall["right"][direction : direction + SIZES] / weight, 0.0, seen)
+        if not view.own:
+            apart = np.abs(np.log((seen + 1) / (view.ages[:, None] * share + 1)))
+            seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
+        dispersion = 1 / max(float(recall["power"].min()), 1e-6)
+        earlier, earlier_right = np.maximum(known - seen, 0.0), np.clip(known_right - right, 0.0, None)
+        old = np.clip((earlier_right + 0.5) / (earlier + 1), 1e-6, 1 - 1e-6)
+        new = np.clip((right + 0.5) / (seen + 1), 1e-6, 1 - 1e-6)
+        told = 0.5 * (new - old) * (np.log(new / (1 - new)) - np.log(old / (1 - old)))
         change = RateChange(
             rate=self._names[c],
             direction="down" if direction == 0 else "up",
-            statistic=evidence,
+            statistic=view.evidence,
             bound=self.evidence_rules.alarm,
             expected=None,
             n=int(recall["n"]),
-            before=before,
-            after=after,
+            before=onset.share(view.weights, earlier_right, earlier, dispersion),
+            after=onset.share(view.weights, right, seen, onset.WIDER * dispersion),
         )
         return change, told * share / dispersion
 
@@ -370,6 +358,16 @@ def check_after(after: Any) -> After:
     if after not in get_args(After):
         raise ValueError(f"after {after!r} is not one of {get_args(After)}")
     return after  # type: ignore[no-any-return]
+
+
+class _View:
+    """The lanes that found a change, one recall's own or those of all: how likely each is, how far back it goes."""
+
+    def __init__(self, evidence: onset.Floats, aged: onset.Floats, own: bool):
+        self.own = own
+        self.evidence = float(evidence.sum())
+        self.weights = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
+        self.ages = aged / np.maximum(evidence, 1e-30)
 
 
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
