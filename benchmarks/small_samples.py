@@ -38,7 +38,7 @@ LEVELS = (3e-5, 1e-4, 1.7e-4, 3e-4, 5e-4, 1e-3)  # on USENET
 BUDGETS = (300, 500, 1_000, 2_000, 3_000, 5_000, 10_000)
 COUNTS = {"USENET1": (6, 20, 50), "USENET2": (15, 25, 50)}  # false alarms per 100, where the two are compared
 LOWER = (5e-6, 1e-5, 2e-5)  # with few positives; the second is that of LFR(), at whose false alarms they are compared
-LONGER = (10_000, 15_000, 20_000, 30_000, 50_000)
+LONGER = (10_000, 15_000, 20_000, 30_000, 50_000, 80_000, 120_000)
 POSITIVES, SOON, LATER = 100, 20, 40
 DRAWN = 1_000  # times that the streams are drawn anew
 

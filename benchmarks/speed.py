@@ -31,7 +31,7 @@ def stream(size: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return truth, np.where(random.random(size) < 0.9, truth, other)
 
 
-def pairs_loop(make: Callable[[], fr.LFR], events: list[tuple[int, int]]) -> Callable[[], int]:
+def pairs_loop(make: Callable[[], fr.LFR | fr.FourRates], events: list[tuple[int, int]]) -> Callable[[], int]:
     def run() -> int:
         detector, alarms = make(), 0
         for truth, guess in events:
@@ -75,18 +75,23 @@ def main() -> int:
     def quiet() -> fr.LFR:
         return fr.LFR(detect=QUIET)
 
-    quiet()  # the table, before the clock starts
-    ours, adwin, ddm, empty = best(
+    def budget(classes: int = 2) -> fr.FourRates:
+        return fr.FourRates(1e9, labels=range(classes))
+
+    quiet(), budget(), budget(50)  # the tables, before the clock starts
+    ours, four, adwin, ddm, empty = best(
         pairs_loop(quiet, events),
+        pairs_loop(budget, events),
         errors_loop(ADWIN, events),
         errors_loop(DDM, events),
         lambda: [None for truth, guess in events if truth > 1],
     )
-    print(
-        f"microseconds per event in a plain Python loop: LFR {1e6 * ours / LOOP:.3f}, river ADWIN "
-        f"{1e6 * adwin / LOOP:.3f}, river DDM {1e6 * ddm / LOOP:.3f}, nothing {1e6 * empty / LOOP:.3f}"
-    )
+    names = ("LFR", "FourRates", "river ADWIN", "river DDM", "nothing")
+    taken = zip(names, (ours, four, adwin, ddm, empty), strict=True)
+    told = ", ".join(f"{name} {1e6 * seconds / LOOP:.3f}" for name, seconds in taken)
+    print(f"microseconds per event in a plain Python loop: {told}")
     report("LFR.update / river ADWIN.update", ours / adwin, 0.6)
+    report("FourRates.update / river ADWIN.update", four / adwin, 0.6)
     report("LFR.update / river DDM.update", ours / ddm, 0.3)
 
     batch, means = best(lambda: quiet().update_many(truth, guess), lambda: bare.four_means(truth, guess, 0.9))
@@ -104,6 +109,15 @@ def main() -> int:
             lambda size=size: quiet().update_many(truth[:size], guess[:size]),
         )
         report(f"50 classes / 2 classes, per event of {size:,}", wide / narrow, mark)
+    wide, narrow = best(lambda: budget(50).update_many(many, of), lambda: budget().update_many(truth, guess))
+    report(f"FourRates, 50 classes / 2 classes, per event of {many.size:,}", wide / narrow, 1.5)
+    for size in (10**4, 10**5, 10**6, 10**7):
+        part = slice(size)
+        four, ours = best(
+            lambda part=part: [budget().update_many(truth[part], guess[part]) for _ in range(10**7 // part.stop)],
+            lambda part=part: [quiet().update_many(truth[part], guess[part]) for _ in range(10**7 // part.stop)],
+        )
+        report(f"FourRates / LFR, per event of {size:,} ({1e2 * four:.1f} ns)", four / ours, 3)
 
     first = None
     for size in (10**4, 10**5, 10**6, 10**7, 10**8):
