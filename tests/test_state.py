@@ -182,6 +182,27 @@ def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, so
     assert grown < 300e3 * (1024 if sys.platform == "darwin" else 1)
 
 
+@pytest.mark.slow
+def test_no_state_that_a_detector_saved_is_refused(benchmark):
+    fuzz_states = benchmark("fuzz_states")
+    outcomes, wrong = fuzz_states.fuzz(fuzz_states.own(np.random.default_rng(7)), 600)
+    assert (outcomes, wrong) == ({"ran": 600}, {})
+
+
+def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
+    # Where the classifier is good nothing looks for an improvement: what evidence there was is multiplied by less
+    # than 1 ever after, to below the smallest float, and its age, a larger number, gets there later.
+    random = np.random.default_rng(5)
+    detector, faded = fr.FourRates(200, dispersion=1.5, mix="ignore"), 0
+    for _ in range(400):
+        truth = random.integers(0, 2, 8)
+        detector.update_many(truth, np.where(random.random(8) < 0.85, truth, 1 - truth))
+        recall = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]["recall"]
+        faded += bool(((recall["evidence"] == 0) & (recall["age"] > 0)).any())
+        assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+    assert faded > 0
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
