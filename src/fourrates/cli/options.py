@@ -191,6 +191,7 @@ def events_of(
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
+                max_line=max_line,
                 say=say,
             )
         if columns.id is not None:
