@@ -92,10 +92,10 @@ def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
     ("kind", "about", "sections", "message"),
     [
         ("LFR", {}, {"state": bytes(200)}, "this is the state of LFR, not of FourRates"),
-        ("FourRates", {}, {"state": bytes(200)}, "too short for its labels"),
+        ("FourRates", {}, {"state": bytes(200)}, "no labels"),
         ("FourRates", {"labels": [0, 1]}, {}, "other sections than a detector's"),
         ("FourRates", {"labels": [0, 1]}, {"state": b"", "more": b""}, "other sections than a detector's"),
-        ("FourRates", {"labels": list(range(4000))}, {"state": bytes(1000)}, "too short for its labels"),
+        ("FourRates", {"labels": list(range(4000))}, {"state": bytes(1000)}, "too short for its parameters"),
         ("FourRates", {"labels": [0, [1]]}, {"state": bytes(1000)}, "parameters that no FourRates has"),
         ("FourRates", {"labels": [0, 1], "arl": 1e300}, {"state": bytes(1000)}, "parameters that no FourRates has"),
         ("FourRates", {"labels": [0, 1], "speed": 3}, {"state": bytes(1000)}, "parameters that no FourRates has"),
@@ -111,6 +111,14 @@ def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
 def test_parameters_that_no_detector_has_are_refused(kind, about, sections, message):
     with pytest.raises(ValueError, match=message):
         fr.FourRates.from_bytes(state.pack(kind, about, **sections))
+
+
+@pytest.mark.parametrize("history", [10**7, 10**12, 10**30])
+def test_a_long_history_is_not_made_for_a_short_state(history):
+    saved = state.unpack(fr.ThreeMeasures().to_bytes())
+    forged = state.pack(saved.kind, saved.about | {"history": history}, **saved.sections)
+    with pytest.raises(ValueError, match="of 474 bytes is too short for its parameters"):
+        fr.ThreeMeasures.from_bytes(forged)
 
 
 @pytest.mark.parametrize("name", ["Detector", "RecordDetector", "base", "__doc__", "nothing"])
