@@ -231,7 +231,7 @@ class Follower:
                 return Piece(rest + b"\n", begins)
 
     def _tell_why(self) -> None:
-        """Say, once, what is wrong with what stands under the name; nothing stands there in the middle of a rotation."""
+        """Say, once, what is wrong with what stands under the name; in the middle of a rotation nothing does."""
         problem = ""
         try:
             if not stat.S_ISREG(os.stat(self.path).st_mode):
