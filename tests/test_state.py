@@ -251,3 +251,13 @@ def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message)
     with pytest.raises(ValueError, match=message):
         detector.adopt(record.tobytes())
     assert detector.record_bytes == before
+
+
+@pytest.mark.parametrize("name", ["evidence", "age", "seen", "right"])
+def test_what_is_not_watched_has_left_nothing_however_little(name):
+    detector = fr.FourRates(1_000, sides="down")
+    detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
+    record[0]["recall"][1][name][8] = 1e-44
+    with pytest.raises(ValueError, match="evidence for what is not watched"):
+        detector.adopt(record.tobytes())

@@ -195,7 +195,8 @@ class EvidenceLayout:
         for found, seen, watched in zip(parts, events, self.watched, strict=False):
             evidence = found["evidence"].astype(np.float64)
             totals = evidence.sum(-1)
-            if evidence[..., ~watched].any():
+            lanes = [name for name in ("evidence", "age", "seen", "right") if name in found.dtype.names]
+            if any(found[name][..., ~watched].any() for name in lanes):
                 raise ValueError("evidence for what is not watched")
             if (evidence > self.most).any():
                 raise ValueError("evidence beyond the alarm")
