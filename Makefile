@@ -69,15 +69,16 @@ sanitized: $(VENV)/.installed-check
 	FOURRATES_SANITIZE=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/asan --build-temp build/asan-objects
 	FOURRATES_BOUNDSCHECK=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/bounds --build-temp build/bounds-objects
 
-# The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own.
+# The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own, without the tools
+# that would ask for later ones.
 FLOORS := build/floors
 QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/test_bank.py \
     tests/test_attacks.py tests/test_findings.py
 floors:
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)
-	$(PYTHON) .ci/floors.py test > $(FLOORS)/constraints.txt
-	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOORS)/constraints.txt .[test]
+	$(PYTHON) .ci/floors.py quick > $(FLOORS)/constraints.txt
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOORS)/constraints.txt .[quick]
 	$(FLOORS)/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK) $(PYTEST)
 
 # kill -9 at random moments: nothing lost, nothing counted twice. Half an hour.

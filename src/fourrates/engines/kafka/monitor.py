@@ -122,6 +122,7 @@ class Monitor:
         )
         self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
         self._max_streams = max_streams
+        Bank(self.detector, max_streams=max_streams)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
         self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
