@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz floors kill docs dist bench tables figures screenshots peers \
+.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz sanitized floors kill docs dist bench tables figures screenshots peers \
     environment clean
 
 demo: $(VENV)/.installed-demo
@@ -44,38 +44,41 @@ check: $(VENV)/.installed-check
 	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 126 src/fourrates/kernel
 
 # Saved states and files changed at random: a million records, 100,000 files, then fewer on kernels under
-# AddressSanitizer; and the suite of the detectors on these and on kernels that check every index. Both are built apart,
-# into build/.
-FUZZ ?= --records 1000000 --files 100000 --banks 100000
+# AddressSanitizer; and the suite of the detectors on these and on kernels that check every index.
+FUZZ ?= --records 1000000 --files 100000 --banks 100000 --own 20000
 FUZZ_FILES ?= --count 12000
-FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000
+FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000 --own 2000
 SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/test_bank.py tests/test_state.py
 SANITIZED = LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
-fuzz: $(VENV)/.installed-check
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
+fuzz: $(VENV)/.installed-check sanitized
 	$(BIN)/python benchmarks/fuzz_states.py $(FUZZ)
 	$(BIN)/python benchmarks/fuzz_files.py $(FUZZ_FILES)
-	rm -rf build/asan build/bounds
-	mkdir -p build/asan build/bounds
-	cp -R src/fourrates build/asan/
-	cp -R src/fourrates build/bounds/
-	rm -f build/asan/fourrates/kernel/*.so build/bounds/fourrates/kernel/*.so
-	CFLAGS="-fsanitize=address -g -O1" $(BIN)/python setup.py -q build_ext --force --build-lib build/asan --build-temp build/asan-objects
-	FOURRATES_BOUNDSCHECK=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/bounds --build-temp build/bounds-objects
 	$(SANITIZED) benchmarks/fuzz_states.py $(FUZZ_SANITIZED)
 	$(SANITIZED) benchmarks/fuzz_files.py --count 300
 	$(SANITIZED) $(SUITE)
 	PYTHONPATH=build/bounds $(BIN)/python $(SUITE)
 
-# The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own.
+# The package with its kernels under AddressSanitizer, in build/asan, and with every index checked, in build/bounds.
+sanitized: $(VENV)/.installed-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
+	rm -rf build/asan build/bounds build/asan-objects build/bounds-objects
+	mkdir -p build/asan build/bounds
+	cp -R src/fourrates build/asan/
+	cp -R src/fourrates build/bounds/
+	rm -f build/asan/fourrates/kernel/*.so build/bounds/fourrates/kernel/*.so
+	FOURRATES_SANITIZE=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/asan --build-temp build/asan-objects
+	FOURRATES_BOUNDSCHECK=1 $(BIN)/python setup.py -q build_ext --force --build-lib build/bounds --build-temp build/bounds-objects
+
+# The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own, without the tools
+# that would ask for later ones.
 FLOORS := build/floors
 QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/test_bank.py \
     tests/test_attacks.py tests/test_findings.py
 floors:
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)
-	$(PYTHON) .ci/floors.py test > $(FLOORS)/constraints.txt
-	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOORS)/constraints.txt .[test]
+	$(PYTHON) .ci/floors.py quick > $(FLOORS)/constraints.txt
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOORS)/constraints.txt .[quick]
 	$(FLOORS)/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK) $(PYTEST)
 
 # kill -9 at random moments: nothing lost, nothing counted twice. Half an hour.

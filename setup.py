@@ -9,15 +9,23 @@ from setuptools import Extension, setup
 
 # Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
 # Debugging symbols would make up most of a wheel.
-# With FOURRATES_BOUNDSCHECK=1 every index into an array is checked, for the tests to try; see `make fuzz`.
-CHECKED = os.environ.get("FOURRATES_BOUNDSCHECK") == "1"
 STRICT = ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 FLAGS = ["/O2"] if sys.platform == "win32" else STRICT
+LINK = []
+# For the tests to try, see `make sanitized`: with FOURRATES_BOUNDSCHECK=1 every index into an array is checked, with
+# FOURRATES_SANITIZE=1 every access to memory is, by AddressSanitizer. What comes behind counts: -O1 and -g.
+CHECKED = os.environ.get("FOURRATES_BOUNDSCHECK") == "1"
+SANITIZED = os.environ.get("FOURRATES_SANITIZE") == "1"
+if CHECKED or SANITIZED:
+    FLAGS = [*FLAGS, "-O1", "-g"]
+if SANITIZED:
+    LINK = ["-fsanitize=address"]
+    FLAGS = [*FLAGS, *LINK, "-fno-omit-frame-pointer"]
 
 setup(
     ext_modules=cythonize(
         [
-            Extension(f"fourrates.kernel.{source.stem}", [str(source)], extra_compile_args=FLAGS)
+            Extension(f"fourrates.kernel.{source.stem}", [str(source)], extra_compile_args=FLAGS, extra_link_args=LINK)
             for source in sorted(Path("src/fourrates/kernel").glob("*.pyx"))
         ],
         build_dir="build/checked" if CHECKED else None,  # apart, or the next build would take it for its own

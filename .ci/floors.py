@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-REQUIREMENT = re.compile(r"([\w.-]+)(\[[\w,]+\])?(?:>=([\w.]+))?")
+REQUIREMENT = re.compile(r"([\w.-]+)(\[[\w,]+\])?(?:>=([\w.]+))?(?:\s*;.*)?")  # a marker leaves the floor where it is
 
 
 def floors(project: dict, extra: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ started again. At the end: the events counted are those written, the drifts are 
 every drift was delivered at least once, under one id, and every file can be read. `detect` is killed while it reads a
 log that grows, a process that saves a bank while it does so: each event must have counted once.
 
-    python benchmarks/kill.py [--kills 200] [--seed 0] [--out build/kill.json]
+    python benchmarks/kill.py [--kills 200] [--seed 0] [--out docs/_site/results/kill.json]
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("build/kill.json"))
+    parser.add_argument("--out", type=Path, default=Path("docs/_site/results/kill.json"))
     options = parser.parse_args()
     results = {}
     for name, job in (

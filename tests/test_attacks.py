@@ -349,6 +349,20 @@ def test_more_streams_than_asked_for_are_refused(tmp_path, command):
         assert (b"more than 4 streams (--max-streams)" in done.stderr) == (status == 2)
 
 
+@pytest.mark.parametrize("long", ["predictions", "labels"])
+def test_a_line_of_late_labels_or_their_predictions_is_bounded_as_asked_for(tmp_path, long):
+    predictions, labels = tmp_path / "predictions.jsonl", tmp_path / "labels.jsonl"
+    predictions.write_text('{"id": 1, "y_pred": 1}\n{"id": 2, "y_pred": 0}\n')
+    labels.write_text('{"id": 1, "y_true": 1}\n{"id": 2, "y_true": 0}\n')
+    call = [sys.executable, "-m", "fourrates", "detect", predictions, "--labels-from", labels, "--max-line", "60"]
+    assert subprocess.run(call, capture_output=True).returncode == 0
+    with (tmp_path / f"{long}.jsonl").open("a") as file:
+        file.write('{"id": 3, "y_true": 1, "y_pred": 1, "note": "' + "x" * 60 + '"}\n')
+    refused = subprocess.run(call, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert f"{long}.jsonl, line 3: longer than 60 bytes (--max-line)" in refused.stderr
+
+
 def test_a_line_and_a_state_are_bounded_as_asked_for(tmp_path):
     data, state = written(tmp_path / "data.jsonl"), tmp_path / "state"
     Path(data).write_text('{"y_true": 1, "y_pred": 1}\n' * 50)

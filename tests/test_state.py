@@ -92,10 +92,10 @@ def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
     ("kind", "about", "sections", "message"),
     [
         ("LFR", {}, {"state": bytes(200)}, "this is the state of LFR, not of FourRates"),
-        ("FourRates", {}, {"state": bytes(200)}, "too short for its labels"),
+        ("FourRates", {}, {"state": bytes(200)}, "no labels"),
         ("FourRates", {"labels": [0, 1]}, {}, "other sections than a detector's"),
         ("FourRates", {"labels": [0, 1]}, {"state": b"", "more": b""}, "other sections than a detector's"),
-        ("FourRates", {"labels": list(range(4000))}, {"state": bytes(1000)}, "too short for its labels"),
+        ("FourRates", {"labels": list(range(4000))}, {"state": bytes(1000)}, "too short for its parameters"),
         ("FourRates", {"labels": [0, [1]]}, {"state": bytes(1000)}, "parameters that no FourRates has"),
         ("FourRates", {"labels": [0, 1], "arl": 1e300}, {"state": bytes(1000)}, "parameters that no FourRates has"),
         ("FourRates", {"labels": [0, 1], "speed": 3}, {"state": bytes(1000)}, "parameters that no FourRates has"),
@@ -111,6 +111,14 @@ def test_a_form_that_is_none_is_refused_with_what_is_wrong(saved, message):
 def test_parameters_that_no_detector_has_are_refused(kind, about, sections, message):
     with pytest.raises(ValueError, match=message):
         fr.FourRates.from_bytes(state.pack(kind, about, **sections))
+
+
+@pytest.mark.parametrize("history", [10**7, 10**12, 10**30])
+def test_a_long_history_is_not_made_for_a_short_state(history):
+    saved = state.unpack(fr.ThreeMeasures().to_bytes())
+    forged = state.pack(saved.kind, saved.about | {"history": history}, **saved.sections)
+    with pytest.raises(ValueError, match="of 474 bytes is too short for its parameters"):
+        fr.ThreeMeasures.from_bytes(forged)
 
 
 @pytest.mark.parametrize("name", ["Detector", "RecordDetector", "base", "__doc__", "nothing"])
@@ -182,6 +190,27 @@ def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, so
     assert grown < 300e3 * (1024 if sys.platform == "darwin" else 1)
 
 
+@pytest.mark.slow
+def test_no_state_that_a_detector_saved_is_refused(benchmark):
+    fuzz_states = benchmark("fuzz_states")
+    outcomes, wrong = fuzz_states.fuzz(fuzz_states.own(np.random.default_rng(7)), 600)
+    assert (outcomes, wrong) == ({"ran": 600}, {})
+
+
+def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
+    # Where the classifier is good nothing looks for an improvement: what evidence there was is multiplied by less
+    # than 1 ever after, to below the smallest float, and its age, a larger number, gets there later.
+    random = np.random.default_rng(5)
+    detector, faded = fr.FourRates(200, dispersion=1.5, mix="ignore"), 0
+    for _ in range(400):
+        truth = random.integers(0, 2, 8)
+        detector.update_many(truth, np.where(random.random(8) < 0.85, truth, 1 - truth))
+        recall = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]["recall"]
+        faded += bool(((recall["evidence"] == 0) & (recall["age"] > 0)).any())
+        assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+    assert faded > 0
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -222,3 +251,13 @@ def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message)
     with pytest.raises(ValueError, match=message):
         detector.adopt(record.tobytes())
     assert detector.record_bytes == before
+
+
+@pytest.mark.parametrize("name", ["evidence", "age", "seen", "right"])
+def test_what_is_not_watched_has_left_nothing_however_little(name):
+    detector = fr.FourRates(1_000, sides="down")
+    detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
+    record[0]["recall"][1][name][8] = 1e-44
+    with pytest.raises(ValueError, match="evidence for what is not watched"):
+        detector.adopt(record.tobytes())

@@ -326,6 +326,28 @@ def kafka_sentences() -> str:
     )
 
 
+# benchmarks/kill.py -------------------------------------------------------------------------------------------
+
+
+def kill_table() -> str:
+    """What became of processes that were killed at random moments."""
+    rows = [
+        [
+            name,
+            f"{one['kills']:,}",
+            f"{one['rotations']:,}" if one["rotations"] else "",
+            f"{one['events']:,}" if one["events"] else "",
+            f"{one['alerts']:,}" if one["alerts"] else "",
+            f"{one['deliveries'] / one['alerts']:.3f}" if one["alerts"] else "",
+            f"{len(one['wrong'])}",
+        ]
+        for name, one in results("kill").items()
+    ]
+    return table(
+        ["killed", "times", "rotations", "events", "alarms", "told, per alarm", "lost, twice or unreadable"], rows
+    )
+
+
 # benchmarks/loop.py ------------------------------------------------------------------------------------------
 
 

@@ -432,22 +432,22 @@ class Bank:
         return pack("Bank", about, **sections)
 
     @classmethod
-    def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None) -> Bank:
-        """Bring back what :meth:`to_bytes` gave; bytes that it cannot have given are a ValueError."""
+    def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:
+        """Bring back what :meth:`to_bytes` gave, with this `max_streams` if given; a ValueError if it cannot have."""
         found = unpack(saved)
         if found.kind != "Bank":
             raise ValueError(f"this is the state of {found.kind}, not of a bank")
         try:
-            return cls._revived(found, group_of)
+            return cls._revived(found, group_of, found.about["max_streams"] if max_streams is None else max_streams)
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise ValueError(f"the saved bank does not fit itself ({error!r})") from None
 
     @classmethod
-    def _revived(cls, found: Saved, group_of: GroupOf | None) -> Bank:
+    def _revived(cls, found: Saved, group_of: GroupOf | None, max_streams: int) -> Bank:
         about = found.about
         records, period = found.sections["records"], found.sections["period"]
         bank = cls.__new__(cls)
-        bank._begin(Settings.from_state(found, group_of), check_whole(about["max_streams"], "max_streams"))
+        bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
         size = bank._settings.detectors[0].rules.size
         if len(records) % size or len(records) // size * 8 != len(period):
             raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
@@ -466,9 +466,8 @@ class Bank:
         """Give a new bank the state of another."""
         self._arena.extend(np.ascontiguousarray(records))
         heads = self._arena.heads()
-        if (heads["last"] >= events).any() or (heads["last"] < -1).any() or (period > heads["events"]).any():
-            raise ValueError(f"streams that do not fit the {events} events of the bank")
-        if (period < 0).any() or int(heads["events"].sum(dtype=object)) > events:
+        stray = (heads["last"] >= events) | (heads["last"] < -1) | (period > heads["events"]) | (period < 0)
+        if stray.any() or int(heads["events"].sum(dtype=object)) > events:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
         self.events, self._period, self._left = events, period if period.any() else period[:0], left

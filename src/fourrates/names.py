@@ -10,7 +10,9 @@ import re
 import unicodedata
 
 JOINERS = "\u200c\u200d"  # parts of words and emoji, which do nothing else
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Where a cell begins: at its start, and behind what a spreadsheet of another language, or without an eye for quotes,
+# takes for its end. The second four are full-width, which some spreadsheets take for the first.
+FORMULA = re.compile(r"(?:^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20]))")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
@@ -46,12 +48,12 @@ def shortened(text: str, most: int = 100) -> str:
 
 
 def defused(cell: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet takes for a formula: with an apostrophe in front of those.
+    """The text as a cell of a CSV file that no spreadsheet takes for a formula: with an apostrophe in front of each.
 
     Examples
     --------
     >>> from fourrates.names import defused
-    >>> defused("=1+1"), defused("-5"), defused("north")
-    ("'=1+1", '-5', 'north')
+    >>> defused("=1+1"), defused("-5"), defused("north"), defused("south;=1+1")
+    ("'=1+1", '-5', 'north', "south;'=1+1")
     """
-    return f"'{cell}" if cell.startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell
+    return cell if NUMBER.fullmatch(cell) else FORMULA.sub("'", cell)

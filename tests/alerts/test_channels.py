@@ -89,6 +89,15 @@ def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path)
     assert facts == f'{made["id"]}|fr"aud; rm -rf $HOME|tpr:down'
 
 
+@pytest.mark.parametrize("stream", ["x" * 3_000_000, "\ud800 half a letter"])
+def test_a_command_runs_whatever_the_stream_is_called(tmp_path, stream):
+    made = {**drift_alert(DRIFT, stream="x", origin="x"), "stream": stream}
+    command = f'cat > {tmp_path}/got; printf "%s" "$FOURRATES_STREAM" > {tmp_path}/stream'
+    Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
+    assert json.loads((tmp_path / "got").read_text())["stream"] == stream
+    assert (tmp_path / "stream").read_text().startswith(stream[0].replace("\ud800", "?") + stream[1])
+
+
 def test_an_exit_status_that_is_not_0_is_a_failure():
     with pytest.raises(Failure, match="exit status 3"):
         Command("exit 3").deliver(alert())

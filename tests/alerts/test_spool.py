@@ -156,6 +156,18 @@ def test_what_is_too_old_becomes_a_dead_letter_and_is_named(tmp_path):
     assert any(id in sentence and "given up" in sentence for sentence in told)
 
 
+def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
+    spool = Spool(tmp_path / "spool", [Told(failures=10**9)], first_pause=10)
+    ids = [spool.put({"at": at}) for at in range(2)]
+    assert len(spool.close(0.2)) == 2
+    time.sleep(0.3)
+    works = Told()
+    with Spool(tmp_path / "spool", [works], max_age=0.2) as spool:
+        eventually(lambda: not spool.pending())
+        assert spool.dead_letters() == []
+    assert sorted(alert.id for alert in works.got) == sorted(ids)
+
+
 def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
     channel = Told(failures=10**9)
     spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100)
@@ -252,6 +264,36 @@ def test_a_file_that_is_no_spool_is_refused(tmp_path, damage):
             path.write_bytes(bytes(whole))
     with pytest.raises(SpoolError, match="spool"):
         Spool(path, [])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("held_until", "soon"),
+        ("holder", b"7"),
+        ("holder", "x" * 10_000),
+        ("due", b"now"),
+        ("created", "long ago"),
+        ("created", float("inf")),
+        ("tries", "many"),
+        ("tries", 2**63 - 1),
+        ("status", "new"),
+        ("body", "text"),
+        ("id", b"a"),
+        ("id", "a\nb"),
+        ("channel", b"told"),
+    ],
+)
+def test_a_row_with_values_that_cannot_be_is_a_damaged_spool(tmp_path, column, value):
+    """On the old code some of them ended the thread that delivers, and no alarm went out any more."""
+    with Spool(tmp_path / "spool", [Told(failures=10**9)]) as spool:
+        spool.put({"at": 1})
+        spool.close(0)
+    with sqlite3.connect(tmp_path / "spool") as other:
+        other.execute(f"UPDATE alerts SET {column} = ?", (value,))
+    other.close()
+    with pytest.raises(SpoolError, match="a damaged spool of alerts"):
+        Spool(tmp_path / "spool", [Told()])
 
 
 def test_a_forged_row_is_a_failure_not_an_end(tmp_path):

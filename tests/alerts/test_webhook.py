@@ -43,6 +43,21 @@ def test_a_receiver_refuses_what_was_changed_replayed_or_signed_by_another(recei
         verify(**good, now=time.time() + 1000)
 
 
+def test_an_address_that_swallows_everything_leaves_time_for_the_next_one(receiver, monkeypatch):
+    """A name may have an IPv6 address that leads nowhere, and an IPv4 address that works."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        with socket.create_connection(deaf.getsockname()):  # the queue is full: whoever comes now waits
+            found = [
+                (socket.AF_INET, socket.SOCK_STREAM, 0, "", address)
+                for address in (deaf.getsockname(), ("127.0.0.1", receiver.port))
+            ]
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+            Webhook("http://two.example/hook", deadline=2.0).deliver(alert())
+    assert receiver.ids() == ["a1"]
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_a_failure_and_is_not_followed(receiver, status):
     receiver.answers = [f"HTTP/1.1 {status} Moved\r\nLocation: {receiver.url}2\r\nContent-Length: 0\r\n\r\n".encode()]

@@ -42,6 +42,13 @@ def test_labels_the_options_do_not_know(fourrates, tmp_path):
     assert "line 2: 'ham' in column 'label' is not one of the labels 0, 1; if these are the labels: --labels" in ran.err
 
 
+@pytest.mark.parametrize("text", ["\N{SUPERSCRIPT TWO}", "9" * 5_000])
+def test_a_positive_label_that_looks_like_a_number_and_is_none(fourrates, drifting, text):
+    ran = fourrates("detect", drifting, "--positive", text)
+    assert ran.status == 2
+    assert f"positive {text!r:.40}"[:40] in ran.err
+
+
 def test_a_word_among_zeros_and_ones_is_no_third_class(fourrates, tmp_path):
     path = tmp_path / "mails.csv"
     path.write_text("label,prediction\n0,1\n1,1\nerror,0\n")

@@ -61,7 +61,7 @@ def test_json_holds_the_name_and_no_escape_sequence(fourrates, tmp_path, name):
     assert json.loads(ran.out)["drifts"][0]["stream"] == name
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("x")'])
+@pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\ta", "\rb", '=HYPERLINK("x")'])
 def test_a_spreadsheet_runs_nothing_of_the_csv(fourrates, tmp_path, name):
     path = file_with(tmp_path / "x.csv", name)
     ran = fourrates("detect", path, "--by", "model", "--labels", "a,b", "--csv", tmp_path / "out.csv")
@@ -72,6 +72,18 @@ def test_a_spreadsheet_runs_nothing_of_the_csv(fourrates, tmp_path, name):
     for row in rows:
         assert row["stream"] == f"'{name}"
         assert not any(cell.startswith(("=", "+", "@", "\t", "\r")) for cell in row.values())
+
+
+@pytest.mark.parametrize("name", ["a;=1+1;b", "a\t@SUM(A1)", "a\n=1+1", ";+1;-1", "\N{FULLWIDTH EQUALS SIGN}1", "\t=1"])
+def test_nor_does_one_that_ends_its_cells_elsewhere(fourrates, tmp_path, name):
+    path = file_with(tmp_path / "x.csv", name)
+    ran = fourrates("detect", path, "--by", "model", "--labels", "a,b", "--csv", tmp_path / "out.csv")
+    assert ran.status == 0, ran.err
+    written = (tmp_path / "out.csv").read_text()
+    assert "'" in written
+    for end in (",", ";", "\t", "\n"):
+        for cell in written.replace("\r", "\n").replace("\n", end).replace('"', "").split(end):
+            assert not cell.startswith(("=", "+", "@", "\N{FULLWIDTH EQUALS SIGN}"))
 
 
 def test_numbers_stay_numbers_in_the_csv():

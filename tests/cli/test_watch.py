@@ -110,6 +110,29 @@ def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="named pipes are POSIX")
+def test_a_named_pipe_is_waited_for_read_to_its_end_and_left_when_asked(watching, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    ended = watching(pipe)
+    assert "budget" in ended.stderr.readline().decode()
+    time.sleep(1)
+    ended.send_signal(signal.SIGTERM)
+    assert "0 events" in ended.communicate(timeout=60)[1].decode()
+    assert ended.returncode == 0
+    process = watching(pipe)
+    process.stderr.readline()
+    time.sleep(0.5)
+    with pipe.open("w") as writer:
+        writer.write("y_true,y_pred\n" + "1,1\n0,0\n" * 50)
+        writer.flush()
+        time.sleep(0.5)
+        writer.write("1,1\n0,0\n" * 50)
+    assert "200 events" in process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
 def test_bad_lines_end_it_with_the_line_named(fourrates):
     ran = fourrates("watch", "-", input="y_true,y_pred\n1,1\n1,x\n")
     assert ran.status == 2

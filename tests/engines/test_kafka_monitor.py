@@ -191,3 +191,24 @@ def test_watch_writes_the_drifts_of_a_topic_and_ends_when_it_is_asked_to(broker,
     _, wanted = banked(records)
     assert (json.loads(line)["stream"], json.loads(line)["at"]) == (wanted[0].key, wanted[0].drift.at)
     assert saved(tmp_path / "s", topic) is not None
+
+
+def test_more_streams_or_a_longer_state_than_allowed_are_refused_and_what_was_saved_stays(broker, topic, tmp_path):
+    produce(broker, topic, events(keys=4))
+    words = ["watch", url(broker, topic), "--by", "model", "--json", "--state", str(tmp_path)]
+    for more, message in (
+        (["--max-streams", str(10**12)], "max_streams 1000000000000 is not between 1 and"),
+        (["--max-streams", "3"], f"{topic}/0: 4 streams; this bank holds at most 3 (max_streams)"),
+        (["--max-state", "1000"], f"the state of g-{topic}/{topic}/0: a state of more than 1,000 bytes (max_state)"),
+        (["--max-streams", "2"], f"the state of g-{topic}/{topic}/0: 4 keys; at most 2 are possible"),
+    ):
+        ran = subprocess.run([sys.executable, "-m", "fourrates", *words, *more], capture_output=True, text=True)
+        assert ran.returncode == 2, ran.stderr
+        assert message in ran.stderr
+        if str(10**12) in more:
+            continue
+        if more == ["--max-streams", "3"]:
+            assert saved(tmp_path, topic).bank.events == 0
+            with Monitor(url(broker, topic), by="model", state=tmp_path) as one:
+                step_until(one, lambda one=one: one.events >= SIZE)
+        assert saved(tmp_path, topic).bank.events == SIZE

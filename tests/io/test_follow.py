@@ -319,3 +319,47 @@ def test_a_position_that_makes_no_sense_is_refused(log, change):
         Position.from_dict({**saved, **change})
     with pytest.raises(InputError, match="damaged"):
         Position.from_dict({name: saved[name] for name in saved if name not in change})
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "pipe"])
+def test_a_name_that_is_no_file_for_a_while_is_told_once_and_waited_out(log, kind):
+    told = []
+    write(log, 0, 1)
+    with follow(log, tell=told.append) as follower:
+        assert drain(follower) == numbered(0, 2)
+        os.rename(log, f"{log}.1")
+        write(f"{log}.1", 2)
+        if kind == "folder":
+            log.mkdir()
+        elif kind == "loop":
+            log.symlink_to(log)
+        else:
+            os.mkfifo(log)
+        assert drain(follower, 0.1) == numbered(2, 3)
+        assert len(told) == 1
+        assert "log.csv: " in told[0]
+        position = follower.position
+    with follow(log, position, tell=told.append) as follower:  # and so it is after a restart
+        assert drain(follower, 0.1) == []
+        assert len(told) == 2
+        (log.rmdir if kind == "folder" else log.unlink)()
+        write(log, 3, 4)
+        assert drain(follower) == numbered(3, 5)
+
+
+def test_a_link_that_leads_to_the_next_file_is_followed_after_the_last_one_is_read(tmp_path, log):
+    (tmp_path / "elsewhere").mkdir()
+    first, second = (tmp_path / "elsewhere" / name for name in ("monday", "tuesday"))
+    write(first, 0)
+    log.symlink_to(first)
+    with follow(log) as follower:
+        assert drain(follower) == numbered(0, 1)
+        write(first, 1)
+        write(second, 2)
+        log.unlink()
+        log.symlink_to(second)
+        assert drain(follower, 0.1) == numbered(1, 3)
+        position = follower.position
+    write(second, 3)
+    with follow(log, position) as follower:
+        assert drain(follower) == numbered(3, 4)

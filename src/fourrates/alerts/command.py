@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from fourrates.alerts.channel import Alert, Failure
 
+LONGEST = 10_000  # characters of a fact in the environment, for which systems have bounds
 MERCY = 2.0  # seconds between asking a command to end and ending it
 
 
@@ -76,7 +77,12 @@ def _facts(alert: Alert) -> dict[str, str]:
         "SINCE": payload.get("since", ""),
         "RATES": ",".join(f"{change['rate']}:{change['direction']}" for change in changes),
     }
-    return {f"FOURRATES_{name}": str(value).replace("\0", "") for name, value in facts.items()}
+    return {f"FOURRATES_{name}": _fact(str(value)) for name, value in facts.items()}
+
+
+def _fact(text: str) -> str:
+    """A text as an environment can hold it; the input of the command has it whole."""
+    return text[:LONGEST].replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -166,7 +166,7 @@ class Spool:
             if self._closing and not hastened:
                 hastened = True
                 self._guarded(lambda: self._store.hasten(channel.name))
-            entry = self._guarded(lambda: self._next(channel))
+            entry = self._guarded(lambda: self._store.claim(channel.name, channel.deadline + MARGIN))
             if entry is None:
                 due = self._guarded(lambda: self._store.next_due(channel.name))
                 if self._closing and due is None:
@@ -186,14 +186,6 @@ class Spool:
             if failures > PATIENCE:  # it is the channel, not one alert: leave it alone for a while
                 self._rest(min(self._pause(failures - PATIENCE), LONGEST_REST), None)
 
-    def _next(self, channel: Channel) -> Entry | None:
-        for entry in self._store.bury(channel.name, self.max_age):
-            self._tell(
-                f"{channel.name}: alert {entry.id} given up after {entry.tries} attempts ({entry.problem}); "
-                f"it stays in {self._store.path} as a dead letter"
-            )
-        return self._store.claim(channel.name, channel.deadline + MARGIN)
-
     def _attempt(self, channel: Channel, entry: Entry) -> str | None:
         """Deliver once; the problem, or None. Whatever a channel raises, the thread goes on."""
         try:
@@ -201,8 +193,14 @@ class Spool:
             channel.deliver(Alert(entry.id, entry.body, payload))
         except BaseException as error:
             problem = " ".join(str(error).split()) or type(error).__name__
-            tries = entry.tries if isinstance(entry.tries, int) else 0  # a row may be forged, and hold anything
-            pause = self._pause(min(max(tries, 0), 1_000) + 1)
+            if time.time() - entry.created > self.max_age:  # what grew old while nobody ran was tried once more
+                self._guarded(lambda: self._store.bury(entry, problem))
+                self._tell(
+                    f"{channel.name}: alert {entry.id} given up after {entry.tries + 1} attempts ({problem}); "
+                    f"it stays in {self._store.path} as a dead letter"
+                )
+                return problem
+            pause = self._pause(entry.tries + 1)
             if isinstance(error, Failure):
                 pause = max(pause, min(error.retry_after, self.longest_pause))
             if self._closing:

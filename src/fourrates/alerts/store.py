@@ -44,6 +44,17 @@ TABLES = (
     "CREATE INDEX alerts_in_order ON alerts (channel, status, place)",
     "CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
 )
+# SQLite keeps whatever is written into a column; what is read here is what was put.
+SOUND = f"""typeof(id) = 'text' AND length(id) BETWEEN 1 AND 200 AND id NOT GLOB '*[^ -~]*'
+    AND typeof(channel) = 'text' AND typeof(problem) = 'text' AND typeof(body) = 'blob'
+    AND status IN ({WAITING}, {DELIVERED}, {DEAD}) AND typeof(tries) = 'integer' AND tries BETWEEN 0 AND 1e9
+    AND typeof(holder) = 'text' AND length(holder) <= 1000
+    AND typeof(created) = 'real' AND typeof(due) = 'real' AND typeof(held_until) = 'real'
+    AND max(abs(created), abs(due), abs(held_until)) < 1e12"""
+UNSOUND = (
+    f"SELECT 1 FROM alerts WHERE ({SOUND}) IS NOT 1 LIMIT 1",
+    "SELECT 1 FROM counts WHERE typeof(value) != 'integer' LIMIT 1",
+)
 
 
 class SpoolError(OSError):
@@ -138,7 +149,8 @@ class Store:
                 raise SpoolError(f"{self.path}: not a spool of alerts, or one of a later release")
             if [sql for (sql,) in there] != list(TABLES):
                 raise SpoolError(f"{self.path}: a spool of alerts with other tables in it than belong there")
-            if execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            unsound = any(execute(statement).fetchone() for statement in UNSOUND)
+            if unsound or execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise SpoolError(f"{self.path}: a damaged spool of alerts")
 
     # Alerts -------------------------------------------------------------------------------------------------
@@ -236,6 +248,10 @@ class Store:
         """Note that it did not, and when to try again."""
         self._settle(entry, "due = ?, problem = ?", time.time() + pause, problem[:500])
 
+    def bury(self, entry: Entry, problem: str) -> None:
+        """Note that it did not and will not be tried again: a dead letter."""
+        self._settle(entry, "status = ?, problem = ?", DEAD, problem[:500])
+
     def _settle(self, entry: Entry, change: str, *values: object) -> None:
         with self._transaction() as execute:
             execute(
@@ -243,27 +259,6 @@ class Store:
                 "WHERE id = ? AND channel = ? AND status = ? AND holder = ?",
                 (*values, entry.id, entry.channel, WAITING, self.holder),
             )
-
-    def bury(self, channel: str, max_age: float) -> list[Entry]:
-        """Make dead letters of what is older than this, and return them."""
-        before = time.time() - max_age
-        with self._reading() as execute:  # nearly always nothing: no transaction then
-            if (
-                execute(
-                    "SELECT 1 FROM alerts WHERE channel = ? AND status = ? AND created < ? LIMIT 1",
-                    (channel, WAITING, before),
-                ).fetchone()
-                is None
-            ):
-                return []
-        with self._transaction() as execute:
-            where = "channel = ? AND status = ? AND created < ? AND held_until < ?"
-            facts = (channel, WAITING, before, time.time())
-            rows = execute(
-                f"SELECT id, channel, created, tries, problem, body FROM alerts WHERE {where} ORDER BY place", facts
-            ).fetchall()
-            execute(f"UPDATE alerts SET status = {DEAD} WHERE {where}", facts)
-        return [Entry(*row) for row in rows]
 
     def hasten(self, channel: str) -> None:
         """Make everything that waits for a channel due at once."""

@@ -121,10 +121,10 @@ class Webhook:
             "the look-up of the name",
         )
         problem: OSError = OSError("no address")
-        for family, kind, protocol, _, address in addresses:
+        for number, (family, kind, protocol, _, address) in enumerate(addresses):
             plain = socket.socket(family, kind, protocol)
-            try:
-                plain.settimeout(deadline.left())
+            try:  # an address that leads nowhere leaves time for those after it
+                plain.settimeout(deadline.left() / (len(addresses) - number))
                 plain.connect(address)
                 if not self._secure:
                     self._socket = plain

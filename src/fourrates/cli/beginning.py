@@ -12,7 +12,7 @@ import numpy as np
 
 from fourrates.cli.errors import checked
 from fourrates.findings import RATED
-from fourrates.io import Batch, Columns, Events, Tail
+from fourrates.io import MAX_LINE, Batch, Columns, Events, Tail
 from fourrates.io.table import Table
 from fourrates.io.values import times_of
 from fourrates.labels import Labels
@@ -48,7 +48,12 @@ class Beginning:
 
 
 def beginning(
-    file: str, columns: Columns, positive: Hashable, threshold: float | None, labels: list[Hashable] | None = None
+    file: str,
+    columns: Columns,
+    positive: Hashable,
+    threshold: float | None,
+    labels: list[Hashable] | None = None,
+    max_line: int = MAX_LINE,
 ) -> Beginning | None:
     """Look at the rows that are there; None for a pipe, and for a file that has none yet.
 
@@ -58,7 +63,7 @@ def beginning(
         return None
     with open(file, "rb") as opened, checked():
         rows = _Rows(file, columns, None if labels is None else Labels(labels, positive), threshold, positive=positive)
-        tail = Tail(rows, file, refuse=lambda *_: None)
+        tail = Tail(rows, file, max_line=max_line, refuse=lambda *_: None)
         size = 0
         while size < RATED and (piece := opened.read(PIECE)):
             for _ in tail.feed(piece):  # nothing comes of it but tables

@@ -160,10 +160,13 @@ def labels_of(text: str | None) -> list[Hashable] | None:
         return list(words)
 
 
+NUMBER = re.compile(r"\d{1,4000}")  # longer ones Python refuses to read
+
+
 def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
     """The label that `--positive` names."""
     if labels is None:
-        return int(text) if text is not None and text.strip().isdigit() else text
+        return int(text) if text is not None and NUMBER.fullmatch(text.strip()) else text
     return next((label for label in labels if str(label) == text), text)
 
 
@@ -191,6 +194,7 @@ def events_of(
                 positive=positive,
                 threshold=threshold,
                 missing=missing,
+                max_line=max_line,
                 say=say,
             )
         if columns.id is not None:

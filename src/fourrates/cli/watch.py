@@ -161,6 +161,8 @@ def watch(
             grace=grace,
             bad_rows=bad_rows,
             state=state,
+            max_streams=max_streams,
+            max_state=max_state,
         )
     saved = _saved(state, file, by, max_state)
     run = None if saved is None else _restored(saved, state)
@@ -168,7 +170,7 @@ def watch(
     begun = None
     if run is None:
         begun = beginning(
-            file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes
+            file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes, max_line
         )
         if classes is None:
             classes = _learned(begun)

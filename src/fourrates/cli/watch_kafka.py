@@ -44,6 +44,8 @@ def watch_topic(
     grace: float,
     bad_rows: Path | None,
     state: Path | None,
+    max_streams: int,
+    max_state: int,
 ) -> int:
     """Watch a topic until it is asked to end; the exit status."""
     address = Address.parse(url)
@@ -66,6 +68,8 @@ def watch_topic(
                 by=columns.by,
                 threshold=threshold,
                 missing=missing,
+                max_streams=max_streams,
+                max_state=max_state,
                 found=told.drift,
                 shifted=told.shift if shifts else None,
                 refuse=told.refuse,

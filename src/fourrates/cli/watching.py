@@ -201,7 +201,7 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
         _feed_pipe(sys.stdin.fileno(), watching, asked)
         return
     if position is None or os.path.exists(file):
-        with open(file, "rb", buffering=0) as opened:  # or the error that says why not
+        with open(file, "rb", buffering=0, opener=_at_once) as opened:  # or the error that says why not
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                 _feed_pipe(opened.fileno(), watching, asked)
                 return
@@ -221,6 +221,11 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
             watching.feed(piece.lines)
             watching.keep()
         watching.save()  # while the follower is open and can say where it stands
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without a wait for whoever will write to a pipe: whoever asks to end meanwhile is heard."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _feed_pipe(descriptor: int, watching: Watching, asked: Callable[[], bool]) -> None:

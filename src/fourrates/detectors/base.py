@@ -75,6 +75,14 @@ class Detector(Pairs):
     def _load(self, state: bytes, version: int = VERSION) -> None:
         raise NotImplementedError
 
+    @classmethod
+    def _least_size(cls, about: Mapping[str, Any]) -> int:
+        """Bytes that the state of a detector with these parameters, which may be any, has at least."""
+        labels = about.get("labels")
+        if not isinstance(labels, list):
+            raise ValueError("the saved state has no labels")
+        return 8 * len(labels) ** 2
+
     def _unjudged(self) -> int:
         """How many of the last events wait for a verdict that will be about all of them."""
         return 0
@@ -198,9 +206,8 @@ class Detector(Pairs):
         if set(found.sections) != {"state"}:
             raise ValueError("the saved state has other sections than a detector's")
         state = found.sections["state"]
-        labels = found.about.get("labels")
-        if not isinstance(labels, list) or 8 * len(labels) ** 2 > len(state):
-            raise ValueError(f"the saved state of {len(state)} bytes is too short for its labels")
+        if cls._least_size(found.about) > len(state):  # before anything of that size is made
+            raise ValueError(f"the saved state of {len(state)} bytes is too short for its parameters")
         try:
             detector = cls(**found.about)
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:

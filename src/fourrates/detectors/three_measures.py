@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,6 +136,11 @@ class ThreeMeasures(CountingDetector, Measures):
 
     def _unjudged(self) -> int:
         return int(self._numbers()[0])
+
+    @classmethod
+    def _least_size(cls, about: Mapping[str, Any]) -> int:
+        history = about.get("history")
+        return super()._least_size(about) + (8 * len(cls._names) * history if isinstance(history, int) else 0)
 
     def _rate_state(self, i: int) -> RateState:
         n, value, mean, error = self._measure(i)

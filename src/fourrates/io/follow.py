@@ -164,6 +164,7 @@ class Follower:
         self._head = self._last = b""
         self._begins = self._blank = True
         self._quiet_since, self._modified = 0.0, 0
+        self._problem = ""  # why there is no file to go over to, as it was told
         if position is not None:
             self._resume(position)
 
@@ -207,6 +208,7 @@ class Follower:
         """The next lines, as many as there are up to some hundred kilobytes; None if there are none yet."""
         while True:
             if not self.open():
+                self._tell_why()
                 return None
             data = self._more()
             if data is None:
@@ -223,9 +225,26 @@ class Follower:
             # A line that has begun goes on behind a truncation; elsewhere the end of the file is its end.
             rest, begins = b"" if self._copied else self._lines.rest(), self._begins
             if not self._next_file():
+                self._tell_why()
                 return None
             if rest:
                 return Piece(rest + b"\n", begins)
+
+    def _tell_why(self) -> None:
+        """Say, once, what is wrong with what stands under the name; in the middle of a rotation nothing does."""
+        problem = ""
+        try:
+            if not stat.S_ISREG(os.stat(self.path).st_mode):
+                problem = "not a file"
+            elif not os.access(self.path, os.R_OK):
+                problem = "not to be read by this user"
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            problem = (error.strerror or str(error)).lower()
+        if problem and problem != self._problem:
+            self._tell(f"{self.path}: {problem}; waiting for one that can be read")
+        self._problem = problem
 
     # Lines --------------------------------------------------------------------------------------------------
 
@@ -305,6 +324,7 @@ class Follower:
         try:
             there = os.stat(self.path)
         except OSError:
+            self._tell_why()
             return False
         if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
             return False

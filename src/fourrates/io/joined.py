@@ -16,6 +16,7 @@ import numpy as np
 
 from fourrates.io.ahead import ahead
 from fourrates.io.events import Columns, Missing
+from fourrates.io.lines import MAX_LINE
 from fourrates.io.remarks import Remarks, skipped
 from fourrates.io.sides import ROW_BITS, LateLabels, Predictions, Rows
 from fourrates.io.table import Batch, InputError
@@ -44,6 +45,7 @@ def joined(
     missing: Missing = "skip",
     max_waiting: int = 10_000_000,
     max_wait: timedelta | None = None,
+    max_line: int = MAX_LINE,
     say: Callable[[str], None] | None = None,
 ) -> Joined:
     """Batches of events from predictions and labels that stand in different places.
@@ -59,7 +61,7 @@ def joined(
         Of the predictions: `id`, `guess` or `score`, `time`, `by`. What is left out is guessed.
     label_columns : Columns, optional
         Of the labels: `id`, `truth`, `time`. An `id` that is left out is that of the predictions.
-    labels, positive, threshold, missing, say
+    labels, positive, threshold, missing, max_line, say
         As for :func:`~fourrates.io.read`.
     max_waiting, max_wait
         As for :class:`~fourrates.LabelJoin`; `max_wait` needs a time in both sources.
@@ -78,8 +80,8 @@ def joined(
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
     known = None if labels is None else Labels(labels, positive)
-    first = Predictions(predictions, columns or Columns(), known, threshold, missing, say, positive)
-    second = LateLabels(labels_from, label_columns or Columns(), known, None, missing, say)
+    first = Predictions(predictions, columns or Columns(), known, threshold, missing, say, positive, max_line)
+    second = LateLabels(labels_from, label_columns or Columns(), known, None, missing, say, None, max_line)
     return Joined(first, second, max_waiting, max_wait)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 LANES, SIZES, BLOCKS, SMALLEST, PERIOD, FLAGS = 12, 6, 4, 8, 8192, 6  # as the kernel has them
+NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +193,23 @@ class EvidenceLayout:
         last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
         events = [last, taken] + ([ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else [])
         for found, seen, watched in zip(parts, events, self.watched, strict=False):
-            evidence, totals = found["evidence"], found["evidence"].sum(-1, dtype=np.float64)
-            if evidence[..., ~watched].any():
+            evidence = found["evidence"].astype(np.float64)
+            totals = evidence.sum(-1)
+            lanes = [name for name in ("evidence", "age", "seen", "right") if name in found.dtype.names]
+            if any(found[name][..., ~watched].any() for name in lanes):
                 raise ValueError("evidence for what is not watched")
             if (evidence > self.most).any():
                 raise ValueError("evidence beyond the alarm")
-            if (found["age"] > 1.01 * seen[..., None] * evidence.astype(np.float64)).any():
+            if (found["age"] > 1.01 * seen[..., None] * (evidence + NOTHING)).any():
                 raise ValueError("evidence that is older than the stream")
-            if (np.abs(totals - found["total"]) > 1e-4 * totals).any():
+            if (np.abs(totals - found["total"]) > 1e-4 * totals + NOTHING).any():
                 raise ValueError("evidence that does not add up")
         if (np.abs(recall["total"].sum(1, dtype=np.float64) - shared["own"]) > 1e-6 * self.threshold).any():
             raise ValueError("evidence that does not add up")
-        most = recall["n"].astype(np.float64)[..., None] * recall["evidence"]
-        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"]).any():
+        most = recall["n"][..., None] * (recall["evidence"].astype(np.float64) + NOTHING)
+        if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"] + NOTHING).any():
             raise ValueError("more observations since a change than there were")
         back = recall["back"].astype(np.float64)
         stray = (recall["moved"] == 0) & (back > 0)
-        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * back)).any():
+        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * (back + NOTHING))).any():
             raise ValueError("evidence of no recovery")

@@ -22,8 +22,10 @@ from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
 from fourrates.io import Columns, InputError, Missing
+from fourrates.keys import MOST as MOST_STREAMS
 from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
+from fourrates.state import MAX_STATE
 
 SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.1  # of the time may go into saving: a large state is saved less often
@@ -56,6 +58,10 @@ class Monitor:
         With a score: from which on the positive label is predicted.
     missing : {"refuse", "skip"}
         What becomes of an event whose label, prediction or key is null.
+    max_streams : int
+        The most streams of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
+    max_state : int
+        The longest state that is read from a folder, in bytes.
     found, shifted : callable, optional
         Given each drift or recovery, and each shift of the classes, as a dict, as ``fourrates watch`` writes it.
     refuse : callable, optional
@@ -96,6 +102,8 @@ class Monitor:
         by: str | None = None,
         threshold: float | None = None,
         missing: Missing = "refuse",
+        max_streams: int = MOST_STREAMS,
+        max_state: int = MAX_STATE,
         found: Callable[[Record], None] | None = None,
         shifted: Callable[[Record], None] | None = None,
         refuse: Callable[[str, Refused], None] | None = None,
@@ -112,7 +120,9 @@ class Monitor:
         self._reader = Reader(
             self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, missing=missing
         )
-        self._store: Store | None = Folder(state) if isinstance(state, str | os.PathLike) else state
+        self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
+        self._max_streams = max_streams
+        Bank(self.detector, max_streams=max_streams)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
         self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
@@ -152,7 +162,10 @@ class Monitor:
         bank = partition.bank
         first, size = bank.events, chunk.truths.size
         keys = np.zeros(size, np.int64) if chunk.keys is None else chunk.keys
-        drifts = bank.update_coded(keys, chunk.truths, chunk.guesses) if size else []
+        try:
+            drifts = bank.update_coded(keys, chunk.truths, chunk.guesses) if size else []
+        except ValueError as error:  # keys that cannot be one were refused: there are too many
+            raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
         for drift in drifts:
             self._drifted(drift, chunk, drift.event - first)
         for shift in bank.shifts if size else ():
@@ -206,15 +219,15 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from whoever had it before; where to go on."""
-        found = Partition(Bank(self.detector))
+        found = Partition(Bank(self.detector, max_streams=self._max_streams))
         if self._store is not None:
-            claim = self._store.claim(self._name(partition))
-            if claim.content is not None:
-                try:
-                    found = Partition.from_bytes(claim.content)
+            try:
+                claim = self._store.claim(self._name(partition))
+                if claim.content is not None:
+                    found = Partition.from_bytes(claim.content, self._max_streams)
                     found.check_detector(self.detector)
-                except ValueError as error:
-                    raise InputError(f"the state of {self._name(partition)}: {error}") from None
+            except ValueError as error:
+                raise InputError(f"the state of {self._name(partition)}: {error}") from None
             self._claims[partition] = Claim(claim.name, claim.number, None)
         self.partitions[partition] = found
         return found.next

@@ -41,8 +41,8 @@ class Partition:
         return b"".join([LENGTH.pack(len(head)), head, self.bank.to_bytes()])
 
     @classmethod
-    def from_bytes(cls, saved: bytes) -> Partition:
-        """Bring back what :meth:`to_bytes` gave; bytes that it cannot have given are a ValueError."""
+    def from_bytes(cls, saved: bytes, max_streams: int | None = None) -> Partition:
+        """Bring back what :meth:`to_bytes` gave, as :meth:`fourrates.Bank.from_bytes` does."""
         view = memoryview(saved)
         end = LENGTH.size + (LENGTH.unpack_from(view)[0] if len(view) >= LENGTH.size else 0)
         if not LENGTH.size < end <= len(view):
@@ -55,7 +55,7 @@ class Partition:
             refused, skipped = (check_whole(found.about[name], name, 0) for name in ("refused", "skipped"))
         except (KeyError, TypeError) as error:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
-        return cls(Bank.from_bytes(bytes(view[end:])), position, refused, skipped)
+        return cls(Bank.from_bytes(bytes(view[end:]), max_streams=max_streams), position, refused, skipped)
 
     def check_detector(self, asked: RecordDetector) -> None:
         """Raise a ValueError if the bank goes on with other settings than those asked for."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from fourrates import files
+from fourrates.state import MAX_STATE, read_state
 
 TABLE = "fourrates_states"
 
@@ -69,6 +70,8 @@ class Folder:
     path : path
         The folder; it is created if it is not there. On a network it must have atomic renames and exclusive creation,
         as NFS from version 3 on has.
+    max_state : int
+        The longest state that is read, in bytes; a longer one is a ValueError.
 
     Examples
     --------
@@ -86,8 +89,8 @@ class Folder:
     fourrates.engines.kafka.store.Fenced: 'predictions/0': claim 1, and claim 2 came after it
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], max_state: int = MAX_STATE) -> None:
+        self.path, self.max_state = Path(path), max_state
         self.path.mkdir(parents=True, exist_ok=True)
 
     def claim(self, name: str) -> Claim:
@@ -118,7 +121,7 @@ class Folder:
 
     def _latest(self, name: str, before: int) -> bytes | None:
         saved = [(number, path) for number, path in self._files(name) if path.suffix == ".state" and number < before]
-        return max(saved)[1].read_bytes() if saved else None
+        return read_state(max(saved)[1], self.max_state) if saved else None
 
     def _file(self, name: str, number: int, kind: str) -> Path:
         return self.path / f"{quote(name, safe='')}.{number:012d}.{kind}"
