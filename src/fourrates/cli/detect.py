@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -20,10 +20,13 @@ from fourrates.cli.progress import Progress
 from fourrates.detectors import Detector
 from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
-from fourrates.io import Columns, Events, History, InputError, Joined, Missing
+from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
 from fourrates.run import Found, Run
+
+if TYPE_CHECKING:
+    from fourrates.io import History, Joined
 
 SHOWN = 40  # drifts in the table
 SHIFTS = 5  # shifts of the classes below it
@@ -115,7 +118,7 @@ def detect(
     run = None if saved is None else _resumed(saved.run, state, trace)
     if run is not None and labels is None:
         classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
-    history = None if state is None else History.from_list([] if saved is None else saved.files, opt.say)
+    history = None if state is None else _history(saved)
     events = opt.events_of(
         files,
         columns,
@@ -184,6 +187,13 @@ def _resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] |
         return Run.from_bytes(saved, trace)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _history(saved: Progress | None) -> History:
+    """What earlier runs have read."""
+    from fourrates.io import History
+
+    return History.from_list([] if saved is None else saved.files, opt.say)
 
 
 def _same_threshold(saved: float | None, asked: float | None) -> float | None:

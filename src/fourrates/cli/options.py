@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -21,12 +21,15 @@ from fourrates.cli.commands import argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.findings import Begun, check_own_references, make, reference_counts
-from fourrates.io import MAX_LINE, MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
+from fourrates.io import MAX_LINE, MISSING, Columns, Events, InputError, Missing, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.names import printable
 from fourrates.run import MAX_STREAMS, Run
 from fourrates.state import MAX_STATE
+
+if TYPE_CHECKING:
+    from fourrates.io import History, Joined
 
 DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
 LIMITS = "How much at most"
@@ -182,6 +185,8 @@ def events_of(
     """What the options of the data stand for."""
     with checked():
         if labels_from is not None:
+            from fourrates.io import joined
+
             return joined(
                 files,
                 labels_from,
