@@ -142,7 +142,7 @@ def detect(
         found += run.take(batch, events.keys)
     if run.unreferred:
         said.append(without_reference(run))
-    said += events.odd()
+    said += events.odd().values()
     return Findings(run, events, found, said)
 
 

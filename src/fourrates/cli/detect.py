@@ -152,7 +152,7 @@ def detect(
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd()]:
+    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd().values()]:
         opt.say(sentence)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
