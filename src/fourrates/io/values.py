@@ -285,7 +285,12 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
         kind = str(column.type)
         if kind.startswith(("timestamp", "date")):
             return _arrow_moments(column).astype("M8[us]", copy=False), getattr(column.type, "tz", None) is not None
-        if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
+        if pa.types.is_string(column.type):
+            try:  # ISO 8601 without a zone, all at once
+                return _arrow_moments(column.cast(pa.timestamp("us"))), False
+            except pa.ArrowInvalid:
+                column = column.to_pylist()
+        elif not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
             column = column.to_pylist()
         else:
             column = arrow_numbers(column.cast(pa.float64(), safe=False) if column.null_count else column, np.nan)
