@@ -134,8 +134,8 @@ def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
         source = pytest.importorskip("polars").DataFrame(columns)
     if kind in ("csv", "parquet", "feather"):
         path = tmp_path / f"x.{kind}"
-        written = {"index": False} if kind == "csv" else {"compression": "uncompressed"}
-        getattr(source, f"to_{kind}")(path, **written)
+        options = {"csv": {"index": False}, "parquet": {}, "feather": {"compression": "uncompressed"}}
+        getattr(source, f"to_{kind}")(path, **options[kind])
         source = path
     found = fr.detect(source)
     assert "times in column 'timestamp'" in found.said[0]
