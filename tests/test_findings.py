@@ -86,6 +86,10 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
+def test_a_notebook_tells_a_drift_that_leads_back_from_one_that_leads_away(found):
+    assert [re.findall(r"● ?</span> (drift(?: back)?)<", found._repr_html_())] == [["drift", "drift back"]]
+
+
 @pytest.mark.slow
 def test_a_picture_and_a_page_are_made(found, tmp_path):
     pytest.importorskip("matplotlib")

@@ -472,9 +472,9 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        return fragment(
-            self.headline(), self._found, self._source.utc, [*shifts, *self._correlated(), *self.said], self.run.traces
-        )
+        notes = [*shifts, *self._correlated(), *self.said]
+        labels = self.run.detector.labels.values
+        return fragment(self.headline(), self._found, self._source.utc, notes, self.run.traces, labels)
 
 
 def _named(stream: str | None) -> str:

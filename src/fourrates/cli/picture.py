@@ -312,7 +312,8 @@ def _key(detector: Detector) -> Text:
 
 
 def _when(record: dict[str, Any]) -> str:
-    return f"{record['time']} (event {record['at']:,})" if "time" in record else f"event {record['at']:,}"
+    event = f"event {record['at']:,}"
+    return f"{record['time'].partition('.')[0].replace('T', ' ')} ({event})" if "time" in record else event
 
 
 def _moved(change: Mapping[str, Any]) -> str:
