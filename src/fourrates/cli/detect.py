@@ -17,6 +17,7 @@ from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
+from fourrates.cli.ticker import Ticker
 from fourrates.detectors import Detector
 from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
@@ -58,6 +59,13 @@ FILE = click.Path(path_type=Path)
     help="Exit status 1 if there was a drift, for use in pipelines.",
 )
 @option(
+    "--progress/--no-progress",
+    section=opt.OUTPUT,
+    default=None,
+    show_default="if stderr is a terminal",
+    help="Show on stderr how far it is, where it takes more than a second.",
+)
+@option(
     "--state",
     section=opt.LATER,
     metavar="FILE",
@@ -88,6 +96,7 @@ def detect(
     report: Path | None,
     plot: Path | None,
     fail_on: Literal["never", "drift"],
+    progress: bool | None,
     state: Path | None,
 ) -> int:
     """Find the drifts in files of labels and predictions.
@@ -147,8 +156,10 @@ def detect(
     run.max_streams = max_streams
     found: list[Found] = []
     try:
-        for batch in batches:
-            found += run.take(batch, events.keys)
+        with Ticker(progress) as ticker:
+            for batch in batches:
+                found += run.take(batch, events.keys)
+                ticker.tick(run.events, counted(found))
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
