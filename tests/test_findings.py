@@ -86,6 +86,10 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
+def test_a_notebook_tells_a_drift_that_leads_back_from_one_that_leads_away(found):
+    assert [re.findall(r"● ?</span> (drift(?: back)?)<", found._repr_html_())] == [["drift", "drift back"]]
+
+
 @pytest.mark.slow
 def test_a_picture_and_a_page_are_made(found, tmp_path):
     pytest.importorskip("matplotlib")
@@ -96,7 +100,7 @@ def test_a_picture_and_a_page_are_made(found, tmp_path):
         found.plot("x")
 
 
-@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow", "reader", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "lazy", "pyarrow", "reader", "duckdb", "csv", "parquet"])
 def test_every_source_gives_the_same(kind, tmp_path):
     truth, guess = small()
     columns = {"y": WORDS[truth], "pred": WORDS[guess]}
@@ -104,11 +108,14 @@ def test_every_source_gives_the_same(kind, tmp_path):
     source = columns
     if kind in ("pandas", "csv", "parquet"):
         source = pytest.importorskip("pandas").DataFrame(columns)
-    if kind == "polars":
+    if kind in ("polars", "lazy"):
         source = pytest.importorskip("polars").DataFrame(columns)
-    if kind in ("pyarrow", "reader"):
+        source = source.lazy() if kind == "lazy" else source
+    if kind in ("pyarrow", "reader", "duckdb"):
         source = pytest.importorskip("pyarrow").table(columns)
         source = source.to_reader(1000) if kind == "reader" else source
+    if kind == "duckdb":
+        source = pytest.importorskip("duckdb").from_arrow(source).filter("y <> 'x'")
     if kind == "csv":
         source.to_csv(tmp_path / "x.csv", index=False)
         source = tmp_path / "x.csv"
@@ -118,6 +125,27 @@ def test_every_source_gives_the_same(kind, tmp_path):
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
     assert [one.drift for one in found] == wanted
     assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "csv", "parquet", "feather"])
+def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    truth, guess = small()
+    moments = np.datetime64("2026-01-01T00:00:00") + np.arange(truth.size) * np.timedelta64(90, "s")
+    columns = {"timestamp": moments.astype(str), "y_true": truth, "y_pred": guess}
+    source = columns if kind == "dict" else pandas.DataFrame(columns)
+    if kind == "polars":
+        source = pytest.importorskip("polars").DataFrame(columns)
+    if kind in ("csv", "parquet", "feather"):
+        path = tmp_path / f"x.{kind}"
+        options = {"csv": {"index": False}, "parquet": {}, "feather": {"compression": "uncompressed"}}
+        getattr(source, f"to_{kind}")(path, **options[kind])
+        source = path
+    found = fr.detect(source)
+    assert "times in column 'timestamp'" in found.said[0]
+    assert found.said[-1] == "budget: one false alarm a month, which is 29,222 events at 960 a day"
+    assert [one.at.time for one in found] == [moments[one.drift.at] for one in found]
+    assert len(found)
 
 
 def test_a_class_that_comes_late_in_a_frame_is_known_from_the_start():

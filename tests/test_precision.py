@@ -48,7 +48,7 @@ def test_a_shift_of_the_classes_moves_ppv_by_the_mix():
     assert ppv.because == "mix"
     assert ppv.before == pytest.approx(0.3 * 0.8 / (0.3 * 0.8 + 0.7 * 0.1), abs=0.02)
     assert ppv.after > ppv.before + 0.03
-    assert str(ppv).endswith("by the mix of classes")
+    assert str(ppv).endswith("because the class mix changed")
 
 
 def test_both_at_once_are_mostly_seen_as_both():
@@ -67,7 +67,7 @@ def test_it_is_told_in_findings_and_not_part_of_what_makes_drifts_equal():
     parts = [events(random, 20_000, 0.3, 0.9, tpr) for tpr in (0.8, 0.5)]
     pairs = tuple(np.concatenate(side) for side in zip(*parts, strict=True))
     found = fr.detect(pairs, arl=100_000)
-    assert ", by recall" in found.summary()
+    assert ", because recall changed" in found.summary()
     assert found.to_dict()["drifts"][0]["precisions"][0]["because"] == "recall"
     one = found[0].drift
     assert one == fr.Drift(one.at, one.since, one.changes, one.confusion, one.started, one.started_between)

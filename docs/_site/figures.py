@@ -232,7 +232,7 @@ def dispersion_cost() -> str:
         f"On independent streams the estimate costs {mean - 1:.0%} in median delay over the ten changes of\n"
         f"[any size](any-size.md) and the paper's six scenarios, {ratios[worst] - 1:.0%} at most ({worst}). "
         f"A fall of tnr from 0.9 to 0.8\nwhere errors repeat with probability 0.3 is found after "
-        f"{repeated['estimated']:,.0f} events; a detector that is told the dispersion, {repeated['dispersion']:.2f},\n"
+        f"{repeated['estimated']:,.0f} events; a detector that is given the dispersion, {repeated['dispersion']:.2f},\n"
         f"needs {repeated['known']:,.0f}."
     ).replace("%", " %")
 

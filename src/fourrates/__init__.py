@@ -5,23 +5,24 @@
 >>> detector.update(1, 1)  # what it was, what the classifier said: Drift or None
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fourrates.bank import Bank
-from fourrates.budget.decay import best_decay
-from fourrates.budget.delay import expected_delay
 from fourrates.budget.levels import design
-from fourrates.budget.run_length import expected_run_length
 from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
-from fourrates.join import LabelJoin
+from fourrates.lazy import importer
 from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
 if TYPE_CHECKING:
+    from fourrates.budget.decay import best_decay
+    from fourrates.budget.delay import expected_delay
+    from fourrates.budget.run_length import expected_run_length
     from fourrates.client import Client
     from fourrates.diagnosis import Diagnosis, diagnose
+    from fourrates.join import LabelJoin
 
 __all__ = [
     "DDM",
@@ -56,14 +57,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """What most programs do not need, imported when it is asked for: threads and the network, a look at whole files."""
-    if name == "Client":
-        from fourrates.client import Client
-
-        return Client
-    if name in ("Diagnosis", "diagnose"):
-        from fourrates import diagnosis
-
-        return getattr(diagnosis, name)
-    raise AttributeError(f"module 'fourrates' has no attribute {name!r}")
+__getattr__ = importer(
+    __name__,
+    {
+        "Client": "client",
+        "Diagnosis": "diagnosis",
+        "LabelJoin": "join",
+        "best_decay": "budget.decay",
+        "diagnose": "diagnosis",
+        "expected_delay": "budget.delay",
+        "expected_run_length": "budget.run_length",
+    },
+)

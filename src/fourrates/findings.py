@@ -15,7 +15,7 @@ from fourrates.budget.words import default_budget, event_rate, is_duration, run_
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts
 from fourrates.dispersion import dispersions, in_words
-from fourrates.io import Batch, Columns, Events, InputError, Joined, NoColumn, joined, read
+from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.opening import pyarrow
 from fourrates.io.remarks import explain_all_missing
 from fourrates.run import Found, FoundShift, Run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
+    from fourrates.io import Joined
     from fourrates.labels import Labels
     from fourrates.trace import Trace
 
@@ -108,6 +109,8 @@ def detect(
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
     if labels_from is not None:
+        from fourrates.io import joined
+
         late = Columns(truth=truth, id=id)
         columns = Columns(None, pred, score, time, by, id)
         events = joined(
@@ -139,7 +142,7 @@ def detect(
         found += run.take(batch, events.keys)
     if run.unreferred:
         said.append(without_reference(run))
-    said += events.odd()
+    said += events.odd().values()
     return Findings(run, events, found, said)
 
 
@@ -469,9 +472,9 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        return fragment(
-            self.headline(), self._found, self._source.utc, [*shifts, *self._correlated(), *self.said], self.run.traces
-        )
+        notes = [*shifts, *self._correlated(), *self.said]
+        labels = self.run.detector.labels.values
+        return fragment(self.headline(), self._found, self._source.utc, notes, self.run.traces, labels)
 
 
 def _named(stream: str | None) -> str:

@@ -182,3 +182,15 @@ def bytes_of(value: Any, position: int, depth: int = 0) -> tuple[int, bytes]:
 
 def _missing(value: Any, position: int) -> ValueError:
     return ValueError(f"ids: {value!r} at position {position} cannot be an id: it is missing")
+
+
+def check_tags(tags: Any, size: int) -> npt.NDArray[np.int64]:
+    """What is given with ids, as integers of 64 bits, or an error that says what is wrong with it."""
+    values = np.asarray(tags)
+    if values.shape != (size,):
+        raise ValueError(f"tags has the shape {values.shape}, ids has {size} items")
+    if size and values.dtype.kind not in "biu":
+        raise TypeError(f"tags of type {values.dtype} are not integers")
+    if values.dtype == np.uint64 and size and int(values.max()) >= 2**63:
+        raise ValueError(f"tag {values.max()} at position {int(values.argmax())} has more than 63 bits")
+    return np.ascontiguousarray(values, np.int64)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fourrates.detectors.parameters import check_whole
-from fourrates.ids import fingerprints
+from fourrates.ids import check_tags, fingerprints
 from fourrates.kernel.fingerprint import Hasher
 from fourrates.kernel.logs import ENTRY
 from fourrates.kernel.pending import STATES, Pending
@@ -280,7 +280,7 @@ class LabelJoin:
             which = np.full(size, sides, np.uint8) if isinstance(sides, int) else np.ascontiguousarray(sides)
             if which.size != size:
                 raise ValueError(f"is_label has {which.size} items, {name} has {size}")
-            marks = None if tags is None else _tags(tags, size)
+            marks = None if tags is None else check_tags(tags, size)
             when = self._times(times, size)
             truths, guesses = np.empty(size, np.uint16), np.empty(size, np.uint16)
             marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -372,6 +372,12 @@ class LabelJoin:
         if math.isnan(since):
             return None
         return since if self._unit == "number" else datetime(1970, 1, 1) + timedelta(microseconds=since)
+
+    @property
+    def waiting_tags(self) -> npt.NDArray[np.int64]:
+        """The tags of the predictions that wait for their label, in the order they came."""
+        with self._alone():
+            return np.ascontiguousarray(self._pending.dump(0)["tag"])
 
     @property
     def nbytes(self) -> int:
@@ -479,17 +485,6 @@ class LabelJoin:
         waits = log["state"] == STATES["prediction"]
         if log["tag"][~waits].any() or (STATES["paired"] in states and log["code"].any()):
             raise ValueError("a saved entry carries what only a prediction does")
-
-
-def _tags(tags: Any, size: int) -> npt.NDArray[np.int64]:
-    values = np.asarray(tags)
-    if values.shape != (size,):
-        raise ValueError(f"tags has the shape {values.shape}, ids has {size} items")
-    if size and values.dtype.kind not in "biu":
-        raise TypeError(f"tags of type {values.dtype} are not integers")
-    if values.dtype == np.uint64 and size and int(values.max()) >= 2**63:
-        raise ValueError(f"tag {values.max()} at position {int(values.argmax())} has more than 63 bits")
-    return np.ascontiguousarray(values, np.int64)
 
 
 def _revive(kind: type[LabelJoin], parameters: dict[str, Any], unit: Unit | None, state: bytes) -> LabelJoin:

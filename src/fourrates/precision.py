@@ -62,8 +62,8 @@ class PrecisionChange(NamedTuple):
     @property
     def reason(self) -> str:
         """The same in words."""
-        words = {"recall": "by recall", "mix": "by the mix of classes", "both": "by recall and the mix of classes"}
-        return words[self.because]
+        what = {"recall": "recall", "mix": "the class mix", "both": "recall and the class mix"}
+        return f"because {what[self.because]} changed"
 
     def __str__(self) -> str:
         return f"{self.rate} {self.before:.3f} -> {self.after:.3f}, {self.reason}"
@@ -79,12 +79,12 @@ def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
     >>> from fourrates.precision import Mixed, moved
     >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.3, 0.9, 0.5)):
     ...     print(change)
-    npv 0.913 -> 0.808, by recall
-    ppv 0.774 -> 0.682, by recall
+    npv 0.913 -> 0.808, because recall changed
+    ppv 0.774 -> 0.682, because recall changed
     >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.1, 0.9, 0.8)):
     ...     print(change)
-    npv 0.913 -> 0.976, by the mix of classes
-    ppv 0.774 -> 0.471, by the mix of classes
+    npv 0.913 -> 0.976, because the class mix changed
+    ppv 0.774 -> 0.471, because the class mix changed
     """
     recalls = Mixed(before.positives, after.tnr, after.tpr)
     mix = Mixed(after.positives, before.tnr, before.tpr)

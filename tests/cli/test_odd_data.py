@@ -1,5 +1,8 @@
 """Data that can be read but means something else than it seems to: each oddity is named, and nothing else is said."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -110,6 +113,32 @@ def test_one_class_only_is_noticed(fourrates, table):
     assert remarks(fourrates("detect", path)) == ["every true label is 0: nothing can be said of the other classes"]
     path = table(label=np.arange(SIZE) % 2, pred=np.zeros(SIZE, int))
     assert remarks(fourrates("detect", path)) == ["every prediction is 0; is this the right column (--pred)?"]
+
+
+def test_watch_says_the_same_at_its_end_and_each_once(fourrates, table):
+    scores = [f"{0.02 + 0.05 * one:.2f}".replace(".", ",") for one in table.truth]
+    times = table.sound["time"].copy()
+    times[1_500:1_510] = times[:10]
+    labels = np.where(np.arange(SIZE) < 2_000, "ok", "")
+    path = table(";", ("pred",), score=scores, time=times, label=labels)
+    words = ("--labels", "ok,fraud")
+    told = remarks(fourrates("detect", path, *words))
+    assert [sentence.split(" ", 2)[0] for sentence in told] == ["1,000", "scores", "times", "every", "no"]
+    with open(path) as file:
+        ran = fourrates("watch", "-", *words, stdin=file)
+    here, there = (f"{name}, row" for name in (path, "standard input"))
+    assert ran.status == 0
+    for sentence in told:
+        assert ran.err.count(sentence.replace(here, there)) == 1
+    assert "2,000 events in" in ran.err
+
+
+def test_watch_does_not_wait_for_the_end(table):
+    command = [sys.executable, "-m", "fourrates", "watch", str(table(pred=["ok"] * SIZE))]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        told = next(line for line in process.stderr if line.startswith("every"))  # of a file that is still followed
+        process.terminate()
+    assert told == "every prediction is 'ok'; is this the right column (--pred)?\n"
 
 
 def test_python_says_the_same(table):

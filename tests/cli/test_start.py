@@ -21,7 +21,8 @@ def imported(*words):
         [sys.executable, "-c", IMPORTED, *map(str, words)], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    return {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}
+    modules = done.stdout.splitlines()[-1].split()
+    return {*modules, *(name.split(".")[0] for name in modules)}
 
 
 def test_the_version_is_told_without_any_of_the_heavy_libraries():
@@ -39,6 +40,15 @@ def test_detect_imports_pyarrow_and_no_other_heavy_library(drifting, tmp_path):
         found = imported("detect", path, "--json", "--missing", "skip", "--threshold", "0.5", "--score", "y_pred")
         assert "pyarrow" in found
         assert not found & set(HEAVY)
+
+
+def test_detect_on_a_file_with_times_starts_without_what_it_does_not_need(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("timestamp,y_true,y_pred\n" + "2026-01-01 00:00:00,1,1\n2026-01-01 00:00:01,0,0\n" * 9)
+    found = imported("detect", path)
+    assert "pyarrow.csv" in found
+    slow = {"pyarrow.compute", "asyncio", "hashlib", "importlib.metadata", "ssl", "statistics", "fourrates.join"}
+    assert not found & {*slow, *HEAVY}
 
 
 def test_watch_imports_no_heavy_library():

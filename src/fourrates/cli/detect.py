@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -17,13 +17,17 @@ from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.progress import Progress
+from fourrates.cli.ticker import Ticker
 from fourrates.detectors import Detector
 from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
-from fourrates.io import Columns, Events, History, InputError, Joined, Missing
+from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
 from fourrates.run import Found, Run
+
+if TYPE_CHECKING:
+    from fourrates.io import History, Joined
 
 SHOWN = 40  # drifts in the table
 SHIFTS = 5  # shifts of the classes below it
@@ -53,6 +57,13 @@ FILE = click.Path(path_type=Path)
     type=click.Choice(["never", "drift"]),
     default="never",
     help="Exit status 1 if there was a drift, for use in pipelines.",
+)
+@option(
+    "--progress/--no-progress",
+    section=opt.OUTPUT,
+    default=None,
+    show_default="if stderr is a terminal",
+    help="Show on stderr how far it is, where it takes more than a second.",
 )
 @option(
     "--state",
@@ -85,6 +96,7 @@ def detect(
     report: Path | None,
     plot: Path | None,
     fail_on: Literal["never", "drift"],
+    progress: bool | None,
     state: Path | None,
 ) -> int:
     """Find the drifts in files of labels and predictions.
@@ -115,7 +127,7 @@ def detect(
     run = None if saved is None else _resumed(saved.run, state, trace)
     if run is not None and labels is None:
         classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
-    history = None if state is None else History.from_list([] if saved is None else saved.files, opt.say)
+    history = None if state is None else _history(saved)
     events = opt.events_of(
         files,
         columns,
@@ -144,12 +156,14 @@ def detect(
     run.max_streams = max_streams
     found: list[Found] = []
     try:
-        for batch in batches:
-            found += run.take(batch, events.keys)
+        with Ticker(progress) as ticker:
+            for batch in batches:
+                found += run.take(batch, events.keys)
+                ticker.tick(run.events, counted(found))
     except KeyboardInterrupt:
         seen, drifts = opt.several(run.events, "event"), counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd()]:
+    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd().values()]:
         opt.say(sentence)
     if csv is not None:
         disk.write(csv, output.as_csv(found, events.utc))
@@ -184,6 +198,13 @@ def _resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] |
         return Run.from_bytes(saved, trace)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _history(saved: Progress | None) -> History:
+    """What earlier runs have read."""
+    from fourrates.io import History
+
+    return History.from_list([] if saved is None else saved.files, opt.say)
 
 
 def _same_threshold(saved: float | None, asked: float | None) -> float | None:

@@ -10,23 +10,26 @@ import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 import fourrates.detectors
 from fourrates.budget.words import is_duration
-from fourrates.cli.commands import argument, option, together
+from fourrates.cli.commands import Decorator, argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.findings import Begun, check_own_references, make, reference_counts
-from fourrates.io import MAX_LINE, MISSING, Columns, Events, History, InputError, Joined, Missing, joined, read
+from fourrates.io import MAX_LINE, MISSING, Columns, Events, InputError, Missing, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.names import printable
 from fourrates.run import MAX_STREAMS, Run
 from fourrates.state import MAX_STATE
+
+if TYPE_CHECKING:
+    from fourrates.io import History, Joined
 
 DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
 LIMITS = "How much at most"
@@ -97,31 +100,16 @@ late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
 )
+
+
+def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]:
+    return option(name, section=LIMITS, metavar=metavar, type=click.IntRange(1), default=default, help=help)
+
+
 limits = together(
-    option(
-        "--max-line",
-        section=LIMITS,
-        metavar="BYTES",
-        type=click.IntRange(1),
-        default=MAX_LINE,
-        help="The longest line that is read.",
-    ),
-    option(
-        "--max-streams",
-        section=LIMITS,
-        metavar="N",
-        type=click.IntRange(1),
-        default=MAX_STREAMS,
-        help="The most streams that --by may tell apart.",
-    ),
-    option(
-        "--max-state",
-        section=LIMITS,
-        metavar="BYTES",
-        type=click.IntRange(1),
-        default=MAX_STATE,
-        help="The largest state that is read.",
-    ),
+    _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
+    _at_most("--max-streams", "N", MAX_STREAMS, "The most streams that --by may tell apart."),
+    _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
@@ -185,6 +173,8 @@ def events_of(
     """What the options of the data stand for."""
     with checked():
         if labels_from is not None:
+            from fourrates.io import joined
+
             return joined(
                 files,
                 labels_from,

@@ -88,7 +88,7 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
                 [
                     *([Text("recovery", "green")] if one.is_recovery else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-                    *(Text(f"{p.rate} {p.reason}", "dim") for p in one.drift.precisions),
+                    *(Text(f"{p.rate} by {p.because}", "dim") for p in one.drift.precisions),
                 ]
             ),
             _lines(one, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in one.drift.precisions)]),

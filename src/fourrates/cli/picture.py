@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fourrates.cli.options import several
+from fourrates.cli.options import say, several
 from fourrates.cli.output import ARROWS
 from fourrates.detectors import Detector
 from fourrates.drift import RateState, Share, Statistic
@@ -46,6 +46,9 @@ class View(Protocol):
 
     def shift(self, record: dict[str, Any]) -> None:
         """Show a shift of the true classes."""
+
+    def remark(self, sentence: str) -> None:
+        """Show what is odd about the data."""
 
     def tick(self) -> None:
         """Bring the picture up to date."""
@@ -107,6 +110,10 @@ class Lines:
 
     warning = shift = drift
 
+    def remark(self, sentence: str) -> None:
+        """Tell people what is odd about the data; programs read the standard output."""
+        say(sentence)
+
     def tick(self) -> None:
         """There is no picture."""
 
@@ -166,6 +173,12 @@ class Picture:
         stream = "" if self.detector is not None else f"{shortened(str(record['stream']))}: "
         shares = _from_to(record["before"]["value"], record["after"]["value"])
         self.heard.append(Text(f"shift    {stream}{_when(record)}: share of positives {shares}", "cyan"))
+
+    def remark(self, sentence: str) -> None:
+        """Tell what is odd about the data."""
+        from rich.text import Text
+
+        self.heard.append(Text(f"note     {sentence}", "magenta"))
 
     def tick(self) -> None:
         """Bring the picture up to date, if it is time to."""
@@ -299,7 +312,8 @@ def _key(detector: Detector) -> Text:
 
 
 def _when(record: dict[str, Any]) -> str:
-    return f"{record['time']} (event {record['at']:,})" if "time" in record else f"event {record['at']:,}"
+    event = f"event {record['at']:,}"
+    return f"{record['time'].partition('.')[0].replace('T', ' ')} ({event})" if "time" in record else event
 
 
 def _moved(change: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
+ENOUGH = 1_000  # rows after which what is odd about them is told; then whenever there are twice as many
 SAVE = 1.0  # seconds between two savings of the state; after a drift it is saved at once
 
 
@@ -62,6 +63,8 @@ class Watching:
         self._bad_before = 0 if saved is None else saved.bad
         self._started = self._kept = clock.monotonic()
         self._dirty = self._urgent = False
+        self._remarks: dict[str, str] = {}  # told so far
+        self._next_look = self.events.rows + ENOUGH
 
     def feed(self, lines: bytes) -> None:
         """Take what arrived."""
@@ -69,6 +72,19 @@ class Watching:
         for batch in self.tail.feed(lines):
             self.take(batch)
             self.view.tick()
+        if self.events.rows >= self._next_look:
+            self._next_look = 2 * self.events.rows
+            for about, sentence in self._odd().items():
+                if about not in self._remarks:
+                    self._remarks[about] = sentence
+                    self.view.remark(sentence)
+
+    def _odd(self) -> dict[str, str]:
+        """What is odd about the rows; what became of those before a resumption is in their own summary."""
+        odd = self.events.odd()
+        if self._before:
+            odd.pop("skipped", None)
+        return odd
 
     def finish(self) -> None:
         """Take the last line of a pipe, if it has no end."""
@@ -164,7 +180,8 @@ class Watching:
     def summary(self) -> None:
         """Tell what was seen."""
         seconds = max(clock.monotonic() - self._started, 1e-9)
-        skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped else ""
+        odd = self._odd()
+        skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""
         bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
         recovered = f", {opt.several(self.recovered, 'recovery')}" if self.recovered else ""
         whole = f" ({self.run.events:,} in all)" if self._before else ""
@@ -174,6 +191,9 @@ class Watching:
         )
         for drift in self.drifts:
             opt.say(f"  {drift}")
+        for about, sentence in odd.items():
+            if self._remarks.get(about) != sentence:  # it may count more by now
+                opt.say(sentence)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from fourrates.budget.levels import design
 from fourrates.detectors.base import PROGRESS, RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Statistic
 from fourrates.kernel.linear import LinearRules
@@ -346,6 +347,4 @@ def _decays(value: Any) -> tuple[float, ...]:
 
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:
     """The detection level that keeps a run length."""
-    from fourrates.budget.levels import design
-
     return min(design(arl, *setting).detect for setting in set(zip(decays, sides, strict=True)))

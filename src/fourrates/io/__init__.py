@@ -9,14 +9,19 @@ grows and is rotated; :func:`joined` for labels in a place of their own.
 Columns that are not named are guessed from common names, and what was guessed is said through `say`.
 """
 
+from typing import TYPE_CHECKING
+
 from fourrates.io.events import MISSING, Columns, Events, Missing, read
-from fourrates.io.follow import Follower, Piece, Position
-from fourrates.io.history import History
-from fourrates.io.joined import Joined, joined
 from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
 from fourrates.io.table import Batch, InputError, NoColumn
-from fourrates.io.tail import Tail
+from fourrates.lazy import importer
+
+if TYPE_CHECKING:
+    from fourrates.io.follow import Follower, Piece, Position
+    from fourrates.io.history import History
+    from fourrates.io.late import Joined, joined
+    from fourrates.io.tail import Tail
 
 __all__ = [
     "MISSING",
@@ -36,3 +41,16 @@ __all__ = [
     "paths",
     "read",
 ]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "Follower": "follow",
+        "History": "history",
+        "Joined": "late",
+        "Piece": "follow",
+        "Position": "follow",
+        "Tail": "tail",
+        "joined": "late",
+    },
+)

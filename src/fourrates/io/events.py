@@ -398,11 +398,12 @@ class Events:
             self.remarks.take(batch, len(self.labels.values))
             yield batch
 
-    def odd(self) -> list[str]:
-        """What is odd about what was read, in sentences."""
+    def odd(self) -> dict[str, str]:
+        """What is odd about what was read, in sentences, by what each is about."""
         left_out = skipped(self.rows, self.skipped, self.remarks.unlabelled)
         threshold = None if self.columns.score is None else self.threshold
-        return [*([] if left_out is None else [left_out]), *self.remarks.sentences(self.labels, threshold)]
+        said = self.remarks.sentences(self.labels, threshold)
+        return said if left_out is None else {"skipped": left_out, **said}
 
     def _what_is_missing(self, table: Table, at: int) -> str:
         columns = self.columns

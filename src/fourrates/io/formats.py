@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,25 +36,52 @@ def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterat
     if kind == "ipc file":
         # Read, not mapped: a map that another process cuts short or changes under our hands would end this one.
         reader = pa.ipc.open_file(pa.OSFile(file.name) if isinstance(file.name, str) else file)
-        names = _resolve_arrow(reader.schema, source, events)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        yield from _record_tables(batches, names, source)
+        yield from _stream_tables(reader.schema, batches, source, events)
         return
     with pyarrow("pyarrow.parquet").ParquetFile(file, buffer_size=BLOCK) as parquet:
-        names = _resolve_arrow(parquet.schema_arrow, source, events)
+        schema = parquet.schema_arrow
+        first = next(parquet.iter_batches(1, columns=_texts(schema), use_threads=False), None)
+        names = _resolve_arrow(schema, first, source, events)
         batches = parquet.iter_batches(ROWS, columns=names, use_threads=False)
         yield from _record_tables(batches, names, source)
 
 
 def arrow_tables(reader: Any, source: str, events: Events) -> Iterator[Table]:
     """Tables of a stream of Arrow batches."""
-    names = _resolve_arrow(reader.schema, source, events)
-    yield from _record_tables(reader, names, source)
+    yield from _stream_tables(reader.schema, iter(reader), source, events)
 
 
-def _resolve_arrow(schema: Any, source: str, events: Events) -> list[str]:
+def _stream_tables(schema: Any, batches: Iterator[Any], source: str, events: Events) -> Iterator[Table]:
+    try:
+        first = next(batches, None)
+    except pyarrow("pyarrow").ArrowException as error:
+        raise InputError(f"{source}, in or after row 1: {first_line(error)}") from None
+    names = _resolve_arrow(schema, first, source, events)
+    yield from _record_tables(chain([] if first is None else [first], batches), names, source)
+
+
+def _resolve_arrow(schema: Any, first: Any, source: str, events: Events) -> list[str]:
+    """The columns used; of text, the first value says whether it is a time."""
     times = [field.name for field in schema if str(field.type).startswith(("timestamp", "date"))]
+    if first is not None and first.num_rows and events.columns.time is None and not events.settled:
+        times += [name for name in _texts(schema) if looks_like_time(_first_value(first.column(name), source))]
     return list(dict.fromkeys(events.resolve(schema.names, times, source).used()))
+
+
+def _texts(schema: Any) -> list[str]:
+    """The columns of text whose names are theirs alone."""
+    kinds = ("string", "large_string", "string_view")
+    return [field.name for field in schema if str(field.type) in kinds and schema.names.count(field.name) == 1]
+
+
+def _first_value(column: Any, source: str) -> Any:
+    try:
+        value = column.slice(0, 1)
+        value.validate(full=True)
+        return value[0].as_py()
+    except pyarrow("pyarrow").ArrowException as error:
+        raise InputError(f"{source}, in or after row 1: {first_line(error)}") from None
 
 
 def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Iterator[Table]:

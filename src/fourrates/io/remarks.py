@@ -83,15 +83,18 @@ class Remarks:
             later, earlier = (str(one.astype("M8[s]")).replace("T", " ") for one in (before, time))
             self._first_step = f"{source}, row {row:,} ({earlier} after {later})"
 
-    def sentences(self, labels: Labels, threshold: float | None) -> list[str]:
-        """What there is to say; `threshold` is that of the scores, None where predictions are labels."""
-        said = []
+    def sentences(self, labels: Labels, threshold: float | None) -> dict[str, str]:
+        """What there is to say, by what it is about; `threshold` is that of scores, None where predictions are labels.
+
+        What it may be about: the decimal comma, the order of times, the true classes, the predictions.
+        """
+        said = {}
         if self._decimal_comma is not None:
             number = self._decimal_comma.replace(",", ".")
-            said.append(f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}")
+            said["comma"] = f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}"
         if self._backwards:
             times = "once, in" if self._backwards == 1 else f"{self._backwards:,} times, first in"
-            said.append(
+            said["order"] = (
                 f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows: sort them "
                 f"by time if they happened in another"
             )
@@ -99,22 +102,20 @@ class Remarks:
             return said
         truths, guesses = self._unseen
         if len(truths) == len(labels.values) - 1:
-            said.append(f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes")
+            said["truth"] = f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes"
         if len(guesses) == len(labels.values) - 1:
-            only = _only(labels, guesses)
-            if threshold is None:
-                said.append(f"every prediction is {only!r}; is this the right column (--pred)?")
-            elif self._highest < threshold:
-                said.append(
-                    f"no score reaches the threshold {threshold:g}, the highest is {self._highest:g}: every prediction "
-                    f"is {only!r}; set --threshold"
-                )
-            else:
-                said.append(
-                    f"every score reaches the threshold {threshold:g}, the lowest is {self._lowest:g}: every "
-                    f"prediction is {only!r}; set --threshold"
-                )
+            said["pred"] = self._one_prediction(_only(labels, guesses), threshold)
         return said
+
+    def _one_prediction(self, only: Any, threshold: float | None) -> str:
+        """Why every prediction may be the same."""
+        if threshold is None:
+            return f"every prediction is {only!r}; is this the right column (--pred)?"
+        if self._highest < threshold:
+            reached = f"no score reaches the threshold {threshold:g}, the highest is {self._highest:g}"
+        else:
+            reached = f"every score reaches the threshold {threshold:g}, the lowest is {self._lowest:g}"
+        return f"{reached}: every prediction is {only!r}; set --threshold"
 
 
 def _only(labels: Labels, unseen: set[int]) -> Any:

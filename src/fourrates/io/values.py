@@ -284,10 +284,13 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
         pa = pyarrow("pyarrow")
         kind = str(column.type)
         if kind.startswith(("timestamp", "date")):
-            micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
-            values = arrow_numbers(micro.cast(pa.int64()), np.iinfo(np.int64).min)  # which NumPy takes for NaT
-            return values.view("M8[us]"), getattr(column.type, "tz", None) is not None
-        if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
+            return _arrow_moments(column).astype("M8[us]", copy=False), getattr(column.type, "tz", None) is not None
+        if pa.types.is_string(column.type):
+            try:  # ISO 8601 without a zone, all at once
+                return _arrow_moments(column.cast(pa.timestamp("us"))), False
+            except pa.ArrowInvalid:
+                column = column.to_pylist()
+        elif not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
             column = column.to_pylist()
         else:
             column = arrow_numbers(column.cast(pa.float64(), safe=False) if column.null_count else column, np.nan)
@@ -312,6 +315,16 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
         micros[at], zoned = moment
         utc |= zoned
     return micros, utc
+
+
+def _arrow_moments(column: Any) -> Times:
+    """An Arrow column of dates or times in its own unit, without pyarrow.compute, which takes long to import."""
+    pa = pyarrow("pyarrow")
+    numbers = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+    unit = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")
+    since_1970 = arrow_numbers(column.view(numbers), 0).astype(np.int64, copy=False).view(f"M8[{unit}]")
+    gone = _arrow_nulls(column)
+    return since_1970 if gone is None else np.where(gone, np.datetime64("NaT"), since_1970)
 
 
 def _plain_times(values: list[Any]) -> tuple[Times, bool] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -65,8 +66,8 @@ class ChampionRelearner(Loop):
         How many examples are kept at most; the newest.
     keep : int
         How many old models are kept at most, besides the champion.
-    max_pending : int
-        How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
+    max_pending, max_wait
+        As of :class:`Relearner`.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class ChampionRelearner(Loop):
         What was decided, when, and on what evidence.
     fits : int
         Models learnt, the first and all challengers included.
-    events, pending, dropped, unmatched : int
+    events, pending, join
         As of :class:`Relearner`.
 
     Notes
@@ -137,8 +138,9 @@ class ChampionRelearner(Loop):
         max_examples: int = 10_000,
         keep: int = 3,
         max_pending: int = 100_000,
+        max_wait: float | timedelta | np.timedelta64 | None = None,
     ) -> None:
-        super().__init__(model, FourRates(arl=2_000) if detector is None else detector, max_pending)
+        super().__init__(model, FourRates(arl=2_000) if detector is None else detector, max_pending, max_wait)
         self.threshold = check_number(threshold, "threshold")
         if self.threshold < 1:
             raise ValueError(f"threshold {threshold!r} is less than 1")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,33 +11,44 @@ import numpy as np
 from fourrates.detectors import Detector
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
+from fourrates.join import LabelJoin, Pairs
 from fourrates.relearn.learner import Learner
 from fourrates.relearn.life import FitError, Life, Why
-from fourrates.relearn.pending import UNKNOWN, Asked, Pending, list_of_ids
-from fourrates.rows import count, take
+from fourrates.relearn.pending import Examples
+from fourrates.rows import count, join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.labels import Codes
 
+UNKNOWN = -1  # what the serving model says, where it has not been asked
 FIRST_BLOCK, LARGEST_BLOCK = 256, 2048  # examples predicted at once: what lies behind a new model is predicted in vain
 
 
 class Loop:
     """A model that serves, watched by a detector; a subclass says when another one takes its place."""
 
-    def __init__(self, model: Any, detector: Detector, max_pending: int) -> None:
+    def __init__(
+        self,
+        model: Any,
+        detector: Detector,
+        max_pending: int,
+        max_wait: float | timedelta | np.timedelta64 | None,
+    ) -> None:
         if not isinstance(detector, Detector):
             raise TypeError(f"detector must be one of fourrates, such as LFR(), not {detector!r}")
         self._learner = Learner(model, detector.labels)
-        self.max_pending = check_whole(max_pending, "max_pending")
+        self.join = LabelJoin(
+            detector.labels.values, max_waiting=check_whole(max_pending, "max_pending"), max_wait=max_wait
+        )
         self.detector = detector.clone()
         self.model: Any = None
         self.drifts: list[Drift] = []
-        self.events = self.dropped = self.unmatched = 0
+        self.events = 0
         self._lives: list[Life] = []
-        self._pending = Pending()
+        self._waiting = Examples()
+        self._left: tuple[Any, Codes, npt.NDArray[np.int32]] | None = None  # by an error in the midst of late labels
 
     # What a subclass gives ----------------------------------------------------------------------------------
 
@@ -65,7 +76,7 @@ class Loop:
     @property
     def pending(self) -> int:
         """Predictions that wait for their label."""
-        return len(self._pending)
+        return self.join.waiting
 
     # What a user does ---------------------------------------------------------------------------------------
 
@@ -83,72 +94,56 @@ class Loop:
         """Put a model to service that has been learnt elsewhere; it is not cloned."""
         return self._begin(model, "hand" if self._lives else "first", None)
 
-    def predict(self, X: Any, ids: Iterable[Hashable] | None = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any, ids: Any = None, times: Any = None) -> npt.NDArray[Any]:
         """Say what the serving model says; with ids, remember it until :meth:`observe` brings the labels.
+
+        Labels that came before their prediction count now; `drifts` has what they showed.
 
         Parameters
         ----------
         X : table of examples
             As the model takes them.
-        ids : several hashables, optional
-            One an example, none of them waiting already.
+        ids : array of ids, optional
+            One an example, as :class:`~fourrates.LabelJoin` takes them. The first prediction of an id counts.
+        times : array of numbers or dates, or one for all, optional
+            When, for `max_wait`.
 
         Returns
         -------
         array of labels
         """
         rows = self._learner.table(X)
-        if ids is None:
-            return self._decoded(self._ask(rows))
-        names = list_of_ids(ids)
-        if len(names) != count(rows):
-            raise ValueError(f"X has {count(rows)} examples, ids has {len(names)}")
-        for one in names:
-            if one in self._pending:
-                raise ValueError(f"id {one!r} waits for its label already")
         guesses = self._ask(rows)
-        if names:
-            copied = take(rows, np.arange(len(names)))
-            self._pending.add(Asked(copied, guesses, names, len(self._lives)))
-            surplus = self._pending.oldest(max(self.pending - self.max_pending, 0))
-            self._pending.forget(surplus)
-            self.dropped += len(surplus)
-        return self._decoded(guesses)
+        said = self._decoded(guesses)
+        if ids is not None:
+            pairs = self.join.predict(_several(ids), said, times, self._waiting.next_numbers(count(rows)))
+            self._waiting.add(rows, len(self._lives))
+            try:
+                self._take(pairs)
+            except FitError as error:
+                error.predictions = said
+                raise
+        return said
 
-    def observe(self, ids: Iterable[Hashable], y: npt.ArrayLike) -> list[Drift]:
-        """Take the labels of earlier predictions, in any order.
-
-        An id nothing waits for is an error, unless predictions have been dropped: then it may be one of those, and is
-        counted in `unmatched`.
+    def observe(self, ids: Any, y: npt.ArrayLike, times: Any = None) -> list[Drift]:
+        """Take the labels of predictions, in any order; one that comes before its prediction waits for it.
 
         Parameters
         ----------
-        ids : several hashables
-            As given to :meth:`predict`.
+        ids : array of ids
+            As given to :meth:`predict`. The first label of an id counts.
         y : array of labels
             What the examples turned out to be.
+        times : array of numbers or dates, or one for all, optional
+            When the labels came, for `max_wait`.
 
         Returns
         -------
         list of Drift
             The drifts these labels showed.
         """
-        names = list_of_ids(ids)
-        truths = self._learner.codes(y, "y")
-        if len(names) != truths.size:
-            raise ValueError(f"ids has {len(names)} examples, y has {truths.size}")
-        waiting = np.array([one in self._pending for one in names], bool)
-        if not waiting.all() and not self.dropped:
-            raise ValueError(f"nothing waits for the label of id {names[int(waiting.argmin())]!r}")
-        known = [one for one, waits in zip(names, waiting.tolist(), strict=True) if waits]
-        found, before = len(self.drifts), self.events
-        self.unmatched += len(names) - len(known)
-        if known:
-            rows, guesses = self._pending.get(known, len(self._lives))
-            try:
-                self._advance(rows, truths[waiting], guesses)
-            finally:
-                self._pending.forget(known[: self.events - before])
+        found = len(self.drifts)
+        self._take(self.join.label(_several(ids), y, times))
         return self.drifts[found:]
 
     def run(self, X: Any, y: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -176,6 +171,27 @@ class Loop:
         return self._decoded(guesses)
 
     # The loop -----------------------------------------------------------------------------------------------
+
+    def _take(self, pairs: Pairs) -> None:
+        """Go on with predictions whose labels have come; what an error of the model leaves is taken the next time."""
+        ready = [] if self._left is None else [self._left]
+        if len(pairs):
+            rows, lives = self._waiting.get(pairs.tags)
+            guesses = np.where(lives == len(self._lives), pairs.guesses.astype(np.int32), UNKNOWN)
+            ready.append((rows, pairs.truths, guesses))
+        if self._waiting.outnumber(self.pending):
+            self._waiting.keep(self.join.waiting_tags)
+        if not ready:
+            return
+        rows = join([one[0] for one in ready])
+        truths, guesses = (np.concatenate([one[i] for one in ready]) for i in (1, 2))
+        start = self.events
+        try:
+            self._advance(rows, truths, guesses)
+        finally:
+            rest = slice(self.events - start, None)
+            left = take(rows, rest), truths[rest], np.full(truths[rest].size, UNKNOWN, np.int32)
+            self._left = left if left[1].size else None
 
     def _advance(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
         """Take examples in order. What the serving model says of each is filled into `guesses` where it is unknown."""
@@ -242,3 +258,8 @@ class Loop:
 
     def _decoded(self, guesses: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
         return self._learner.labels.decode(guesses.astype(np.intp))
+
+
+def _several(ids: Any) -> Any:
+    """Ids as LabelJoin takes them, from any iterable of them."""
+    return ids if hasattr(ids, "__array__") or isinstance(ids, str | bytes) else list(ids)

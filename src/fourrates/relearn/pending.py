@@ -1,92 +1,82 @@
-"""Predictions that wait for their labels, with the examples they were made for.
+"""The examples of predictions that wait for their labels.
 
-:class:`~fourrates.LabelJoin` keeps what was said of an id; here the features are kept as well, and what was said may
-have to be asked again of a newer model, so what waits is whole batches of rows and where in them each id stands.
+:class:`~fourrates.LabelJoin` decides what waits, and for how long. It keeps what was said of an id and a number; here
+are the examples by that number, because the next model learns from them, and may have to be asked what it says of them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourrates.rows import join, take
+from fourrates.rows import count, join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-UNKNOWN = -1  # what the serving model says, where it has not been asked
+    Numbers = npt.NDArray[np.int64]
+
+SLACK = 64  # examples that may be kept in vain
 
 
-class Asked:
-    """What one call of `predict` asked, as far as its labels have not come."""
+class _Asked(NamedTuple):
+    """What one call of `predict` asked, as far as it may still wait."""
 
-    __slots__ = ("guesses", "ids", "life", "rows", "waiting")
-
-    def __init__(self, rows: Any, guesses: npt.NDArray[np.int32], ids: list[Hashable], life: int) -> None:
-        self.rows, self.guesses, self.ids, self.life = rows, guesses, ids, life
-        self.waiting = len(ids)
+    numbers: Numbers  # in order
+    rows: Any
+    life: int
 
 
-class Pending:
-    """Predictions that wait for their labels, in the order they were made."""
+class Examples:
+    """Examples by their number, which counts them in the order they were asked."""
 
     def __init__(self) -> None:
-        self._places: dict[Hashable, tuple[Asked, int]] = {}
+        self._asked: list[_Asked] = []
+        self._firsts: list[int] = []  # the first number of each
+        self._next = self._kept = 0
 
-    def __len__(self) -> int:
-        return len(self._places)
+    def next_numbers(self, size: int) -> Numbers:
+        """The numbers that this many examples will have."""
+        return np.arange(self._next, self._next + size)
 
-    def __contains__(self, one: Hashable) -> bool:
-        return one in self._places
+    def add(self, rows: Any, life: int) -> None:
+        """Keep a copy of these examples, asked of a model in this life."""
+        size = count(rows)
+        if size:
+            self._asked.append(_Asked(self.next_numbers(size), take(rows, np.arange(size)), life))
+            self._firsts.append(self._next)
+            self._next += size
+            self._kept += size
 
-    def add(self, asked: Asked) -> None:
-        """Let these wait."""
-        for row, one in enumerate(asked.ids):
-            self._places[one] = asked, row
+    def get(self, numbers: Numbers) -> tuple[Any, Numbers]:
+        """The examples of these numbers, at least one, and the life of the model that was asked about each."""
+        places: dict[int, list[int]] = {}
+        for position, number in enumerate(numbers.tolist()):
+            places.setdefault(bisect_right(self._firsts, number) - 1, []).append(position)
+        tables = []
+        for place, positions in places.items():
+            asked = self._asked[place]
+            tables.append(take(asked.rows, np.searchsorted(asked.numbers, numbers[positions])))
+        order = np.argsort(np.concatenate(list(places.values())))
+        lives = np.concatenate([np.full(len(positions), self._asked[i].life) for i, positions in places.items()])
+        return take(join(tables), order), lives[order]
 
-    def get(self, ids: list[Hashable], life: int) -> tuple[Any, npt.NDArray[np.int32]]:
-        """The examples with these ids, and what was said of each if that was in this life of the model."""
-        groups: dict[int, tuple[Asked, list[int], list[int]]] = {}
-        for position, one in enumerate(ids):
-            asked, row = self._places[one]
-            _, positions, rows = groups.setdefault(id(asked), (asked, [], []))
-            positions.append(position)
-            rows.append(row)
-        order = np.argsort(np.concatenate([positions for _, positions, _ in groups.values()]))
-        examples = join([take(asked.rows, np.array(rows)) for asked, _, rows in groups.values()])
-        guesses = [np.where(asked.life == life, asked.guesses[rows], UNKNOWN) for asked, _, rows in groups.values()]
-        return take(examples, order), np.concatenate(guesses)[order].astype(np.int32)
+    def outnumber(self, waiting: int) -> bool:
+        """Whether more are kept than twice the number that wait."""
+        return self._kept > 2 * waiting + SLACK
 
-    def forget(self, ids: Iterable[Hashable]) -> None:
-        """Let go of these."""
-        for one in ids:
-            asked, _ = self._places.pop(one)
-            asked.waiting -= 1
-            if 2 * asked.waiting <= len(asked.ids) and asked.waiting:
-                self._compact(asked)
-
-    def oldest(self, number: int) -> list[Hashable]:
-        """The ids that wait longest."""
-        return [one for one, _ in zip(self._places, range(number), strict=False)]
-
-    def _compact(self, asked: Asked) -> None:
-        """Let go of the rows whose labels came, so that what is kept is at most twice what waits."""
-        nowhere = (None, 0)
-        rows = np.array([row for row, one in enumerate(asked.ids) if self._places.get(one, nowhere)[0] is asked])
-        asked.rows, asked.guesses = take(asked.rows, rows), asked.guesses[rows]
-        asked.ids = [asked.ids[row] for row in rows]
-        self.add(asked)
-
-
-def list_of_ids(ids: Iterable[Hashable]) -> list[Hashable]:
-    """Ids as a list, none of them twice."""
-    if isinstance(ids, str | bytes):
-        raise TypeError(f"ids must be several, such as a list, not {ids!r}")
-    names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    if len(set(names)) < len(names):
-        twice = next(one for one, times in Counter(names).items() if times > 1)
-        raise ValueError(f"id {twice!r} is there twice")
-    return names
+    def keep(self, waiting: Numbers) -> None:
+        """Let go of all examples but these, whose numbers are in order."""
+        left = []
+        for asked in self._asked:
+            low, high = np.searchsorted(waiting, (asked.numbers[0], asked.numbers[-1] + 1))
+            if high - low == asked.numbers.size:
+                left.append(asked)
+            elif high > low:
+                places = np.searchsorted(asked.numbers, waiting[low:high])
+                left.append(_Asked(asked.numbers[places], take(asked.rows, places), asked.life))
+        self._asked = left
+        self._firsts = [int(asked.numbers[0]) for asked in left]
+        self._kept = sum(asked.numbers.size for asked in left)

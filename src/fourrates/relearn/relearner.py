@@ -6,6 +6,7 @@ warning, and on a drift learn the next model from them.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -47,7 +48,10 @@ class Relearner(Loop):
     max_examples : int
         How many examples are kept at most; the newest.
     max_pending : int
-        How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
+        How many predictions with an id wait for their label at most, and labels for their prediction; beyond, the
+        oldest leave.
+    max_wait : float or timedelta, optional
+        How long they wait at most, in the unit of the times given to `predict` and `observe`.
     confirm : PermutationTest or RateTest, optional
         A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
         the old model serves on, unwatched; a dismissed alarm changes nothing.
@@ -73,10 +77,8 @@ class Relearner(Loop):
         Labels observed.
     pending : int
         Predictions that wait for their label.
-    dropped : int
-        Predictions that were dropped because too many waited.
-    unmatched : int
-        Labels that came when nothing waited for them.
+    join : LabelJoin
+        What waits. `join.counts` has how many predictions and labels wait, left without the other, or came twice.
 
     Notes
     -----
@@ -115,10 +117,11 @@ class Relearner(Loop):
         min_examples: int = 100,
         max_examples: int = 10_000,
         max_pending: int = 100_000,
+        max_wait: float | timedelta | np.timedelta64 | None = None,
         confirm: SecondLayer | None = None,
         adapt: bool = False,
     ) -> None:
-        super().__init__(model, detector, max_pending)
+        super().__init__(model, detector, max_pending, max_wait)
         if confirm is not None and not isinstance(confirm, SecondLayer):
             raise TypeError(f"confirm must be a PermutationTest or a RateTest, not {confirm!r}")
         if adapt and not self._learner.adapts:

@@ -165,11 +165,23 @@ def _standing(findings: Sequence[Finding], warning: bool) -> Standing:
     return "warning" if warning else "stable"
 
 
-def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None) -> tuple[Finding, ...]:
-    """The drifts of one stream, in order; those that lead back to where a rate first was are recoveries."""
+def recoveries(found: Sequence[Found], labels: Sequence[Any]) -> list[bool]:
+    """Which findings of one stream are recoveries: those too that lead back to where a rate first was."""
     home: dict[str, float] = {}
+    back = []
+    for one in found:
+        moves = [_move(change, one, labels) for change in one.drift.changes]
+        back.append(one.is_recovery or _leads_back(moves, home))
+        for move in moves:
+            if move.shares is not None:
+                home.setdefault(move.rate, move.shares[0].value)
+    return back
+
+
+def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None) -> tuple[Finding, ...]:
+    """The drifts and recoveries of one stream, in order."""
     findings = []
-    for number, one in enumerate(found, 1):
+    for number, (one, is_recovery) in enumerate(zip(found, recoveries(found, labels), strict=True), 1):
         drift = one.drift
         moves = tuple(_move(change, one, labels) for change in drift.changes)
         between, clock = drift.started_between, _clock(one, trace)
@@ -179,7 +191,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 number,
                 moves,
                 drift.precisions,
-                one.is_recovery or _leads_back(moves, home),
+                is_recovery,
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
                 None if drift.started is None else _moment(drift.started, clock),
@@ -192,9 +204,6 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 strength(moves),
             )
         )
-        for move in moves:
-            if move.shares is not None:
-                home.setdefault(move.rate, move.shares[0].value)
     return tuple(findings)
 
 

@@ -29,8 +29,10 @@
   function tickText(u, splits) {
     if (!stream.clock) return splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
     const span = timeOf(u.scales.x.max) - timeOf(u.scales.x.min);
-    const digits = span > 3 * 86400 ? [0, 10] : span > 7200 ? [5, 16] : [11, 19];
-    return splits.map((x) => iso(timeOf(x), 19).slice(...digits));
+    const texts = (first, last) => splits.map((x) => iso(timeOf(x), 19).slice(first, last));
+    const days = texts(0, 10);
+    if (span > 3 * 86400 && new Set(days).size === days.length) return days;
+    return span > 7200 ? texts(5, 16) : texts(11, 19);
   }
 
   function decode(curve) {

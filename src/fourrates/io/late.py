@@ -199,15 +199,16 @@ class Joined:
         second.use_labels(first.labels)
         self.join = LabelJoin(first.labels.given, first.positive, self.join.max_waiting, self.join.max_wait)
 
-    def odd(self) -> list[str]:
-        """What is odd about what was read, in sentences."""
+    def odd(self) -> dict[str, str]:
+        """What is odd about what was read, in sentences, by what each is about."""
         left_out = skipped(self.rows, self.skipped, self._labels_from.skipped)
         threshold = None if self.columns.score is None else self.threshold
-        said = self._predictions.remarks.sentences(self.labels, threshold)
-        return [*self._unmatched(), *([] if left_out is None else [left_out]), *said]
+        said = {"unmatched": self._unmatched(), "skipped": left_out}
+        said |= self._predictions.remarks.sentences(self.labels, threshold)
+        return {about: sentence for about, sentence in said.items() if sentence is not None}
 
-    def _unmatched(self) -> list[str]:
-        """What found no counterpart, in a sentence."""
+    def _unmatched(self) -> str | None:
+        """What found no counterpart, in a sentence, if anything is like that."""
         counts = self.counts
         told = (
             (counts["waiting"], "prediction waits", "predictions wait", "for a label"),
@@ -218,7 +219,7 @@ class Joined:
             (counts["late_labels"], "label", "labels", "came after the prediction had left"),
         )
         parts = [f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n]
-        return [", ".join(parts)] if parts else []
+        return ", ".join(parts) or None
 
     @property
     def remarks(self) -> Remarks:
