@@ -20,13 +20,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from drawn import RESULTS, keep
-from real_data import STREAMS, TUNED, Stream
+from real_data import FRESH, STREAMS, TUNED, Stream
 from river.drift import ADWIN
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -40,10 +40,11 @@ from fourrates.paper import settings
 from fourrates.paper.public import RELEARN, loaded, rarer
 from fourrates.paper.svm import RBF
 from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner
+from fourrates.relearn.measure import Measure
 from fourrates.streams import permuted
 
 Record = dict[str, Any]
-MEASURES = ("accuracy", "f1", "g_mean")
+MEASURES: tuple[Measure, ...] = ("accuracy", "f1", "g_mean")
 MODELS = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
     "naive Bayes": make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-6)),
@@ -94,17 +95,23 @@ def adwin(model: Any, stream: Stream, delta: float) -> tuple[np.ndarray, int]:
     return said[stream.first :], done
 
 
-def of_stream(name: str, stream: Stream, kind: str) -> Record:
+@cache
+def adwins(name: str, kind: str) -> list[tuple[np.ndarray, int]]:
+    """With each delta; they do not depend on the loop."""
+    return [adwin(MODELS[kind], STREAMS[name](), delta) for delta in DELTAS]
+
+
+def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -> Record:
     model, rest = MODELS[kind], slice(stream.first, None)
     X, y = stream.features, stream.labels
     begun = time.perf_counter()
-    loop = ChampionRelearner(model).fit(X[: stream.first], y[: stream.first])
+    loop = ChampionRelearner(model, measure=measure).fit(X[: stream.first], y[: stream.first])
     said = {"champion": loop.run(X[rest], y[rest])}
     seconds = time.perf_counter() - begun
     refits = {"champion": loop.fits - 1, "never": 0}
     said["never"] = never(model, stream)
     said["periodic"], refits["periodic"] = periodic(model, stream, loop.fits - 1)
-    tried = [adwin(model, stream, delta) for delta in DELTAS]
+    tried = adwins(name, kind)
     nearest = min(range(len(tried)), key=lambda i: abs(tried[i][1] - refits["champion"]))
     said["ADWIN"], refits["ADWIN"] = tried[nearest]
     scores = {who: [100 * getattr(totals(y[rest], one), m) for m in MEASURES] for who, one in said.items()}
@@ -112,7 +119,9 @@ def of_stream(name: str, stream: Stream, kind: str) -> Record:
     return {
         "stream": name,
         "model": kind,
+        "measure": measure,
         "tuned": name in TUNED,
+        "fresh": name in FRESH,
         "injected": stream.injected,
         "examples": int(y.size - stream.first),
         "scores": scores,
@@ -126,16 +135,18 @@ def of_stream(name: str, stream: Stream, kind: str) -> Record:
     }
 
 
-def streams(only: list[str]) -> list[Record]:
-    found = {}
+def streams(only: list[str], measures: tuple[Measure, ...]) -> list[Record]:
+    """All streams with all models; each is written down when it is done, and what is there of others stays."""
+    path = RESULTS / "loop.json"
+    part = "streams" if measures == ("mean",) else "measures"
     for name, load in STREAMS.items():
-        if only and name not in only:
+        if (only and name not in only) or (part == "measures" and name in TUNED):
             continue
         stream = load()
-        for kind in MODELS:
-            one = found[name, kind] = of_stream(name, stream, kind)
+        found = [of_stream(name, stream, kind, measure) for kind in MODELS for measure in measures]
+        for one in found:
             print(
-                f"{name:<12}{kind:<20}"
+                f"{name:<14}{one['model']:<20}{one['measure']:<9}"
                 + "   ".join(
                     f"{who} {' '.join(f'{value:.1f}' for value in one['scores'][who])} ({one['refits'][who]})"
                     for who in one["scores"]
@@ -144,10 +155,13 @@ def streams(only: list[str]) -> list[Record]:
                 + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} exchanges, {one['seconds']:.0f} s",
                 flush=True,
             )
-    path = RESULTS / "loop.json"
-    before = json.loads(path.read_text()).get("streams", []) if path.exists() else []
-    kept = {(one["stream"], one["model"]): one for one in before} | found  # other streams stay as they are
-    return [kept[name, kind] for name in STREAMS for kind in MODELS if (name, kind) in kept]
+        numbers = json.loads(path.read_text()) if path.exists() else {}
+        others = [one for one in numbers.get(part, []) if one["stream"] != name]
+        numbers[part] = sorted(others + found, key=lambda one: list(STREAMS).index(one["stream"]))
+        keep("loop", numbers)
+    found = json.loads(path.read_text())[part]
+    assert isinstance(found, list)
+    return found
 
 
 # HLFR and the public data -------------------------------------------------------------------------------------
@@ -249,7 +263,9 @@ def marks(numbers: Record) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("streams", "hlfr", "public"), help="one part; the others stay as they are")
+    parser.add_argument(
+        "--only", choices=("streams", "measures", "hlfr", "public"), help="one part; the others stay as they are"
+    )
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
     parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
     parser.add_argument("--runs", type=int, default=20, help="of USENET; a tenth as many of SEA and HYPERPLANE")
@@ -262,7 +278,8 @@ def main() -> int:
     }
     begun = time.perf_counter()
     parts: dict[str, Callable[[], list[Record]]] = {
-        "streams": partial(streams, options.stream),
+        "streams": partial(streams, options.stream, ("mean",)),
+        "measures": partial(streams, options.stream, MEASURES),
         "hlfr": partial(second_layer, runs),
         "public": partial(public, runs),
     }
@@ -271,7 +288,7 @@ def main() -> int:
         if options.only in (None, name):
             found = part()
             numbers = json.loads(path.read_text()) if path.exists() else {}
-            if name != "streams" and options.dataset:
+            if name in ("hlfr", "public") and options.dataset:
                 others = [one for one in numbers.get(name, []) if one["dataset"] not in options.dataset]
                 found = sorted(others + found, key=lambda one: list(WITHIN).index(one["dataset"]))
             numbers[name] = found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,10 +13,11 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
-from fourrates.relearn.contest import Contest, class_weights, gains
+from fourrates.relearn.contest import RATE, Contest
 from fourrates.relearn.decision import Decision, Kind
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
+from fourrates.relearn.measure import Tally, check_measure
 from fourrates.relearn.window import Window
 from fourrates.rows import take
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.labels import Codes
-    from fourrates.relearn.contest import Gains
+    from fourrates.relearn.measure import Measure
 
 MEMORY = 500  # examples, where the first model was learnt elsewhere
-TENURE = 0.25  # evidence that every label adds to what it takes, since the champion came or drifted
 LONGER = 4  # each memory is this many times as long as the one before
+MOST_AHEAD = 5.0  # logarithm of the odds that a challenger may bring from the examples that led to the alarm: 150 to 1
 
 
 class ChampionRelearner(Loop):
@@ -131,7 +133,8 @@ class ChampionRelearner(Loop):
         detector: Detector | None = None,
         *,
         memory: int | None = None,
-        threshold: float = 20.0,
+        measure: Measure = "mean",
+        threshold: float = 3.0,
         min_examples: int = 20,
         min_class: int = 5,
         max_examples: int = 10_000,
@@ -149,16 +152,21 @@ class ChampionRelearner(Loop):
         self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
         self.decisions: list[Decision] = []
         self.fits = 0
-        self._undoubted = 0  # since when the champion has served without a drift
+        self._template = self.detector.clone()
         self.champion: Candidate = Held(None, None, "no model")
         self._challengers: list[Candidate] = []
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
-        self._seen = np.zeros(len(self.detector.labels.values), np.int64)  # labels by class
+        self._tally = Tally(len(self.detector.labels.values), check_measure(measure))
 
     @property
     def challengers(self) -> tuple[Candidate, ...]:
         """Those that may take the champion's place."""
         return tuple(self._challengers)
+
+    @property
+    def measure(self) -> Measure:
+        """What counts as better."""
+        return self._tally.measure
 
     # The beginning ------------------------------------------------------------------------------------------
 
@@ -166,8 +174,7 @@ class ChampionRelearner(Loop):
         self.fits += 1
         if self._examples.positions or self.events:
             return
-        self._seen += np.bincount(truths, minlength=self._seen.size)
-        self._examples = Window(self._seen.size, self.max_examples, -truths.size)
+        self._examples = Window(self._examples.counts.size, self.max_examples, -truths.size)
         self._examples.add(rows, truths)
         self._enter(truths.size)
 
@@ -184,16 +191,19 @@ class ChampionRelearner(Loop):
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Put a model to service; one by hand is held as it is."""
         if why in ("first", "hand"):
-            self.champion = Held(model, window, f"the model of {self.events:,}" if why == "hand" else "the first model")
-            self._restart()
+            name = f"the model of {self.events:,}" if why == "hand" else "the first model"
+            self.champion = Held(model, window, name, first=why == "first")
+            self.champion.weight = max([1.0, *(one.weight for one in self._challengers)])
+            self._crown()
         return super()._begin(model, why, window)
 
-    def _restart(self) -> None:
-        """Begin all contests, and the watch over the champion, from the start."""
-        self.detector.reset()
-        self._undoubted = self.events
-        for one in self._challengers:
-            one.contest = Contest()
+    def _crown(self) -> None:
+        """Watch the champion, and count wins and losses against it from now on."""
+        if self.champion.detector is None:
+            self.champion.detector = self._template.clone()
+        self.detector = self.champion.detector
+        for one in (self.champion, *self._challengers):
+            one.wins = one.losses = 0
 
     # The loop -----------------------------------------------------------------------------------------------
 
@@ -203,63 +213,64 @@ class ChampionRelearner(Loop):
         due = min(one.due for one in (self.champion, *self._challengers))
         size = min(block, due - self.events, truths.size)
         self._fill(guesses, rows, size)
-        rows, truths = take(rows, slice(size)), truths[:size]
-        found = self._gains(rows, truths, guesses[:size])
-        enough = size
-        for one, (places, gain) in found.items():
-            soon = places < enough
-            crossed = one.contest.copy().take(gain[soon], self._needed(self.events + places[soon] + 1))
-            enough = enough if crossed is None else int(places[crossed]) + 1
+        rows, truths, guesses = take(rows, slice(size)), truths[:size], guesses[:size]
+        members, said = self._ask_all(rows, guesses)
+        right, worth = said == truths, self._tally.weights(truths, guesses)
+        contest = Contest(members)
+        crossed = contest.take(right, worth, self.threshold)
+        enough = size if crossed is None else crossed + 1
         start = self.events - self.detector.events
         taken, drift = self.detector.update_coded(truths[:enough], guesses[:enough].astype(np.uint16))
-        for one, (places, gain) in found.items():
-            one.contest.take(gain[places < taken])
-        self._seen += np.bincount(truths[:taken], minlength=self._seen.size)
+        if taken < enough:
+            contest = Contest(members)
+            contest.take(right[:, :taken], worth[:taken])
+        contest.settle()
+        for one, codes in zip(members[1:], said[1:], strict=True):
+            self._watch(one, truths[:taken], codes[:taken])
+        self._tally.add(truths[:taken], guesses[:taken])
         self._examples.add(take(rows, slice(taken)), truths[:taken])
         self.events += taken
         self._count(truths[:taken], guesses[:taken])
         if drift is not None:
             self._drifted(drift.shifted(start))
-        best = max(self._challengers, key=lambda one: one.contest.evidence)
-        if best.contest.evidence >= self._needed(np.array(self.events)):
+        best = max(members, key=lambda one: one.weight)
+        if best is not self.champion and best.weight >= self.threshold * self.champion.weight:
             self._promote(best)
         return taken
 
-    def _needed(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        """The evidence it takes to become champion, after this number of labels."""
-        return np.maximum(self.threshold, TENURE * (events - self._undoubted).astype(float))
-
-    def _gains(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> dict[Candidate, Gains]:
-        """What each example counts for each challenger."""
-        before = np.zeros((truths.size, self._seen.size), np.int64)  # labels by class before each example
-        before[np.arange(1, truths.size), truths[:-1]] = 1
-        weights = class_weights(before.cumsum(axis=0) + self._seen)[np.arange(truths.size), truths]
-        found = {}
-        for one in [*self._challengers]:
+    def _ask_all(self, rows: Any, guesses: npt.NDArray[np.int32]) -> tuple[list[Candidate], npt.NDArray[np.int32]]:
+        """The champion and the challengers that have a model, and what each says of these examples."""
+        members, said = [self.champion], [guesses]
+        for one in self._challengers:
             if one.model is not None:
                 try:
-                    right = self._learner.ask(one.model, rows) == truths
+                    said.append(self._learner.ask(one.model, rows))
                 except Exception as error:  # of the model's own
-                    one.model = None
+                    one.model, one.detector, one.weight = None, None, 0.0
                     self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
                 else:
-                    found[one] = gains(right, guesses == truths, weights)
-        return found
+                    members.append(one)
+        return members, np.array(said)
+
+    def _watch(self, one: Candidate, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
+        """Let the detector of a challenger see what it predicts: once it serves, what it did before is known."""
+        if one.detector is None:
+            one.detector = self._template.clone()
+        codes, done = guesses.astype(np.uint16), 0
+        while done < codes.size:
+            done += one.detector.update_coded(truths, codes, done)[0]
 
     # Drifts and champions -----------------------------------------------------------------------------------
 
     def _drifted(self, drift: Drift) -> None:
-        """Hold the champion as it is, and let a challenger begin where the drift did."""
+        """Hold the champion as it is, and let a challenger begin where the drift did; the champion goes its way."""
         self._note(drift)
-        self._undoubted = self.events
         champion = self.champion
+        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
         if not isinstance(champion, Held):
             held = Held(champion.model, champion.window, f"the model of {self.events:,}")
-            if isinstance(champion, Since):
-                self.champion = held
-            else:
-                self._challengers.append(held)
-        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
+            held.weight = champion.weight
+            self._challengers.append(held)
         start = drift.window.start
         new = Since(start, max(start + self.min_examples, self.events))
         self._challengers.append(new)
@@ -278,11 +289,14 @@ class ChampionRelearner(Loop):
             if model is None:
                 return
             rows, truths = self._examples.part(range(half.stop, window.stop))
-            right, champion = (self._learner.ask(one, rows) == truths for one in (model, self.model))
+            own, champion = (self._learner.ask(one, rows) for one in (model, self.model))
         except Exception as error:  # of the model's own; the whole window is tried next
             self._decide("fail", new, f"{type(error).__name__}: {error}")
             return
-        new.contest.take(gains(right, champion, class_weights(self._seen)[truths])[1])
+        wins, losses = (own == truths) & (champion != truths), (own != truths) & (champion == truths)
+        worth = self._tally.weights(truths, champion)
+        new.wins, new.losses = int(wins.sum()), int(losses.sum())
+        new.ahead = RATE * float(worth[wins].sum() - worth[losses].sum())
 
     def _promote(self, best: Candidate) -> None:
         """Let a challenger serve; the one that served becomes a challenger."""
@@ -290,12 +304,12 @@ class ChampionRelearner(Loop):
         self._challengers = [self.champion, *(one for one in self._challengers if one is not best)]
         self.champion = best
         self._begin(best.model, "return" if isinstance(best, Held) else "challenger", best.window)
-        self._restart()
+        self._crown()
         self._let_go()
 
     def _let_go(self) -> None:
-        """Keep the newest of the old models only."""
-        held = [one for one in self._challengers if isinstance(one, Held)]
+        """Keep the first model, and the newest of the other old ones only."""
+        held = [one for one in self._challengers if isinstance(one, Held) and not one.first]
         for one in held[: max(len(held) - self.keep, 0)]:
             self._challengers.remove(one)
             self._decide("drop", one)
@@ -319,6 +333,8 @@ class ChampionRelearner(Loop):
                 if model is None:
                     self._decide("wait", one)
                     continue
+                if one.model is None:
+                    self._admit(one)
                 one.model, one.window = model, window
                 if one is self.champion:
                     self._decide("refit", one)
@@ -328,17 +344,20 @@ class ChampionRelearner(Loop):
         if failures:
             raise failures[0]
 
+    def _admit(self, one: Candidate) -> None:
+        """Give a challenger that takes part from now on the mean weight of all, and what it has shown already."""
+        weights = [other.weight for other in (self.champion, *self._challengers) if other.model is not None]
+        one.weight = float(np.mean(weights)) * math.exp(min(one.ahead, MOST_AHEAD))
+
     def _learnt(self, window: range) -> Any:
         """A model that has learnt from these examples; None if they hold too few of all classes but one."""
         rows, truths = self._examples.part(window)
-        counts = np.bincount(truths, minlength=self._seen.size)
+        counts = np.bincount(truths, minlength=self._examples.counts.size)
         if np.count_nonzero(counts >= self.min_class) < 2:
             return None
         self.fits += 1
         return self._learner.learnt(rows, truths)
 
     def _decide(self, kind: Kind, one: Candidate, reason: str = "") -> None:
-        contest = one.contest
-        self.decisions.append(
-            Decision(self.events, kind, str(one), one.window, contest.evidence, contest.wins, contest.losses, reason)
-        )
+        evidence = one.weight / self.champion.weight
+        self.decisions.append(Decision(self.events, kind, str(one), one.window, evidence, one.wins, one.losses, reason))
