@@ -39,7 +39,7 @@ from fourrates.evaluate import score, summarise, totals
 from fourrates.paper import settings
 from fourrates.paper.public import RELEARN, loaded, rarer
 from fourrates.paper.svm import RBF
-from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner
+from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner, SequentialTest
 from fourrates.relearn.measure import Measure
 from fourrates.streams import permuted
 
@@ -170,17 +170,21 @@ WITHIN = {"USENET1": 100, "USENET2": 100, "SEA": 1_000, "HYPERPLANE": 1_000}  # 
 SECOND = {"USENET1": 50, "USENET2": 50, "SEA": 500, "HYPERPLANE": 500}  # examples on either side of an alarm
 
 
-def second_layer(runs: dict[str, int]) -> list[Record]:
-    """LFR at its printed settings, without and with the permutation test; a drift counts where it is confirmed."""
+def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
+    """LFR at its printed settings, without and with a second layer; a drift counts where it is confirmed."""
     records = []
     for dataset, number in runs.items():
         examples = loaded(dataset, None)
         relearn = RELEARN[dataset]
         detector = settings.public(dataset, rarer(examples.labels))["LFR"]
+        size = SECOND[dataset]
         layers = {
             "LFR": None,
-            "LFR, permutation test (HLFR)": PermutationTest(SECOND[dataset]),
-            "LFR, rate test": RateTest(SECOND[dataset]),
+            "LFR, permutation test (HLFR)": PermutationTest(size, permutations=39),
+            "LFR, permutation test, level 0.5": PermutationTest(size, permutations=19, level=0.5),
+            "LFR, rate test": RateTest(size),
+            "LFR, rate test, level 0.5": RateTest(size, level=0.5),
+            "LFR, sequential test": SequentialTest(max(size, 200), wait=size),
         }
         found: dict[str, list[Any]] = {who: [] for who in layers}
         waited: dict[str, list[int]] = {who: [] for who in layers}
@@ -189,6 +193,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
             stream = permuted(examples, run)
             X, y = stream.features, stream.labels
             for who, confirm in layers.items():
+                if only and who not in only:
+                    continue
                 loop = Relearner(
                     RBF(cost=5.0), detector, min_examples=relearn, max_examples=relearn, confirm=confirm
                 ).fit(X[:relearn], y[:relearn])
@@ -200,6 +206,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
                     dismissed[who] += sum(not verdict.confirmed for verdict in loop.verdicts)
                 found[who].append(score([relearn + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
         for who, scores in found.items():
+            if not scores:
+                continue
             all_runs = summarise(scores)
             records.append(
                 {
@@ -268,11 +276,12 @@ def main() -> int:
     )
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
     parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
-    parser.add_argument("--runs", type=int, default=20, help="of USENET; a tenth as many of SEA and HYPERPLANE")
+    parser.add_argument("--layer", action="append", default=[], help="these second layers only")
+    parser.add_argument("--runs", type=int, default=20, help="of USENET; half as many of SEA and HYPERPLANE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # a regression that has not settled in 300 steps serves as it is
     runs = {
-        name: options.runs if name.startswith("USENET") else max(options.runs // 10, 1)
+        name: options.runs if name.startswith("USENET") else max(options.runs // 2, 1)
         for name in WITHIN
         if not options.dataset or name in options.dataset
     }
@@ -280,7 +289,7 @@ def main() -> int:
     parts: dict[str, Callable[[], list[Record]]] = {
         "streams": partial(streams, options.stream, ("mean",)),
         "measures": partial(streams, options.stream, MEASURES),
-        "hlfr": partial(second_layer, runs),
+        "hlfr": partial(second_layer, runs, options.layer),
         "public": partial(public, runs),
     }
     path = RESULTS / "loop.json"
@@ -288,8 +297,9 @@ def main() -> int:
         if options.only in (None, name):
             found = part()
             numbers = json.loads(path.read_text()) if path.exists() else {}
-            if name in ("hlfr", "public") and options.dataset:
-                others = [one for one in numbers.get(name, []) if one["dataset"] not in options.dataset]
+            if name in ("hlfr", "public"):  # what was not measured now stays
+                new = {(one["dataset"], one.get("detector")) for one in found}
+                others = [one for one in numbers.get(name, []) if (one["dataset"], one.get("detector")) not in new]
                 found = sorted(others + found, key=lambda one: list(WITHIN).index(one["dataset"]))
             numbers[name] = found
             keep("loop", numbers)

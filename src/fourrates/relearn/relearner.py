@@ -48,7 +48,7 @@ class Relearner(Loop):
         How many examples are kept at most; the newest.
     max_pending : int
         How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
-    confirm : PermutationTest or RateTest, optional
+    confirm : PermutationTest, RateTest or SequentialTest, optional
         A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
         the old model serves on, unwatched; a dismissed alarm changes nothing.
     adapt : bool
@@ -120,7 +120,7 @@ class Relearner(Loop):
     ) -> None:
         super().__init__(model, detector, max_pending)
         if confirm is not None and not isinstance(confirm, SecondLayer):
-            raise TypeError(f"confirm must be a PermutationTest or a RateTest, not {confirm!r}")
+            raise TypeError(f"confirm must be a PermutationTest, RateTest or SequentialTest, not {confirm!r}")
         if adapt and not self._learner.adapts:
             raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
         self.min_examples = check_whole(min_examples, "min_examples", least=2)
@@ -160,7 +160,7 @@ class Relearner(Loop):
                 self._due = drift.window.start + self.min_examples
             else:
                 self._judging = drift
-                self._due = self.confirm.begins(drift) + self.confirm.window
+                self._due = self.confirm.first_look(drift)
         first = start + self.detector.keep_from() if drift is None else drift.window.start
         first -= self._before
         self._window.forget_before(first)
@@ -215,6 +215,9 @@ class Relearner(Loop):
             drift,
             self.events - 1,
         )
+        if verdict is None:
+            self._due = self.events + self.confirm.pause(self.events - 1 - drift.at)
+            return
         self.verdicts.append(verdict)
         self._judging = self._due = None
         if verdict.confirmed:
