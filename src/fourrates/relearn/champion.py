@@ -37,9 +37,10 @@ class ChampionRelearner(Loop):
 
     The champion serves. Next to it there are challengers, whose predictions nobody sees: one that learns from all
     examples since the last drift (from `drift.window.start` on, that is `started`), and some that learn from the newest
-    examples; and models that served before. Each is held against the champion on every label, by a sequential test that
-    may be looked at after each example. The first whose evidence reaches `threshold` becomes the champion. So a false
-    alarm costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
+    examples; and models that served before. Each has a weight: how likely it is the best of them now, by what each
+    predicted right so far. The first that weighs `threshold` times as much as the champion takes its place. The first
+    model and one that is learnt at even intervals are among them, so the loop is never far behind either; a false alarm
+    costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
 
     **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
     matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
@@ -55,10 +56,11 @@ class ChampionRelearner(Loop):
     memory : int, optional
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
+    measure : {"mean", "accuracy", "f1", "g_mean"}
+        What counts as better: the share of right predictions, F1 of the positive class, the geometric mean of the
+        recalls, or the mean of the three. A model that is best by one of them may be poor by another.
     threshold : float
-        The evidence it takes to become champion, at least: about how many examples on which just one of two equally
-        good models is right there are between two exchanges of them. Once the champion has served four times as many
-        labels without a drift, it takes a quarter of those labels.
+        The odds it takes to become champion: how many times as much as the champion a challenger must weigh.
     min_examples : int
         How many examples a challenger needs at least.
     min_class : int
@@ -66,7 +68,7 @@ class ChampionRelearner(Loop):
     max_examples : int
         How many examples are kept at most; the newest.
     keep : int
-        How many old models are kept at most, besides the champion.
+        How many old models are kept at most, besides the champion and the first one.
     max_pending : int
         How many predictions with an id wait for their label at most; beyond, the oldest are dropped.
 
@@ -91,14 +93,16 @@ class ChampionRelearner(Loop):
 
     Notes
     -----
-    - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare
-      class count more: half as in accuracy, half as in mean recall.
-    - *What is tested* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it is
-      learnt again and serves at once; a challenger must beat the whole of it.
-    - *On a drift* the champion serves on as it is. The challenger that begins there is first learnt from half of the
-      examples since the start and held against the champion on the other half.
-    - *Cost*: two fits each time a memory is renewed, and one each time the window since the drift is half as long
-      again. For n labels and the shortest memory m that is about 2.7 n / m fits, and up to 4 + `keep` predictions each.
+    - *The weights*: a right prediction multiplies a weight by e to the power of what the example is worth, which is 1
+      for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
+      spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
+    - *What is weighed* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it
+      is learnt again and serves at once.
+    - *On a drift* the champion serves on, and a copy of it is kept as it is. The challenger that begins there is first
+      learnt from half of the examples since the start and held against the champion on the other half.
+    - *Each has a detector*: a challenger is watched before it serves, so that its drift is seen soon after it does.
+    - *Cost*: four fits each time a memory is renewed, and one each time the window since the drift is half as long
+      again. For n labels and the shortest memory m that is about 5.3 n / m fits, and up to 6 + `keep` predictions each.
     - *A fit that fails*, or a class with too few examples: the champion serves on, the decision is kept, and the next
       try comes when there are new examples. A failure is raised as :class:`FitError` once the batch has been taken.
     - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
