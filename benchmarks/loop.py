@@ -21,7 +21,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,12 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -
     }
 
 
-def streams(only: list[str], measures: tuple[Measure, ...]) -> list[Record]:
+def place(one: Record) -> tuple[int, int, str]:
+    """Where a record stands among the others."""
+    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), one.get("measure", "mean")
+
+
+def streams(only: list[str], models: list[str], measures: tuple[Measure, ...]) -> list[Record]:
     """All streams with all models; each is written down when it is done, and what is there of others stays."""
     path = RESULTS / "loop.json"
     part = "streams" if measures == ("mean",) else "measures"
@@ -143,10 +148,10 @@ def streams(only: list[str], measures: tuple[Measure, ...]) -> list[Record]:
         if (only and name not in only) or (part == "measures" and name in TUNED):
             continue
         stream = load()
-        found = [of_stream(name, stream, kind, measure) for kind in MODELS for measure in measures]
-        for one in found:
+        for kind, measure in product(models or MODELS, measures):
+            one = of_stream(name, stream, kind, measure)
             print(
-                f"{name:<14}{one['model']:<20}{one['measure']:<9}"
+                f"{name:<14}{kind:<20}{measure:<9}"
                 + "   ".join(
                     f"{who} {' '.join(f'{value:.1f}' for value in one['scores'][who])} ({one['refits'][who]})"
                     for who in one["scores"]
@@ -155,10 +160,10 @@ def streams(only: list[str], measures: tuple[Measure, ...]) -> list[Record]:
                 + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} exchanges, {one['seconds']:.0f} s",
                 flush=True,
             )
-        numbers = json.loads(path.read_text()) if path.exists() else {}
-        others = [one for one in numbers.get(part, []) if one["stream"] != name]
-        numbers[part] = sorted(others + found, key=lambda one: list(STREAMS).index(one["stream"]))
-        keep("loop", numbers)
+            numbers = json.loads(path.read_text()) if path.exists() else {}
+            kept = {place(other): other for other in numbers.get(part, [])} | {place(one): one}
+            numbers[part] = [kept[at] for at in sorted(kept)]
+            keep("loop", numbers)
     found = json.loads(path.read_text())[part]
     assert isinstance(found, list)
     return found
@@ -275,6 +280,7 @@ def main() -> int:
         "--only", choices=("streams", "measures", "hlfr", "public"), help="one part; the others stay as they are"
     )
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
+    parser.add_argument("--model", action="append", default=[], choices=list(MODELS), help="these models only")
     parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
     parser.add_argument("--layer", action="append", default=[], help="these second layers only")
     parser.add_argument("--runs", type=int, default=20, help="of USENET; half as many of SEA and HYPERPLANE")
@@ -287,8 +293,8 @@ def main() -> int:
     }
     begun = time.perf_counter()
     parts: dict[str, Callable[[], list[Record]]] = {
-        "streams": partial(streams, options.stream, ("mean",)),
-        "measures": partial(streams, options.stream, MEASURES),
+        "streams": partial(streams, options.stream, options.model, ("mean",)),
+        "measures": partial(streams, options.stream, options.model, MEASURES),
         "hlfr": partial(second_layer, runs, options.layer),
         "public": partial(public, runs),
     }
