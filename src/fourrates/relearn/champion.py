@@ -120,15 +120,19 @@ class ChampionRelearner(Loop):
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for decision in loop.decisions:
     ...     if decision.kind == "promote" and decision.at > 2_000:
-    ...         print(decision)
-    2,529: new champion: all since 2,500, learnt from 2,500 to 2,519, right alone 5 times, the champion 0, evidence 23.5
-    4,570: new champion: the newest 500, learnt from 4,000 to 4,499, right alone 10 times, the champion 165,
-    evidence 21.8
-    5,508: new champion: the model of 2,514, learnt from -500 to 2,029, right alone 5 times, the champion 468,
-    evidence 31.6
+    ...         print(f"{decision.at:,}: {decision.about}")
+    2,202: the newest 500
+    2,542: all since 2,429
+    2,649: all since 2,557
+    4,570: the newest 500
+    5,270: the newest 2,000
+    5,509: the newest 8,000
+    5,525: the first model
+    6,435: the newest 500
+    7,953: the newest 2,000
 
-    The old model came back after the second change, although it had lost 468 times before: evidence counts from
-    whichever moment speaks most for it.
+    The first change is at label 2,500, the second at 5,500: after that the first model came back, which had not served
+    for 3,000 labels. Between changes those that are about as good take turns.
     """
 
     def __init__(
