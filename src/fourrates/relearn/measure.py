@@ -55,9 +55,9 @@ class Tally:
     ...     tally.add(truths, guesses)
     ...     print(measure, tally.weights(np.array([0, 1]), np.array([0, 1])).round(2))
     accuracy [1. 1.]
-    f1 [0.72 2.15]
-    g_mean [0.11 1.88]
-    mean [0.48 2.  ]
+    f1 [0.67 1.99]
+    g_mean [0.09 1.49]
+    mean [0.46 2.07]
     """
 
     def __init__(self, classes: int, measure: Measure) -> None:
