@@ -409,7 +409,7 @@ def second_layer_table() -> str:
             "precision",
             "recall",
             "delay of hits",
-            "of that, waited",
+            "waited, each alarm",
         ],
         (
             [
