@@ -370,8 +370,12 @@ def loop_summary(earlier: bool = False) -> str:
     return (
         f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half "
         f"a point below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
-        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points. Where a change was injected the accuracy is higher in "
+        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points."
+    ) + (
+        " Where a change was injected the accuracy is higher in "
         f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
+        if injected
+        else ""
     )
 
 
