@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from drawn import RESULTS
 from sklearn.metrics import rand_score
 from threadpoolctl import threadpool_limits
 from turns import best
@@ -115,12 +116,12 @@ def p_value(test: EDivisive | TwoSampleTest, X: np.ndarray, y: np.ndarray) -> fl
 
 def level(runs: int, window: int = 60, nominal: float = 0.05) -> tuple[list[Record], int]:
     print(f"Changes found where there is none, over the level {nominal:g}: {window} rows against {window}, labelled;")
-    print(f"{runs:,} runs each, four times as many of E-divisive, which is quick; in brackets the standard error")
+    print(f"{runs:,} runs each, ten times as many of E-divisive, which is quick; in brackets the standard error")
     records: list[Record] = []
     dimensions = (2, 20, 200)
     print(f"  {'':<14}" + "".join(f"{f'd = {size}':>10}" for size in dimensions))
     for kind in (EDivisive, DensityTest, RankTest, MarginTest, ErrorTest):
-        many = 4 * runs if kind is EDivisive else runs
+        many = 10 * runs if kind is EDivisive else runs
         error = math.sqrt((1 - nominal) / (nominal * many))
         shown = []
         for size in dimensions:
@@ -137,7 +138,7 @@ def level(runs: int, window: int = 60, nominal: float = 0.05) -> tuple[list[Reco
             )
             shown.append(f"{ratio:>10.2f}")
         print(f"  {kind.__name__:<14}{''.join(shown)}   ({error:.2f})", flush=True)
-    # Of 15 such ratios, each within three standard errors of the range.
+    # A p-value by permutation is exact: its ratio is 1 and what is found lies around that. So three standard errors.
     missed = sum(not 0.8 - 3 * one["error"] <= one["ratio"] <= 1 + 3 * one["error"] for one in records)
     inside = sum(0.8 <= one["ratio"] <= 1 for one in records)
     print(f"{inside} of {len(records)} between 0.8 and 1.0; {missed} outside by more than three standard errors\n")
@@ -190,7 +191,7 @@ def speed(permutations: int = 49) -> tuple[list[Record], int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, default=Path("build/distribution.json"), help="where the numbers go")
+    parser.add_argument("--json", type=Path, default=RESULTS / "distribution.json", help="where the numbers go")
     parser.add_argument("--only", choices=("speed", "level", "rand"), help="one part; the others stay as they are")
     parser.add_argument("--runs", type=int, default=2_000, help="of each test and dimension, for the level")
     parser.add_argument("--permutations", type=int, default=199, help="of E-divisive, for the Rand index")

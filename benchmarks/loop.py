@@ -20,13 +20,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
+from functools import cache, partial
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 from drawn import RESULTS, keep
-from real_data import STREAMS, TUNED, Stream
+from real_data import FRESH, STREAMS, TUNED, Stream
 from river.drift import ADWIN
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -39,11 +39,12 @@ from fourrates.evaluate import score, summarise, totals
 from fourrates.paper import settings
 from fourrates.paper.public import RELEARN, loaded, rarer
 from fourrates.paper.svm import RBF
-from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner
+from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner, SequentialTest
+from fourrates.relearn.measure import Measure
 from fourrates.streams import permuted
 
 Record = dict[str, Any]
-MEASURES = ("accuracy", "f1", "g_mean")
+MEASURES: tuple[Measure, ...] = ("accuracy", "f1", "g_mean")
 MODELS = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
     "naive Bayes": make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-6)),
@@ -94,17 +95,23 @@ def adwin(model: Any, stream: Stream, delta: float) -> tuple[np.ndarray, int]:
     return said[stream.first :], done
 
 
-def of_stream(name: str, stream: Stream, kind: str) -> Record:
+@cache
+def adwins(name: str, kind: str) -> list[tuple[np.ndarray, int]]:
+    """With each delta; they do not depend on the loop."""
+    return [adwin(MODELS[kind], STREAMS[name](), delta) for delta in DELTAS]
+
+
+def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -> Record:
     model, rest = MODELS[kind], slice(stream.first, None)
     X, y = stream.features, stream.labels
     begun = time.perf_counter()
-    loop = ChampionRelearner(model).fit(X[: stream.first], y[: stream.first])
+    loop = ChampionRelearner(model, measure=measure).fit(X[: stream.first], y[: stream.first])
     said = {"champion": loop.run(X[rest], y[rest])}
     seconds = time.perf_counter() - begun
     refits = {"champion": loop.fits - 1, "never": 0}
     said["never"] = never(model, stream)
     said["periodic"], refits["periodic"] = periodic(model, stream, loop.fits - 1)
-    tried = [adwin(model, stream, delta) for delta in DELTAS]
+    tried = adwins(name, kind)
     nearest = min(range(len(tried)), key=lambda i: abs(tried[i][1] - refits["champion"]))
     said["ADWIN"], refits["ADWIN"] = tried[nearest]
     scores = {who: [100 * getattr(totals(y[rest], one), m) for m in MEASURES] for who, one in said.items()}
@@ -112,7 +119,9 @@ def of_stream(name: str, stream: Stream, kind: str) -> Record:
     return {
         "stream": name,
         "model": kind,
+        "measure": measure,
         "tuned": name in TUNED,
+        "fresh": name in FRESH,
         "injected": stream.injected,
         "examples": int(y.size - stream.first),
         "scores": scores,
@@ -126,16 +135,23 @@ def of_stream(name: str, stream: Stream, kind: str) -> Record:
     }
 
 
-def streams(only: list[str]) -> list[Record]:
-    found = {}
+def place(one: Record) -> tuple[int, int, str]:
+    """Where a record stands among the others."""
+    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), one.get("measure", "mean")
+
+
+def streams(only: list[str], models: list[str], measures: tuple[Measure, ...]) -> list[Record]:
+    """All streams with all models; each is written down when it is done, and what is there of others stays."""
+    path = RESULTS / "loop.json"
+    part = "streams" if measures == ("mean",) else "measures"
     for name, load in STREAMS.items():
-        if only and name not in only:
+        if (only and name not in only) or (part == "measures" and name in TUNED):
             continue
         stream = load()
-        for kind in MODELS:
-            one = found[name, kind] = of_stream(name, stream, kind)
+        for kind, measure in product(models or MODELS, measures):
+            one = of_stream(name, stream, kind, measure)
             print(
-                f"{name:<12}{kind:<20}"
+                f"{name:<14}{kind:<20}{measure:<9}"
                 + "   ".join(
                     f"{who} {' '.join(f'{value:.1f}' for value in one['scores'][who])} ({one['refits'][who]})"
                     for who in one["scores"]
@@ -144,10 +160,13 @@ def streams(only: list[str]) -> list[Record]:
                 + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} exchanges, {one['seconds']:.0f} s",
                 flush=True,
             )
-    path = RESULTS / "loop.json"
-    before = json.loads(path.read_text()).get("streams", []) if path.exists() else []
-    kept = {(one["stream"], one["model"]): one for one in before} | found  # other streams stay as they are
-    return [kept[name, kind] for name in STREAMS for kind in MODELS if (name, kind) in kept]
+            numbers = json.loads(path.read_text()) if path.exists() else {}
+            kept = {place(other): other for other in numbers.get(part, [])} | {place(one): one}
+            numbers[part] = [kept[at] for at in sorted(kept)]
+            keep("loop", numbers)
+    found = json.loads(path.read_text())[part]
+    assert isinstance(found, list)
+    return found
 
 
 # HLFR and the public data -------------------------------------------------------------------------------------
@@ -156,17 +175,21 @@ WITHIN = {"USENET1": 100, "USENET2": 100, "SEA": 1_000, "HYPERPLANE": 1_000}  # 
 SECOND = {"USENET1": 50, "USENET2": 50, "SEA": 500, "HYPERPLANE": 500}  # examples on either side of an alarm
 
 
-def second_layer(runs: dict[str, int]) -> list[Record]:
-    """LFR at its printed settings, without and with the permutation test; a drift counts where it is confirmed."""
+def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
+    """LFR at its printed settings, without and with a second layer; a drift counts where it is confirmed."""
     records = []
     for dataset, number in runs.items():
         examples = loaded(dataset, None)
         relearn = RELEARN[dataset]
         detector = settings.public(dataset, rarer(examples.labels))["LFR"]
+        size = SECOND[dataset]
         layers = {
             "LFR": None,
-            "LFR, permutation test (HLFR)": PermutationTest(SECOND[dataset]),
-            "LFR, rate test": RateTest(SECOND[dataset]),
+            "LFR, permutation test (HLFR)": PermutationTest(size, permutations=39),
+            "LFR, permutation test, level 0.5": PermutationTest(size, permutations=19, level=0.5),
+            "LFR, rate test": RateTest(size),
+            "LFR, rate test, level 0.5": RateTest(size, level=0.5),
+            "LFR, sequential test": SequentialTest(max(size, 200), wait=size),
         }
         found: dict[str, list[Any]] = {who: [] for who in layers}
         waited: dict[str, list[int]] = {who: [] for who in layers}
@@ -175,6 +198,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
             stream = permuted(examples, run)
             X, y = stream.features, stream.labels
             for who, confirm in layers.items():
+                if only and who not in only:
+                    continue
                 loop = Relearner(
                     RBF(cost=5.0), detector, min_examples=relearn, max_examples=relearn, confirm=confirm
                 ).fit(X[:relearn], y[:relearn])
@@ -186,6 +211,8 @@ def second_layer(runs: dict[str, int]) -> list[Record]:
                     dismissed[who] += sum(not verdict.confirmed for verdict in loop.verdicts)
                 found[who].append(score([relearn + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
         for who, scores in found.items():
+            if not scores:
+                continue
             all_runs = summarise(scores)
             records.append(
                 {
@@ -249,21 +276,26 @@ def marks(numbers: Record) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("streams", "hlfr", "public"), help="one part; the others stay as they are")
+    parser.add_argument(
+        "--only", choices=("streams", "measures", "hlfr", "public"), help="one part; the others stay as they are"
+    )
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
+    parser.add_argument("--model", action="append", default=[], choices=list(MODELS), help="these models only")
     parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
-    parser.add_argument("--runs", type=int, default=20, help="of USENET; a tenth as many of SEA and HYPERPLANE")
+    parser.add_argument("--layer", action="append", default=[], help="these second layers only")
+    parser.add_argument("--runs", type=int, default=20, help="of USENET; half as many of SEA and HYPERPLANE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # a regression that has not settled in 300 steps serves as it is
     runs = {
-        name: options.runs if name.startswith("USENET") else max(options.runs // 10, 1)
+        name: options.runs if name.startswith("USENET") else max(options.runs // 2, 1)
         for name in WITHIN
         if not options.dataset or name in options.dataset
     }
     begun = time.perf_counter()
     parts: dict[str, Callable[[], list[Record]]] = {
-        "streams": partial(streams, options.stream),
-        "hlfr": partial(second_layer, runs),
+        "streams": partial(streams, options.stream, options.model, ("mean",)),
+        "measures": partial(streams, options.stream, options.model, MEASURES),
+        "hlfr": partial(second_layer, runs, options.layer),
         "public": partial(public, runs),
     }
     path = RESULTS / "loop.json"
@@ -271,8 +303,9 @@ def main() -> int:
         if options.only in (None, name):
             found = part()
             numbers = json.loads(path.read_text()) if path.exists() else {}
-            if name != "streams" and options.dataset:
-                others = [one for one in numbers.get(name, []) if one["dataset"] not in options.dataset]
+            if name in ("hlfr", "public"):  # what was not measured now stays
+                new = {(one["dataset"], one.get("detector")) for one in found}
+                others = [one for one in numbers.get(name, []) if (one["dataset"], one.get("detector")) not in new]
                 found = sorted(others + found, key=lambda one: list(WITHIN).index(one["dataset"]))
             numbers[name] = found
             keep("loop", numbers)

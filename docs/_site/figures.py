@@ -355,11 +355,17 @@ def _three(values: list[float], form: str = ".1f") -> str:
     return " / ".join(format(value, form) for value in values)
 
 
-def loop_table() -> str:
+def _loop_rows(earlier: bool) -> list[dict[str, Any]]:
+    """What was measured with the loop as it is, which has a measure, or as it was before it had one."""
+    return [one for one in results("loop")["streams"] if ("measure" not in one) == earlier]
+
+
+def loop_table(earlier: bool = False) -> str:
     """Accuracy, F1 and G-mean of champion and challenger and of its peers."""
     rows = []
-    for one in results("loop")["streams"]:
+    for one in _loop_rows(earlier):
         name = one["stream"] + (" (tuned)" if one["tuned"] else "") + (" (injected)" if one["injected"] else "")
+        name += " (fresh)" if one.get("fresh") else ""
         scores, refits = one["scores"], one["refits"]
         rows.append(
             [
@@ -378,17 +384,32 @@ def loop_table() -> str:
     return table(head, rows)
 
 
-def loop_summary() -> str:
+def loop_summary(earlier: bool = False) -> str:
     """How many of the figures are short, and by how much."""
-    shown = [one for one in results("loop")["streams"] if not one["tuned"]]
+    shown = [one for one in _loop_rows(earlier) if not one["tuned"]]
     ahead = [by for one in shown for by in one["ahead"]]
     injected = [one for one in shown if one["injected"]]
     return (
         f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half "
         f"a point below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
-        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points. Where a change was injected the accuracy is higher in "
+        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points."
+    ) + (
+        " Where a change was injected the accuracy is higher in "
         f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
+        if injected
+        else ""
     )
+
+
+def loop_measures_table() -> str:
+    """How far ahead the loop is by the measure it was told to serve."""
+    names = {"accuracy": 0, "f1": 1, "g_mean": 2}
+    rows = []
+    for one in results("loop").get("measures", []):
+        at = names[one["measure"]]
+        values = [f"{one['scores'][who][at]:.1f}" for who in ("never", "periodic", "ADWIN", "champion")]
+        rows.append([one["stream"], one["model"], one["measure"], *values, f"**{one['ahead'][at]:+.1f}**"])
+    return table(["stream", "model", "measure", "never", "periodic", "ADWIN", "champion", "ahead"], rows)
 
 
 def loop_public_table() -> str:
@@ -414,7 +435,7 @@ def second_layer_table() -> str:
             "precision",
             "recall",
             "delay of hits",
-            "of that, waited",
+            "waited, each alarm",
         ],
         (
             [

@@ -13,5 +13,16 @@ from fourrates.relearn.permutation import PermutationTest
 from fourrates.relearn.rate_test import RateTest
 from fourrates.relearn.relearner import Relearner
 from fourrates.relearn.second_layer import Verdict
+from fourrates.relearn.sequential_test import SequentialTest
 
-__all__ = ["ChampionRelearner", "Decision", "FitError", "Life", "PermutationTest", "RateTest", "Relearner", "Verdict"]
+__all__ = [
+    "ChampionRelearner",
+    "Decision",
+    "FitError",
+    "Life",
+    "PermutationTest",
+    "RateTest",
+    "Relearner",
+    "SequentialTest",
+    "Verdict",
+]

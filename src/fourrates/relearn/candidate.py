@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.relearn.contest import Contest
-
 if TYPE_CHECKING:
+    from fourrates.detectors import Detector
     from fourrates.relearn.window import Window
 
 NEVER = 1 << 62  # a position no stream reaches
 GROWTH = 1.5  # a window that grows is learnt from again when it is this many times as long
-STEPS = 2  # fits while a window that slides moves by its length
+STEPS = 4  # fits while a window that slides moves by its length
 
 
 class Candidate:
-    """A model that may serve, and its contest with the one that does.
+    """A model that may serve, and how it does.
 
     Attributes
     ----------
@@ -27,12 +26,23 @@ class Candidate:
         The examples it has learnt from.
     due : int
         When it is to be learnt again.
+    weight : float
+        How likely it is the best one now, relative to the others; 0 until it takes part.
+    wins, losses : int
+        Examples on which it alone, or the champion alone, was right, since that one serves.
+    ahead : float
+        What it has shown before it takes part: the logarithm of the odds that it is better than the champion.
+    detector : Detector or None
+        Watches what it predicts, whether it serves or not.
     """
 
     def __init__(self, model: Any = None, window: range | None = None) -> None:
         self.model, self.window = model, window
-        self.contest = Contest()
         self.due = NEVER
+        self.weight = 0.0
+        self.wins = self.losses = 0
+        self.ahead = 0.0
+        self.detector: Detector | None = None
 
     def wanted(self, events: int, examples: Window) -> range:
         """The examples to learn from now."""
@@ -46,9 +56,9 @@ class Candidate:
 class Held(Candidate):
     """A model as it is: the first one, or one that served before a drift and may be the better one again."""
 
-    def __init__(self, model: Any, window: range | None, name: str) -> None:
+    def __init__(self, model: Any, window: range | None, name: str, *, first: bool = False) -> None:
         super().__init__(model, window)
-        self.name = name
+        self.name, self.first = name, first
 
     def __str__(self) -> str:
         return self.name
@@ -74,7 +84,7 @@ class Since(Candidate):
 
 
 class Memory(Candidate):
-    """Learns from the newest examples, again when half of them are new."""
+    """Learns from the newest examples, again when a quarter of them are new."""
 
     def __init__(self, size: int, least: int, events: int) -> None:
         super().__init__()
@@ -91,7 +101,7 @@ class Memory(Candidate):
         return range(max(start, examples.start), events)
 
     def postpone(self, events: int) -> None:
-        """Until half of the examples are new."""
+        """Until a quarter of the examples are new."""
         self.due = events + max(self.size // STEPS, 1)
 
     def __str__(self) -> str:

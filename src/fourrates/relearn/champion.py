@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,10 +14,11 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
-from fourrates.relearn.contest import Contest, class_weights, gains
+from fourrates.relearn.contest import RATE, Contest
 from fourrates.relearn.decision import Decision, Kind
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
+from fourrates.relearn.measure import Tally, check_measure
 from fourrates.relearn.window import Window
 from fourrates.rows import take
 
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.labels import Codes
-    from fourrates.relearn.contest import Gains
+    from fourrates.relearn.measure import Measure
 
 MEMORY = 500  # examples, where the first model was learnt elsewhere
-TENURE = 0.25  # evidence that every label adds to what it takes, since the champion came or drifted
 LONGER = 4  # each memory is this many times as long as the one before
+MOST_AHEAD = 5.0  # logarithm of the odds that a challenger may bring from the examples that led to the alarm: 150 to 1
 
 
 class ChampionRelearner(Loop):
@@ -36,9 +38,10 @@ class ChampionRelearner(Loop):
 
     The champion serves. Next to it there are challengers, whose predictions nobody sees: one that learns from all
     examples since the last drift (from `drift.window.start` on, that is `started`), and some that learn from the newest
-    examples; and models that served before. Each is held against the champion on every label, by a sequential test that
-    may be looked at after each example. The first whose evidence reaches `threshold` becomes the champion. So a false
-    alarm costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
+    examples; and models that served before. Each has a weight: how likely it is the best of them now, by what each
+    predicted right so far. The first that weighs `threshold` times as much as the champion takes its place. The first
+    model and one that is learnt at even intervals are among them, so the loop is never far behind either; a false alarm
+    costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
 
     **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
     matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
@@ -54,10 +57,11 @@ class ChampionRelearner(Loop):
     memory : int, optional
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
+    measure : {"mean", "accuracy", "f1", "g_mean"}
+        What counts as better: the share of right predictions, F1 of the positive class, the geometric mean of the
+        recalls, or the mean of the three. A model that is best by one of them may be poor by another.
     threshold : float
-        The evidence it takes to become champion, at least: about how many examples on which just one of two equally
-        good models is right there are between two exchanges of them. Once the champion has served four times as many
-        labels without a drift, it takes a quarter of those labels.
+        The odds it takes to become champion: how many times as much as the champion a challenger must weigh.
     min_examples : int
         How many examples a challenger needs at least.
     min_class : int
@@ -65,7 +69,7 @@ class ChampionRelearner(Loop):
     max_examples : int
         How many examples are kept at most; the newest.
     keep : int
-        How many old models are kept at most, besides the champion.
+        How many old models are kept at most, besides the champion and the first one.
     max_pending, max_wait
         As of :class:`Relearner`.
 
@@ -90,14 +94,16 @@ class ChampionRelearner(Loop):
 
     Notes
     -----
-    - *The test*: on examples where just one of the two is right, the challenger gains or loses. Examples of a rare
-      class count more: half as in accuracy, half as in mean recall.
-    - *What is tested* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it is
-      learnt again and serves at once; a challenger must beat the whole of it.
-    - *On a drift* the champion serves on as it is. The challenger that begins there is first learnt from half of the
-      examples since the start and held against the champion on the other half.
-    - *Cost*: two fits each time a memory is renewed, and one each time the window since the drift is half as long
-      again. For n labels and the shortest memory m that is about 2.7 n / m fits, and up to 4 + `keep` predictions each.
+    - *The weights*: a right prediction multiplies a weight by e to the power of what the example is worth, which is 1
+      for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
+      spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
+    - *What is weighed* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it
+      is learnt again and serves at once.
+    - *On a drift* the champion serves on, and a copy of it is kept as it is. The challenger that begins there is first
+      learnt from half of the examples since the start and held against the champion on the other half.
+    - *Each has a detector*: a challenger is watched before it serves, so that its drift is seen soon after it does.
+    - *Cost*: four fits each time a memory is renewed, and one each time the window since the drift is half as long
+      again. For n labels and the shortest memory m that is about 5.3 n / m fits, and up to 6 + `keep` predictions each.
     - *A fit that fails*, or a class with too few examples: the champion serves on, the decision is kept, and the next
       try comes when there are new examples. A failure is raised as :class:`FitError` once the batch has been taken.
     - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
@@ -115,15 +121,19 @@ class ChampionRelearner(Loop):
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for decision in loop.decisions:
     ...     if decision.kind == "promote" and decision.at > 2_000:
-    ...         print(decision)
-    2,529: new champion: all since 2,500, learnt from 2,500 to 2,519, right alone 5 times, the champion 0, evidence 23.5
-    4,570: new champion: the newest 500, learnt from 4,000 to 4,499, right alone 10 times, the champion 165,
-    evidence 21.8
-    5,508: new champion: the model of 2,514, learnt from -500 to 2,029, right alone 5 times, the champion 468,
-    evidence 31.6
+    ...         print(f"{decision.at:,}: {decision.about}")
+    2,202: the newest 500
+    2,542: all since 2,429
+    2,649: all since 2,557
+    4,570: the newest 500
+    5,270: the newest 2,000
+    5,509: the newest 8,000
+    5,525: the first model
+    6,435: the newest 500
+    7,953: the newest 2,000
 
-    The old model came back after the second change, although it had lost 468 times before: evidence counts from
-    whichever moment speaks most for it.
+    The first change is at label 2,500, the second at 5,500: after that the first model came back, which had not served
+    for 3,000 labels. Between changes those that are about as good take turns.
     """
 
     def __init__(
@@ -132,7 +142,8 @@ class ChampionRelearner(Loop):
         detector: Detector | None = None,
         *,
         memory: int | None = None,
-        threshold: float = 20.0,
+        measure: Measure = "mean",
+        threshold: float = 3.0,
         min_examples: int = 20,
         min_class: int = 5,
         max_examples: int = 10_000,
@@ -151,16 +162,21 @@ class ChampionRelearner(Loop):
         self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
         self.decisions: list[Decision] = []
         self.fits = 0
-        self._undoubted = 0  # since when the champion has served without a drift
+        self._template = self.detector.clone()
         self.champion: Candidate = Held(None, None, "no model")
         self._challengers: list[Candidate] = []
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
-        self._seen = np.zeros(len(self.detector.labels.values), np.int64)  # labels by class
+        self._tally = Tally(len(self.detector.labels.values), check_measure(measure))
 
     @property
     def challengers(self) -> tuple[Candidate, ...]:
         """Those that may take the champion's place."""
         return tuple(self._challengers)
+
+    @property
+    def measure(self) -> Measure:
+        """What counts as better."""
+        return self._tally.measure
 
     # The beginning ------------------------------------------------------------------------------------------
 
@@ -168,8 +184,7 @@ class ChampionRelearner(Loop):
         self.fits += 1
         if self._examples.positions or self.events:
             return
-        self._seen += np.bincount(truths, minlength=self._seen.size)
-        self._examples = Window(self._seen.size, self.max_examples, -truths.size)
+        self._examples = Window(self._examples.counts.size, self.max_examples, -truths.size)
         self._examples.add(rows, truths)
         self._enter(truths.size)
 
@@ -186,16 +201,19 @@ class ChampionRelearner(Loop):
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Put a model to service; one by hand is held as it is."""
         if why in ("first", "hand"):
-            self.champion = Held(model, window, f"the model of {self.events:,}" if why == "hand" else "the first model")
-            self._restart()
+            name = f"the model of {self.events:,}" if why == "hand" else "the first model"
+            self.champion = Held(model, window, name, first=why == "first")
+            self.champion.weight = max([1.0, *(one.weight for one in self._challengers)])
+            self._crown()
         return super()._begin(model, why, window)
 
-    def _restart(self) -> None:
-        """Begin all contests, and the watch over the champion, from the start."""
-        self.detector.reset()
-        self._undoubted = self.events
-        for one in self._challengers:
-            one.contest = Contest()
+    def _crown(self) -> None:
+        """Watch the champion, and count wins and losses against it from now on."""
+        if self.champion.detector is None:
+            self.champion.detector = self._template.clone()
+        self.detector = self.champion.detector
+        for one in (self.champion, *self._challengers):
+            one.wins = one.losses = 0
 
     # The loop -----------------------------------------------------------------------------------------------
 
@@ -205,63 +223,64 @@ class ChampionRelearner(Loop):
         due = min(one.due for one in (self.champion, *self._challengers))
         size = min(block, due - self.events, truths.size)
         self._fill(guesses, rows, size)
-        rows, truths = take(rows, slice(size)), truths[:size]
-        found = self._gains(rows, truths, guesses[:size])
-        enough = size
-        for one, (places, gain) in found.items():
-            soon = places < enough
-            crossed = one.contest.copy().take(gain[soon], self._needed(self.events + places[soon] + 1))
-            enough = enough if crossed is None else int(places[crossed]) + 1
+        rows, truths, guesses = take(rows, slice(size)), truths[:size], guesses[:size]
+        members, said = self._ask_all(rows, guesses)
+        right, worth = said == truths, self._tally.weights(truths, guesses)
+        contest = Contest(members)
+        crossed = contest.take(right, worth, self.threshold)
+        enough = size if crossed is None else crossed + 1
         start = self.events - self.detector.events
         taken, drift = self.detector.update_coded(truths[:enough], guesses[:enough].astype(np.uint16))
-        for one, (places, gain) in found.items():
-            one.contest.take(gain[places < taken])
-        self._seen += np.bincount(truths[:taken], minlength=self._seen.size)
+        if taken < enough:
+            contest = Contest(members)
+            contest.take(right[:, :taken], worth[:taken])
+        contest.settle()
+        for one, codes in zip(members[1:], said[1:], strict=True):
+            self._watch(one, truths[:taken], codes[:taken])
+        self._tally.add(truths[:taken], guesses[:taken])
         self._examples.add(take(rows, slice(taken)), truths[:taken])
         self.events += taken
         self._count(truths[:taken], guesses[:taken])
         if drift is not None:
             self._drifted(drift.shifted(start))
-        best = max(self._challengers, key=lambda one: one.contest.evidence)
-        if best.contest.evidence >= self._needed(np.array(self.events)):
+        best = max(members, key=lambda one: one.weight)
+        if best is not self.champion and best.weight >= self.threshold * self.champion.weight:
             self._promote(best)
         return taken
 
-    def _needed(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        """The evidence it takes to become champion, after this number of labels."""
-        return np.maximum(self.threshold, TENURE * (events - self._undoubted).astype(float))
-
-    def _gains(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> dict[Candidate, Gains]:
-        """What each example counts for each challenger."""
-        before = np.zeros((truths.size, self._seen.size), np.int64)  # labels by class before each example
-        before[np.arange(1, truths.size), truths[:-1]] = 1
-        weights = class_weights(before.cumsum(axis=0) + self._seen)[np.arange(truths.size), truths]
-        found = {}
-        for one in [*self._challengers]:
+    def _ask_all(self, rows: Any, guesses: npt.NDArray[np.int32]) -> tuple[list[Candidate], npt.NDArray[np.int32]]:
+        """The champion and the challengers that have a model, and what each says of these examples."""
+        members, said = [self.champion], [guesses]
+        for one in self._challengers:
             if one.model is not None:
                 try:
-                    right = self._learner.ask(one.model, rows) == truths
+                    said.append(self._learner.ask(one.model, rows))
                 except Exception as error:  # of the model's own
-                    one.model = None
+                    one.model, one.detector, one.weight = None, None, 0.0
                     self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
                 else:
-                    found[one] = gains(right, guesses == truths, weights)
-        return found
+                    members.append(one)
+        return members, np.array(said)
+
+    def _watch(self, one: Candidate, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
+        """Let the detector of a challenger see what it predicts: once it serves, what it did before is known."""
+        if one.detector is None:
+            one.detector = self._template.clone()
+        codes, done = guesses.astype(np.uint16), 0
+        while done < codes.size:
+            done += one.detector.update_coded(truths, codes, done)[0]
 
     # Drifts and champions -----------------------------------------------------------------------------------
 
     def _drifted(self, drift: Drift) -> None:
-        """Hold the champion as it is, and let a challenger begin where the drift did."""
+        """Hold the champion as it is, and let a challenger begin where the drift did; the champion goes its way."""
         self._note(drift)
-        self._undoubted = self.events
         champion = self.champion
+        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
         if not isinstance(champion, Held):
             held = Held(champion.model, champion.window, f"the model of {self.events:,}")
-            if isinstance(champion, Since):
-                self.champion = held
-            else:
-                self._challengers.append(held)
-        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
+            held.weight = champion.weight
+            self._challengers.append(held)
         start = drift.window.start
         new = Since(start, max(start + self.min_examples, self.events))
         self._challengers.append(new)
@@ -280,11 +299,14 @@ class ChampionRelearner(Loop):
             if model is None:
                 return
             rows, truths = self._examples.part(range(half.stop, window.stop))
-            right, champion = (self._learner.ask(one, rows) == truths for one in (model, self.model))
+            own, champion = (self._learner.ask(one, rows) for one in (model, self.model))
         except Exception as error:  # of the model's own; the whole window is tried next
             self._decide("fail", new, f"{type(error).__name__}: {error}")
             return
-        new.contest.take(gains(right, champion, class_weights(self._seen)[truths])[1])
+        wins, losses = (own == truths) & (champion != truths), (own != truths) & (champion == truths)
+        worth = self._tally.weights(truths, champion)
+        new.wins, new.losses = int(wins.sum()), int(losses.sum())
+        new.ahead = RATE * float(worth[wins].sum() - worth[losses].sum())
 
     def _promote(self, best: Candidate) -> None:
         """Let a challenger serve; the one that served becomes a challenger."""
@@ -292,12 +314,12 @@ class ChampionRelearner(Loop):
         self._challengers = [self.champion, *(one for one in self._challengers if one is not best)]
         self.champion = best
         self._begin(best.model, "return" if isinstance(best, Held) else "challenger", best.window)
-        self._restart()
+        self._crown()
         self._let_go()
 
     def _let_go(self) -> None:
-        """Keep the newest of the old models only."""
-        held = [one for one in self._challengers if isinstance(one, Held)]
+        """Keep the first model, and the newest of the other old ones only."""
+        held = [one for one in self._challengers if isinstance(one, Held) and not one.first]
         for one in held[: max(len(held) - self.keep, 0)]:
             self._challengers.remove(one)
             self._decide("drop", one)
@@ -321,6 +343,8 @@ class ChampionRelearner(Loop):
                 if model is None:
                     self._decide("wait", one)
                     continue
+                if one.model is None:
+                    self._admit(one)
                 one.model, one.window = model, window
                 if one is self.champion:
                     self._decide("refit", one)
@@ -330,17 +354,20 @@ class ChampionRelearner(Loop):
         if failures:
             raise failures[0]
 
+    def _admit(self, one: Candidate) -> None:
+        """Give a challenger that takes part from now on the mean weight of all, and what it has shown already."""
+        weights = [other.weight for other in (self.champion, *self._challengers) if other.model is not None]
+        one.weight = float(np.mean(weights)) * math.exp(min(one.ahead, MOST_AHEAD))
+
     def _learnt(self, window: range) -> Any:
         """A model that has learnt from these examples; None if they hold too few of all classes but one."""
         rows, truths = self._examples.part(window)
-        counts = np.bincount(truths, minlength=self._seen.size)
+        counts = np.bincount(truths, minlength=self._examples.counts.size)
         if np.count_nonzero(counts >= self.min_class) < 2:
             return None
         self.fits += 1
         return self._learner.learnt(rows, truths)
 
     def _decide(self, kind: Kind, one: Candidate, reason: str = "") -> None:
-        contest = one.contest
-        self.decisions.append(
-            Decision(self.events, kind, str(one), one.window, contest.evidence, contest.wins, contest.losses, reason)
-        )
+        evidence = one.weight / self.champion.weight
+        self.decisions.append(Decision(self.events, kind, str(one), one.window, evidence, one.wins, one.losses, reason))

@@ -1,85 +1,72 @@
-"""Does a challenger do better than the champion? Evidence from the examples on which just one of them is right."""
+"""Which of several models is the best one now? Weights by what each got right, a share of which always starts again."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     import numpy.typing as npt
 
-    Gains = tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]
+    from fourrates.relearn.candidate import Candidate
 
-BETS = (0.1, 0.3, 0.6, 0.9)  # shares of the stake: small ones for a small lasting advantage, large ones for a large one
+SHARE = 0.005  # of all weight is spread evenly after each label: the best model is another one about every 200 labels
+RATE = 1.0  # what a right prediction that counts 1 adds to the logarithm of a weight
 
 
 class Contest:
-    """Evidence that a challenger does better than the champion, and has done so since some moment.
+    """The weights of the champion and its challengers, by what each predicted right.
 
-    Each example on which just one of the two is right moves R <- (R + 1)(1 + bet * gain), with a gain of up to 1 in
-    favour of the challenger, or against it. If the challenger is not better, the mean of each factor is at most 1, so R
-    grows by at most one such example on average: before R reaches a threshold by chance, at least that many examples
-    must have come on average. There is one R for each bet; the evidence is their mean.
+    A right prediction multiplies a weight by e to the power of what the example is worth. Then a small share of all
+    weight is spread evenly: the *fixed share* of Herbster and Warmuth (1998). So a weight is how likely it is that this
+    model is the best one now, if the best one changes now and then. Whoever has the largest weight is never far behind
+    any of the others, nor behind the best sequence of them with few changes: the loss by n labels exceeds the least one
+    by at most about ln(k) + (changes) * ln(k n / changes), over `RATE`, for k models.
 
-    Attributes
+    Parameters
     ----------
-    evidence : float
-    wins, losses : int
-        Examples on which the challenger alone, or the champion alone, was right.
+    members : several Candidate
+        The champion first.
     """
 
-    __slots__ = ("_levels", "losses", "wins")
+    def __init__(self, members: Sequence[Candidate]) -> None:
+        self.members = members
+        self.weights = [one.weight for one in members]
+        self.wins = [one.wins for one in members]
+        self.losses = [one.losses for one in members]
 
-    def __init__(self) -> None:
-        self.wins = self.losses = 0
-        self._levels = [0.0] * len(BETS)
+    def take(
+        self, right: npt.NDArray[np.bool_], worth: npt.NDArray[np.float64], threshold: float = math.inf
+    ) -> int | None:
+        """Take what each member got right, and what each example is worth, in order.
 
-    @property
-    def evidence(self) -> float:
-        """How much speaks for the challenger."""
-        return sum(self._levels) / len(BETS)
-
-    def copy(self) -> Contest:
-        """The same contest, to be continued apart."""
-        other = Contest()
-        other.wins, other.losses, other._levels = self.wins, self.losses, [*self._levels]
-        return other
-
-    def take(self, gains: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64] | None = None) -> int | None:
-        """Take gains, in order; with thresholds, up to the first that brings the evidence to its own: which one."""
-        levels = self._levels
-        needed = [math.inf] * gains.size if thresholds is None else (thresholds * len(BETS)).tolist()
-        for i, (gain, enough) in enumerate(zip(gains.tolist(), needed, strict=True)):
-            total = 0.0
-            for j, bet in enumerate(BETS):
-                levels[j] = level = (levels[j] + 1) * (1 + bet * gain)
-                total += level
-            if gain > 0:
-                self.wins += 1
-            else:
-                self.losses += 1
-            if total >= enough:
-                return i
+        Returns
+        -------
+        int or None
+            The first example after which some weight is `threshold` times that of the champion; what comes behind it
+            is not taken.
+        """
+        weights, members = self.weights, range(len(self.weights))
+        even = SHARE / len(weights)
+        for at, (column, gain) in enumerate(zip(right.T.tolist(), worth.tolist(), strict=True)):
+            champion, factor = column[0], math.exp(RATE * gain)
+            for j in members:
+                if column[j]:
+                    weights[j] *= factor
+                if column[j] != champion:
+                    self.wins[j] += column[j]
+                    self.losses[j] += champion
+            total = sum(weights)
+            for j in members:
+                weights[j] = even + (1 - SHARE) * weights[j] / total
+            if max(weights) >= threshold * weights[0]:
+                return at
         return None
 
-
-def class_weights(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """What an example of each class counts, up to 1, given how many there were: half as accuracy, half as mean recall.
-
-    With one row of counts for each example, one row of weights for each.
-    """
-    classes = counts.shape[-1]
-    shares = (counts + 1) / (counts.sum(axis=-1, keepdims=True) + classes)
-    raw = 0.5 + 0.5 / (classes * shares)
-    weights: npt.NDArray[np.float64] = raw / raw.max(axis=-1, keepdims=True)
-    return weights
-
-
-def gains(
-    challenger: npt.NDArray[np.bool_], champion: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64]
-) -> Gains:
-    """Where just one of the two is right, and what that counts for the challenger."""
-    places = np.flatnonzero(challenger != champion)
-    return places, np.where(challenger[places], weights[places], -weights[places])
+    def settle(self) -> None:
+        """Give each member its weight, and what it won and lost against the champion."""
+        for one, weight, wins, losses in zip(self.members, self.weights, self.wins, self.losses, strict=True):
+            one.weight, one.wins, one.losses = weight, wins, losses

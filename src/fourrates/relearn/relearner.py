@@ -52,7 +52,7 @@ class Relearner(Loop):
         oldest leave.
     max_wait : float or timedelta, optional
         How long they wait at most, in the unit of the times given to `predict` and `observe`.
-    confirm : PermutationTest or RateTest, optional
+    confirm : PermutationTest, RateTest or SequentialTest, optional
         A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
         the old model serves on, unwatched; a dismissed alarm changes nothing.
     adapt : bool
@@ -123,7 +123,7 @@ class Relearner(Loop):
     ) -> None:
         super().__init__(model, detector, max_pending, max_wait)
         if confirm is not None and not isinstance(confirm, SecondLayer):
-            raise TypeError(f"confirm must be a PermutationTest or a RateTest, not {confirm!r}")
+            raise TypeError(f"confirm must be a PermutationTest, RateTest or SequentialTest, not {confirm!r}")
         if adapt and not self._learner.adapts:
             raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
         self.min_examples = check_whole(min_examples, "min_examples", least=2)
@@ -163,7 +163,7 @@ class Relearner(Loop):
                 self._due = drift.window.start + self.min_examples
             else:
                 self._judging = drift
-                self._due = self.confirm.begins(drift) + self.confirm.window
+                self._due = self.confirm.first_look(drift)
         first = start + self.detector.keep_from() if drift is None else drift.window.start
         first -= self._before
         self._window.forget_before(first)
@@ -218,6 +218,9 @@ class Relearner(Loop):
             drift,
             self.events - 1,
         )
+        if verdict is None:
+            self._due = self.events + self.confirm.pause(self.events - 1 - drift.at)
+            return
         self.verdicts.append(verdict)
         self._judging = self._due = None
         if verdict.confirmed:

@@ -74,12 +74,22 @@ class SecondLayer:
         """The first example of those after the alarm."""
         raise NotImplementedError
 
+    def first_look(self, drift: Drift) -> int:
+        """How many labels there must have been for the first verdict."""
+        return self.begins(drift) + self.window
+
+    def pause(self, waited: int) -> int:
+        """How many labels later to look again, this many after the alarm, where there was no verdict."""
+        return 1
+
     def p_value(self, learner: Learner, model: Any, before: Examples, after: Examples, seed: int) -> tuple[float, str]:
         """The p-value and what it is based on; an error if these examples cannot be judged."""
         raise NotImplementedError
 
-    def test(self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift, at: int) -> Verdict:
-        """Judge an alarm; one that cannot be judged stands.
+    def test(
+        self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift, at: int
+    ) -> Verdict | None:
+        """Judge an alarm, or return None to be asked again after the next label; one that cannot be judged stands.
 
         Parameters
         ----------
