@@ -31,6 +31,7 @@ from fourrates.engines.kafka import Monitor
 
 PARTITIONS, KEYS, ARL = 3, 100_000, 1e6
 ASKED = 0.5  # of the bare loop
+WAIT = 0.1  # seconds for messages; both wait for so long when the last ones have come
 Columns = dict[str, np.ndarray]
 spawn = multiprocessing.get_context("spawn")
 
@@ -96,17 +97,16 @@ def fill(broker: Kafka, topic: str, messages: list[Iterator[bytes]]) -> int:
 
 
 def bare(place: tuple[str, dict[str, str]], topic: str, which: int, members: int, kind: str, count: int, told: Any) -> None:
-    """Consume and decode the messages of some partitions; the moments of the first and of the last."""
+    """Consume and decode the messages of some partitions; when that began and when it ended."""
     address, settings = place
     decode = KINDS[kind][1]
     settings = {name: value for name, value in settings.items() if not name.startswith("enable")}
     consumer = Consumer({"bootstrap.servers": address, "group.id": "bare", "log_level": 0, **settings})
     mine = range(which, PARTITIONS, members)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in mine])
-    seen, began = 0, 0.0
+    seen, began = 0, time.monotonic()
     while seen < count // PARTITIONS * len(mine):
-        messages = [one for one in consumer.consume(10_000, 1.0) if one.error() is None]
-        began = began or time.monotonic()
+        messages = [one for one in consumer.consume(10_000, WAIT) if one.error() is None]
         for message in messages:
             decode(message.value())
         seen += len(messages)
@@ -118,7 +118,7 @@ def watch(url: str, state: str, which: int, events: Any, ready: Any, total: int,
     """Watch a topic with others until all its events are taken, and save."""
     with Monitor(url, arl=ARL, by="model", state=state) as monitor:
         while sum(events) < total:
-            monitor.step(0.1)
+            monitor.step(WAIT)
             events[which] = monitor.events
             ready[which] = ready[which] or (time.monotonic() if monitor.partitions else 0.0)
         monitor.save()
