@@ -63,7 +63,8 @@ class Monitor:
     most : int
         Messages taken at a time.
     save_every : float
-        Seconds between two savings, at least; and more than ten times what a saving takes.
+        Seconds between two savings, at least; and ten times what a saving takes, so that a large state does not take
+        more than a tenth of the time. What came since the last one is what a successor reads again after a crash.
     say : callable, optional
         Told, in a sentence, what a person should know.
 
@@ -140,7 +141,11 @@ class Monitor:
         """Take what arrives within this number of seconds, and save if it is time to; the number of events taken."""
         before = self.events
         for chunk in self._source.take(seconds):
-            self._take(chunk)
+            try:
+                self._take(chunk)
+            except BaseException:  # half taken: what was saved before is what counts
+                self._drop(chunk.partition)
+                raise
         if clock.monotonic() >= self._due:
             self.save()
         return self.events - before
@@ -225,9 +230,13 @@ class Monitor:
         if not lost:
             self._save(ours, PATIENCE, wait=True)
         for partition in ours:
-            del self.partitions[partition]
-            self._claims.pop(partition, None)
-            self._unsaved.discard(partition)
+            self._drop(partition)
+
+    def _drop(self, partition: int) -> None:
+        """Forget a partition as it stands in memory."""
+        self.partitions.pop(partition, None)
+        self._claims.pop(partition, None)
+        self._unsaved.discard(partition)
 
     def save(self) -> bool:
         """Save what has changed; false if not all of it could be, since what was produced has not all arrived."""
@@ -269,11 +278,13 @@ class Monitor:
         if ours and self._store is not None:  # a late member claimed it; what we have in memory fits together
             claim = self._store.claim(self._name(partition))
             self._claims[partition] = Claim(claim.name, claim.number, None)
-            self._store.save(self._claims[partition], state.to_bytes())
-            return True
+            try:
+                self._store.save(self._claims[partition], state.to_bytes())
+                return True
+            except Fenced:
+                return False  # claimed once more meanwhile; asked again with the next saving
         self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
-        del self.partitions[partition], self._claims[partition]
-        self._unsaved.discard(partition)
+        self._drop(partition)
         return False
 
     def close(self) -> None:
