@@ -110,7 +110,7 @@ class Kafka:
 
     def start(self) -> None:
         """Start the broker; it is tried again while ZooKeeper still knows the one before."""
-        end = time.monotonic() + 180
+        end = time.monotonic() + 600
         while time.monotonic() < end:
             self.broker = self._java("kafka.Kafka", "server.properties")
             if _wait_for(self._ports[1], self.broker):
@@ -145,7 +145,7 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 60) -> bool:
+def _wait_for(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 180) -> bool:
     """Wait until something listens; false if the process ends instead, or nothing does."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,9 +1,9 @@
 """How fast a topic is watched, next to bare consumer loops that only decode its messages.
 
-A real broker on the loopback, three partitions, 100,000 keys, each in one partition. Three kinds of messages: one event
-each as JSON, columns of 100 events as JSON, and columns of 10,000 events as Arrow. The members keep their state in a
-folder, and save it as they go and at the end. One member next to one bare loop, or two next to two; turns alternate, and
-the best of each counts. Two members are timed from when both have partitions.
+A real broker on the loopback, three partitions, 100,000 keys, each in one partition. Three kinds of messages: one
+event each as JSON, columns of 100 events as JSON, and columns of 10,000 events as Arrow. The members keep their state
+in a folder, and save it as they go and at the end. One member next to one bare loop, or two next to two; turns
+alternate, and the best of each counts. Two members are timed from when both have partitions.
 
     python benchmarks/kafka_speed.py [--members 1] [--kinds 0 1 2] [--events 800000] [--turns 3] [--keep]
 """
@@ -96,7 +96,9 @@ def fill(broker: Kafka, topic: str, messages: list[Iterator[bytes]]) -> int:
     return count
 
 
-def bare(place: tuple[str, dict[str, str]], topic: str, which: int, members: int, kind: str, count: int, told: Any) -> None:
+def bare(
+    place: tuple[str, dict[str, str]], topic: str, which: int, members: int, kind: str, count: int, told: Any
+) -> None:
     """Consume and decode the messages of some partitions; when that began and when it ended."""
     address, settings = place
     decode = KINDS[kind][1]
@@ -158,7 +160,7 @@ def own_rate(broker: Kafka, topic: str, members: int, size: int, folder: Path, t
 def bank_rate(columns: Columns) -> float:
     """Events a second of a bank alone, which is the limit for whatever feeds one."""
     bank = fr.Bank(arl=ARL)
-    for turn in range(2):  # the streams begin in the first
+    for _ in range(2):  # the streams begin in the first
         began = time.monotonic()
         for part in parts(columns, 100_000):
             bank.update(part["model"], part["y_true"], part["y_pred"])
@@ -190,10 +192,14 @@ def main() -> int:
                     peers.append(bare_rate(broker, topic, members, name, count, size))
                     own.append(own_rate(broker, topic, members, size, Path(folder), turn))
                 row = {"messages": name, "members": members, "events": size, "bare": max(peers), "own": max(own)}
-                row |= {"ratio": max(own) / max(peers), "bank": bank, "limit": bank * members / (max(peers) + bank * members)}
+                row |= {
+                    "ratio": max(own) / max(peers),
+                    "bank": bank,
+                    "limit": bank * members / (max(peers) + bank * members),
+                }
                 missed += row["ratio"] < ASKED
                 print(
-                    f"{name}, {members} of each: {row['own']:,.0f} events/s, bare loops that decode {row['bare']:,.0f}: "
+                    f"{name}, {members} of each: {row['own']:,.0f} events/s, bare loops {row['bare']:,.0f}: "
                     f"{row['ratio']:.2f} of it (at least {ASKED}); a bank alone {bank:,.0f}, so that decoding and a "
                     f"bank have {row['limit']:.2f}; turns {[round(a / b, 2) for a, b in zip(own, peers, strict=True)]}",
                     flush=True,

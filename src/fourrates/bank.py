@@ -385,9 +385,7 @@ class Bank:
 
     def _begun(self) -> Array:
         """Events of each stream when the present period began."""
-        at = np.zeros(len(self), np.int64)
-        at[: self._period.size] = self._period
-        return at
+        return np.pad(self._period, (0, len(self) - self._period.size))
 
     # Files ----------------------------------------------------------------------------------------------------
 
@@ -433,7 +431,7 @@ class Bank:
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
         sections |= {"period": self._begun().astype("<i8").tobytes()}
-        return pack_parts("Bank", about, **sections, records=memoryview(self._arena.records().reshape(-1)))
+        return pack_parts("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None) -> Bank:
@@ -470,9 +468,8 @@ class Bank:
         """Give a new bank the state of another."""
         self._arena.extend(np.ascontiguousarray(records))
         heads = self._arena.heads()
-        if (heads["last"] >= events).any() or (heads["last"] < -1).any() or (period > heads["events"]).any():
-            raise ValueError(f"streams that do not fit the {events} events of the bank")
-        if (period < 0).any() or int(heads["events"].sum(dtype=object)) > events:
+        last, total = heads["last"], int(heads["events"].sum(dtype=object))
+        if ((last >= events) | (last < -1) | (period > heads["events"]) | (period < 0)).any() or total > events:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
         self.events, self._period, self._left = events, period if period.any() else period[:0], left

@@ -346,7 +346,8 @@ cdef Py_ssize_t plain_end(const uint8_t* text, Py_ssize_t at, Py_ssize_t size) n
     return -1
 
 
-cdef int wanted(const uint8_t* name, Py_ssize_t length, const uint8_t* names, const int32_t* edges, int fields) noexcept nogil:
+cdef int wanted(const uint8_t* name, Py_ssize_t length, const uint8_t* names, const int32_t* edges,
+                int fields) noexcept nogil:
     """Which of the names this is; -1 if none."""
     cdef int i
     for i in range(fields):

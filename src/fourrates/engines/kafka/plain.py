@@ -1,8 +1,8 @@
 """Messages of plain JSON, many at a time, by compiled code: no Python object for each event.
 
-A plain message is an object whose fields in question hold numbers, literals and strings without a backslash, or lists of
-as many of them; labels are written as expected. Anything else is not read here: the caller reads it value by value, and
-finds out what is wrong. Both ways give the same events.
+A plain message is an object whose fields in question hold numbers, literals and strings without a backslash, or lists
+of as many of them; labels are written as expected. Anything else is not read here: the caller reads it value by value,
+and finds out what is wrong. Both ways give the same events.
 """
 
 from __future__ import annotations
