@@ -65,7 +65,7 @@ def decode_arrow(value: bytes) -> Any:
 
 KINDS: dict[str, tuple[Callable[[Columns], Iterator[bytes]], Callable[[bytes], Any], int]] = {
     "one event, JSON": (single, json.loads, 1),
-    "100 events, JSON": (as_json, json.loads, 8),
+    "100 events, JSON": (as_json, json.loads, 16),
     "10,000 events, Arrow": (as_arrow, decode_arrow, 25),
 }
 

@@ -26,7 +26,7 @@ from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
 
 SAVE = 1.0  # seconds between two savings, at least
-SHARE = 0.1  # of the time may go into saving: a large state is saved less often
+SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
 Record = dict[str, Any]
@@ -63,8 +63,8 @@ class Monitor:
     most : int
         Messages taken at a time.
     save_every : float
-        Seconds between two savings, at least; and ten times what a saving takes, so that a large state does not take
-        more than a tenth of the time. What came since the last one is what a successor reads again after a crash.
+        Seconds between two savings, at least; and twenty times what a saving takes, so that a large state does not
+        take more than a twentieth of the time. What came since the last one is read again after a crash.
     say : callable, optional
         Told, in a sentence, what a person should know.
 
