@@ -340,8 +340,8 @@ def spark_streaming_sentence() -> str:
     return (
         f"`python benchmarks/spark_streaming.py`: {found['keys']:,} keys, micro-batches of {found['batch']:,} events: "
         f"{found['ratio']:.2f} times as long as\nthe same stateful job that only counts (median of {len(ends)} pairs, "
-        f"{ends[0]:.2f} to {ends[-1]:.2f}). What it takes longer is the state,\nwhich goes from Spark to Python and back "
-        "in every micro-batch: 1.2 kB a key before it is compressed, where a count has\n16 bytes."
+        f"{ends[0]:.2f} to {ends[-1]:.2f}). The state takes the rest:\nit goes from Spark to Python and back in "
+        "every micro-batch, 1.2 kB a key before it is compressed, where a count has 16 bytes."
     )
 
 
