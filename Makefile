@@ -35,7 +35,7 @@ test-ui: $(VENV)/.installed-ui
 # Spark and Kafka. On Debian, as root, Java is installed where it is missing.
 test-engines: $(VENV)/.installed-engines
 	@if ! command -v java >/dev/null; then apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless >/dev/null; fi
-	FOURRATES_ENGINES=1 $(BIN)/python -m pytest -q tests/engines $(PYTEST)
+	FOURRATES_ENGINES=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/engines $(PYTEST)
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff check .

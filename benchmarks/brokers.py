@@ -88,7 +88,7 @@ class Kafka:
         (folder / "server.properties").write_text(
             f"broker.id=0\nhost.name=127.0.0.1\nadvertised.host.name=127.0.0.1\nport={self._ports[1]}\n"
             f"log.dirs={folder}/logs\nzookeeper.connect=127.0.0.1:{self._ports[0]}\n"
-            f"zookeeper.session.timeout.ms=600\nnum.partitions={partitions}\noffsets.topic.num.partitions=1\n"
+            f"zookeeper.session.timeout.ms=3000\nnum.partitions={partitions}\noffsets.topic.num.partitions=1\n"
             "offsets.topic.replication.factor=1\ngroup.min.session.timeout.ms=1000\nlog.retention.hours=24\n"
             "log.segment.bytes=268435456\ncontroller.socket.timeout.ms=3000\n"
         )
@@ -110,13 +110,27 @@ class Kafka:
 
     def start(self) -> None:
         """Start the broker; it is tried again while ZooKeeper still knows the one before."""
-        end = time.monotonic() + 180
+        end = time.monotonic() + 600
         while time.monotonic() < end:
             self.broker = self._java("kafka.Kafka", "server.properties")
-            if _wait_for(self._ports[1], self.broker):
+            if _wait_for(self._ports[1], self.broker) and self._answers():
                 return
             time.sleep(0.5)
         raise RuntimeError(f"the broker does not start; see {self._folder}/server.properties.log")
+
+    def _answers(self) -> bool:
+        """Whether it comes to answer: it listens before it knows that it can stay."""
+        from confluent_kafka import KafkaException, Producer
+
+        settings = {name: value for name, value in self.settings.items() if not name.startswith(("session", "heart"))}
+        client = Producer({"bootstrap.servers": self.address, "log_level": 0, **settings})
+        while self.broker is not None and self.broker.poll() is None:
+            try:
+                if client.list_topics(timeout=5).brokers:
+                    return True
+            except KafkaException:
+                time.sleep(0.1)
+        return False
 
     def kill(self) -> None:
         """End the broker without a warning."""
@@ -145,7 +159,7 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 60) -> bool:
+def _wait_for(port: int, process: subprocess.Popen[bytes] | None = None, seconds: float = 180) -> bool:
     """Wait until something listens; false if the process ends instead, or nothing does."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -118,7 +118,7 @@ class Members:
         if process.poll() is not None:
             found.wrong.append(f"a member ended by itself with status {process.returncode}")
         process.send_signal(number)
-        if process.wait(120) != 0 and number == signal.SIGTERM:
+        if process.wait(600) != 0 and number == signal.SIGTERM:
             found.wrong.append(f"a member that was asked to end did so with status {process.returncode}")
         self.running[which] = self.start()
 
@@ -128,7 +128,7 @@ class Members:
             process.send_signal(signal.SIGTERM)
         for process in self.running:
             try:
-                if process.wait(120):
+                if process.wait(600):
                     found.wrong.append(f"a member ended with status {process.returncode}")
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -155,7 +155,7 @@ def log(broker: Kafka | Mock, topic: str, partition: int) -> list[Any]:
     first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
     consumer.assign([TopicPartition(topic, partition, first)])
     messages: list[Any] = []
-    until = time.monotonic() + 300
+    until = time.monotonic() + 900
     while len(messages) < end - first and time.monotonic() < until:
         messages += [one for one in consumer.consume(10_000, 1.0) if one.error() is None]
     consumer.close()
@@ -258,7 +258,7 @@ def run(
         print(f"{number + 1} of {len(acts)}: {act}, {writer.written:,} events written", flush=True)
         time.sleep(draw.uniform(*pause))
     writer.ended.set()
-    writer.join(120)
+    writer.join(600)
     _drain(broker, members, folder, found)
     text = members.close(found)
     (folder / "stderr.txt").write_text(text)
@@ -272,7 +272,7 @@ def _drain(broker: Kafka | Mock, members: Members, folder: Path, found: Outcome)
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": GROUP, "log_level": 0, **settings})
     partitions = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
     ends = {one.partition: consumer.get_watermark_offsets(one, timeout=30)[1] for one in partitions}
-    until = time.monotonic() + 600
+    until = time.monotonic() + 1_200
     while time.monotonic() < until:
         committed = {one.partition: one.offset for one in consumer.committed(partitions, timeout=30)}
         if committed == ends:

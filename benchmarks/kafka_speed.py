@@ -1,16 +1,18 @@
-"""How fast a topic is watched, next to a bare consumer loop that only decodes its messages.
+"""How fast a topic is watched, next to bare consumer loops that only decode its messages.
 
-A real broker on the loopback, three partitions, 100,000 keys. Three kinds of messages: one event each as JSON, columns
-of 100 events as JSON, and columns of 10,000 events as Arrow. The monitor keeps its state in a folder. Each is timed
-alternately with its peer, from the first message to the last; the best of several turns counts.
+A real broker on the loopback, three partitions, 100,000 keys, each in one partition. Three kinds of messages: one
+event each as JSON, columns of 100 events as JSON, and columns of 10,000 events as Arrow. The members keep their state
+in a folder, and save it as they go and at the end. One member next to one bare loop, or two next to two; turns
+alternate, and the best of each counts. Two members are timed from when both have partitions.
 
-    python benchmarks/kafka_speed.py [--events 300000] [--turns 3] [--keep]
+    python benchmarks/kafka_speed.py [--members 1] [--kinds 0 1 2] [--events 800000] [--turns 3] [--keep]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
 import tempfile
 import time
@@ -22,30 +24,34 @@ import numpy as np
 import pyarrow as pa
 from brokers import Kafka, query
 from confluent_kafka import Consumer, Producer, TopicPartition
-from drawn import keep
+from drawn import RESULTS, keep
 
+import fourrates as fr
 from fourrates.engines.kafka import Monitor
 
 PARTITIONS, KEYS, ARL = 3, 100_000, 1e6
 ASKED = 0.5  # of the bare loop
+WAIT = 0.1  # seconds for messages; both wait for so long when the last ones have come
+Columns = dict[str, np.ndarray]
+spawn = multiprocessing.get_context("spawn")
 
 
-def single(columns: dict[str, np.ndarray]) -> Iterator[bytes]:
+def single(columns: Columns) -> Iterator[bytes]:
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
         yield json.dumps(dict(zip(columns, row, strict=True))).encode()
 
 
-def parts(columns: dict[str, np.ndarray], size: int) -> Iterator[dict[str, np.ndarray]]:
+def parts(columns: Columns, size: int) -> Iterator[Columns]:
     for start in range(0, next(iter(columns.values())).size, size):
         yield {name: column[start : start + size] for name, column in columns.items()}
 
 
-def as_json(columns: dict[str, np.ndarray]) -> Iterator[bytes]:
+def as_json(columns: Columns) -> Iterator[bytes]:
     for part in parts(columns, 100):
         yield json.dumps({name: column.tolist() for name, column in part.items()}).encode()
 
 
-def as_arrow(columns: dict[str, np.ndarray]) -> Iterator[bytes]:
+def as_arrow(columns: Columns) -> Iterator[bytes]:
     for part in parts(columns, 10_000):
         table, sink = pa.table(part), pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -57,93 +63,160 @@ def decode_arrow(value: bytes) -> Any:
     return pa.ipc.open_stream(value).read_all()
 
 
-KINDS: dict[str, tuple[Callable[..., Iterator[bytes]], Callable[[bytes], Any], int]] = {
+KINDS: dict[str, tuple[Callable[[Columns], Iterator[bytes]], Callable[[bytes], Any], int]] = {
     "one event, JSON": (single, json.loads, 1),
-    "100 events, JSON": (as_json, json.loads, 4),
-    "10,000 events, Arrow": (as_arrow, decode_arrow, 40),
+    "100 events, JSON": (as_json, json.loads, 16),
+    "10,000 events, Arrow": (as_arrow, decode_arrow, 25),
 }
 
 
-def fill(broker: Kafka, topic: str, values: Iterator[bytes]) -> int:
+def draw(random: np.random.Generator, size: int, partition: int) -> Columns:
+    """Events of the keys of a partition."""
+    truth = random.random(size) < 0.5
+    guess = truth ^ (random.random(size) < 0.1)
+    keys = random.integers(0, -(-(KEYS - partition) // PARTITIONS), size) * PARTITIONS + partition
+    return {"model": keys, "y_true": truth * 1, "y_pred": guess * 1}
+
+
+def fill(broker: Kafka, topic: str, messages: list[Iterator[bytes]]) -> int:
     """Write messages, in turn to the partitions; how many."""
     settings = {name: value for name, value in broker.settings.items() if not name.startswith(("session", "heart"))}
     producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 20, "log_level": 0, **settings})
     count = 0
-    for count, value in enumerate(values, 1):
-        while True:
-            try:
-                producer.produce(topic, value, partition=count % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.2)
+    for values in zip(*messages, strict=True):
+        for partition, value in enumerate(values):
+            while True:
+                try:
+                    producer.produce(topic, value, partition=partition)
+                    break
+                except BufferError:
+                    producer.poll(0.2)
+        count += len(values)
     assert producer.flush(120) == 0
     return count
 
 
-def bare(broker: Kafka, topic: str, count: int, decode: Callable[[bytes], Any]) -> float:
-    """Seconds from the first message to the last, each decoded and forgotten."""
-    settings = {name: value for name, value in broker.settings.items() if not name.startswith("enable")}
-    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bare", "log_level": 0, **settings})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    seen, began = 0, 0.0
-    while seen < count:
-        messages = [one for one in consumer.consume(10_000, 1.0) if one.error() is None]
-        began = began or time.perf_counter()
+def bare(
+    place: tuple[str, dict[str, str]], topic: str, which: int, members: int, kind: str, count: int, told: Any
+) -> None:
+    """Consume and decode the messages of some partitions; when that began and when it ended."""
+    address, settings = place
+    decode = KINDS[kind][1]
+    settings = {name: value for name, value in settings.items() if not name.startswith("enable")}
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "bare", "log_level": 0, **settings})
+    mine = range(which, PARTITIONS, members)
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in mine])
+    seen, began = 0, time.monotonic()
+    while seen < count // PARTITIONS * len(mine):
+        messages = [one for one in consumer.consume(10_000, WAIT) if one.error() is None]
         for message in messages:
             decode(message.value())
         seen += len(messages)
-    took = time.perf_counter() - began
+    told.put((began, time.monotonic()))
     consumer.close()
-    return took
 
 
-def watched(broker: Kafka, topic: str, events: int, folder: Path, turn: int) -> float:
-    """Seconds from the first message to the last, all of them taken, and saved at the end."""
+def watch(url: str, state: str, which: int, events: Any, ready: Any, total: int, told: Any) -> None:
+    """Watch a topic with others until all its events are taken, and save."""
+    with Monitor(url, arl=ARL, by="model", state=state) as monitor:
+        while sum(events) < total:
+            monitor.step(WAIT)
+            events[which] = monitor.events
+            ready[which] = ready[which] or (time.monotonic() if monitor.partitions else 0.0)
+        monitor.save()
+        told.put(time.monotonic())
+
+
+def bare_rate(broker: Kafka, topic: str, members: int, kind: str, count: int, size: int) -> float:
+    """Events a second of bare loops that share the partitions."""
+    told = spawn.Queue()
+    place = broker.address, broker.settings
+    processes = [spawn.Process(target=bare, args=(place, topic, i, members, kind, count, told)) for i in range(members)]
+    for one in processes:
+        one.start()
+    found = [told.get(timeout=600) for _ in processes]
+    for one in processes:
+        one.join()
+    return size / (max(end for _, end in found) - min(began for began, _ in found))
+
+
+def own_rate(broker: Kafka, topic: str, members: int, size: int, folder: Path, turn: int) -> float:
+    """Events a second of members of a group, once all of them have partitions."""
     url = f"kafka://{broker.address}/{topic}?group={topic}-{turn}{query(broker.settings)}"
-    monitor = Monitor(url, arl=ARL, by="model", state=folder / f"{topic}-{turn}")
-    began = 0.0
-    while monitor.events < events:
-        monitor.step(0.2)
-        began = began or (time.perf_counter() if monitor.partitions else 0.0)
-    monitor.save()
-    took = time.perf_counter() - began
-    monitor.close()
-    return took
+    told, events, ready = spawn.Queue(), spawn.Array("q", members, lock=False), spawn.Array("d", members, lock=False)
+    state = str(folder / f"{topic}-{turn}")
+    processes = [spawn.Process(target=watch, args=(url, state, i, events, ready, size, told)) for i in range(members)]
+    for one in processes:
+        one.start()
+    while not all(ready):
+        time.sleep(0.001)
+    before, began = sum(events), time.monotonic()
+    ends = [told.get(timeout=600) for _ in processes]
+    for one in processes:
+        one.join()
+    return (sum(events) - before) / (max(ends) - began)
+
+
+def bank_rate(columns: Columns) -> float:
+    """Events a second of a bank alone, which is the limit for whatever feeds one."""
+    bank = fr.Bank(arl=ARL)
+    for _ in range(2):  # the streams begin in the first
+        began = time.monotonic()
+        for part in parts(columns, 100_000):
+            bank.update(part["model"], part["y_true"], part["y_pred"])
+    return columns["model"].size / (time.monotonic() - began)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, default=300_000, help="of single messages; more of the others")
+    parser.add_argument("--events", type=int, default=800_000, help="of single messages; more of the others")
+    parser.add_argument("--members", type=int, default=1)
+    parser.add_argument("--kinds", type=int, nargs="+", default=[*range(len(KINDS))])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--keep", action="store_true", help="write the numbers to where the pages read them")
     options = parser.parse_args()
-    random, rows, missed = np.random.default_rng(0), [], 0
+    random, missed, members = np.random.default_rng(0), 0, options.members
     with tempfile.TemporaryDirectory() as folder:
         broker = Kafka(Path(folder) / "broker", PARTITIONS)
         try:
-            for number, (name, (encode, decode, more)) in enumerate(KINDS.items()):
-                size, topic = options.events * more, f"t{number}"
-                truth = random.random(size) < 0.5
-                guess = truth ^ (random.random(size) < 0.1)
-                columns = {"model": random.integers(0, KEYS, size), "y_true": truth * 1, "y_pred": guess * 1}
-                count = fill(broker, topic, encode(columns))
-                peer, own = float("inf"), float("inf")
+            for number in options.kinds:
+                name = [*KINDS][number]
+                encode, _, more = KINDS[name]
+                each = options.events * more // PARTITIONS // 10_000 * 10_000
+                size, topic = each * PARTITIONS, f"t{number}"
+                columns = [draw(random, each, partition) for partition in range(PARTITIONS)]
+                count = fill(broker, topic, [encode(one) for one in columns])
+                bank = bank_rate({name: part[:2_000_000] for name, part in columns[0].items()})
+                peers, own = [], []
                 for turn in range(options.turns):
-                    peer = min(peer, bare(broker, topic, count, decode))
-                    own = min(own, watched(broker, topic, size, Path(folder), turn))
-                ratio = peer / own
-                missed += ratio < ASKED
-                rows.append({"messages": name, "events": size, "bare": size / peer, "own": size / own, "ratio": ratio})
+                    peers.append(bare_rate(broker, topic, members, name, count, size))
+                    own.append(own_rate(broker, topic, members, size, Path(folder), turn))
+                row = {"messages": name, "members": members, "events": size, "bare": max(peers), "own": max(own)}
+                row |= {
+                    "ratio": max(own) / max(peers),
+                    "bank": bank,
+                    "limit": bank * members / (max(peers) + bank * members),
+                }
+                missed += row["ratio"] < ASKED
                 print(
-                    f"{name}: {size / own:,.0f} events/s, a bare loop that decodes {size / peer:,.0f}: "
-                    f"{ratio:.2f} of it (at least {ASKED})",
+                    f"{name}, {members} of each: {row['own']:,.0f} events/s, bare loops {row['bare']:,.0f}: "
+                    f"{row['ratio']:.2f} of it (at least {ASKED}); a bank alone {bank:,.0f}, so that decoding and a "
+                    f"bank have {row['limit']:.2f}; turns {[round(a / b, 2) for a, b in zip(own, peers, strict=True)]}",
                     flush=True,
                 )
+                if options.keep:
+                    add(row)
         finally:
             broker.close()
-    if options.keep:
-        keep("kafka_speed", rows)
     return 1 if missed else 0
+
+
+def add(row: dict[str, Any]) -> None:
+    """Keep a row, in the place of an earlier one of the same kind."""
+    file = RESULTS / "kafka_speed.json"
+    others = [one for one in json.loads(file.read_text()) if "limit" in one] if file.exists() else []
+    rows = [one for one in others if (one["messages"], one["members"]) != (row["messages"], row["members"])]
+    keep("kafka_speed", sorted([*rows, row], key=lambda one: (one["members"], [*KINDS].index(one["messages"]))))
 
 
 if __name__ == "__main__":

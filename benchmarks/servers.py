@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0  # seconds for a start
+PATIENCE = 180.0  # seconds for a start
 
 
 def free_port() -> int:
@@ -72,7 +72,7 @@ class Server:
         """Ask it to end."""
         assert self.process is not None
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(180)
 
     def memory(self) -> int:
         """Bytes of it in memory."""
@@ -187,7 +187,7 @@ class Postgres:
         """End it, and remove what it kept."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-            self.process.wait(30)
+            self.process.wait(180)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Postgres:

@@ -4,7 +4,7 @@ Both jobs read the same files, exchange by key, sort by key and place, and run a
 the other job counts the events of each key in NumPy. Each timing is of a plan built for it. Ends with status 1 if a
 mark is missed.
 
-    python benchmarks/spark_batch.py [--events 50000000] [--keys 1000000] [--pairs 5] [--growth] [--small]
+    python benchmarks/spark_batch.py [--events 50000000] [--keys 1000000] [--pairs 5] [--parts pairs drifts growth]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import re
 import statistics
 import sys
@@ -84,45 +85,69 @@ def same_drifts(spark: Any, folder: Path) -> tuple[bool, int]:
     return sorted(map(tuple, rows)) == sorted(wanted), len(wanted)
 
 
+def growth(spark: Any, folder: Path, events: int) -> dict[str, float]:
+    """Nanoseconds an event with more and more keys; turns alternate, and the best of each counts."""
+    sizes = (10_000, 100_000, 1_000_000)
+    for keys in sizes:
+        written(folder / f"{events}-{keys}", events, keys)
+    seconds(spark, folder / f"{events}-{sizes[0]}", detecting)
+    turns = [[seconds(spark, folder / f"{events}-{keys}", detecting) for keys in sizes] for _ in range(2)]
+    return {str(keys): 1e9 * min(times) / events for keys, times in zip(sizes, zip(*turns, strict=True), strict=True)}
+
+
+def written(folder: Path, events: int, keys: int) -> Path:
+    """A folder of events, written if it is not there."""
+    if not folder.exists():
+        given.write(folder, events, keys, 1_000_000)
+    return folder
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=50_000_000)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--growth", action="store_true", help="also with 10,000 and 100,000 keys")
+    parser.add_argument("--parts", nargs="+", default=["pairs", "drifts", "growth"], help="what to do of these")
+    parser.add_argument("--data", type=Path, help="a folder for the events, used again if they are there")
+    parser.add_argument("--add", action="store_true", help="the pairs go to those that were kept before")
     parser.add_argument("--small", action="store_true", help="2 million events, 40,000 keys, 2 pairs; nothing is kept")
     options = parser.parse_args()
     if options.small:
         options.events, options.keys, options.pairs = 2_000_000, 40_000, 2
+    file = drawn.RESULTS / "spark_batch.json"
+    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if (kept.get("events"), kept.get("keys")) != (options.events, options.keys):
+        kept = {"events": options.events, "keys": options.keys}
     marks = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        given.write(folder / "in", options.events, options.keys, 1_000_000)
-        spark = given.session(folder, partitions=16)
-        frame = spark.read.schema(given.SCHEMA).parquet(str(folder / "in"))
-        exchanges = len(re.findall(r"\bExchange\b", plan(detecting(frame))))
-        for job in (counting, detecting):
-            seconds(spark, folder / "in", job)  # the workers and the compiler are warm
-        pairs = [[seconds(spark, folder / "in", job) for job in (counting, detecting)] for _ in range(options.pairs)]
-        ratio = statistics.median(detect / only for only, detect in pairs)
-        print(f"{options.events:,} events, {options.keys:,} keys; seconds of counting and of detecting:")
-        print("  " + ", ".join(f"{only:.1f} {detect:.1f}" for only, detect in pairs))
-        marks.append(ratio <= ASKED)
-        print(f"detecting / counting, median of {options.pairs} pairs: {ratio:.2f}; asked: at most {ASKED}")
-        marks.append(exchanges == 1)
-        print(f"exchanges in the plan: {exchanges}; asked: 1")
-        same, drifts = same_drifts(spark, folder / "in")
-        marks.append(same)
-        print(f"{drifts:,} changed rates, as one bank finds them: {'yes' if same else 'NO'}")
-        kept: dict[str, Any] = {"events": options.events, "keys": options.keys, "pairs": pairs, "ratio": ratio}
-        kept |= {"drifts": drifts, "same": same, "exchanges": exchanges}
-        if options.growth:
-            kept["growth"] = {}
-            for keys in (10_000, 100_000, 1_000_000):
-                given.write(folder / str(keys), options.events // 5, keys, 1_000_000)
-                best = min(seconds(spark, folder / str(keys), detecting) for _ in range(2))
-                kept["growth"][keys] = 1e9 * best / (options.events // 5)
-                print(f"{keys:>9,} keys: {kept['growth'][keys]:,.0f} ns an event")
+        data = options.data or Path(name)
+        files = written(data / f"{options.events}-{options.keys}", options.events, options.keys)
+        spark = given.session(Path(name), partitions=16)
+        if "pairs" in options.parts:
+            frame = spark.read.schema(given.SCHEMA).parquet(str(files))
+            kept["exchanges"] = len(re.findall(r"\bExchange\b", plan(detecting(frame))))
+            warm = written(data / "1000000-10000", 1_000_000, 10_000)
+            for job in (counting, detecting):
+                seconds(spark, warm, job)  # the workers and the compiler are warm
+            pairs = [[seconds(spark, files, job) for job in (counting, detecting)] for _ in range(options.pairs)]
+            print(f"{options.events:,} events, {options.keys:,} keys; seconds of counting and of detecting:")
+            print("  " + ", ".join(f"{only:.1f} {detect:.1f}" for only, detect in pairs))
+            pairs = [*kept.get("pairs", []), *pairs] if options.add else pairs
+            ratio = statistics.median(detect / only for only, detect in pairs)
+            kept |= {"pairs": pairs, "ratio": ratio}
+            marks += [ratio <= ASKED, kept["exchanges"] == 1]
+            print(f"detecting / counting, median of {len(pairs)} pairs: {ratio:.2f}; asked: at most {ASKED}")
+            print(f"exchanges in the plan: {kept['exchanges']}; asked: 1")
+        if "drifts" in options.parts:
+            few = written(data / "2000000-10000", 2_000_000, 10_000)  # 200 events a key, so that there are many drifts
+            checked = [same_drifts(spark, one) for one in ([few] if options.small else [files, few])]
+            kept["same"], kept["drifts"] = all(same for same, _ in checked), sum(drifts for _, drifts in checked)
+            marks.append(kept["same"] and kept["drifts"] > 0)
+            print(f"{kept['drifts']:,} changed rates, as one bank finds them: {'yes' if kept['same'] else 'NO'}")
+        if "growth" in options.parts:
+            kept["growth"] = growth(spark, data, options.events // 5)
+            for keys, nanoseconds in kept["growth"].items():
+                print(f"{int(keys):>9,} keys: {nanoseconds:,.0f} ns an event")
         spark.stop()
     if not options.small:
         drawn.keep("spark_batch", kept)

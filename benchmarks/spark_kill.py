@@ -29,10 +29,11 @@ import fourrates as fr
 ARL = 100_000
 KEYS, BATCH, SHARDS = 500, 4_000, 4
 KINDS = ("driver", "worker", "between write and commit")
+ASKED = "kill-yourself"  # a file
 
 
-def child(folder: Path, last: int) -> None:
-    """Run the query; after writing micro-batch `last` the process kills itself, if that is not negative."""
+def child(folder: Path) -> None:
+    """Run the query; where it is asked to by a file, the process kills itself after it has written a micro-batch."""
     from fourrates.engines.spark import detect, write_once
 
     spark = given.session(folder, master="local-cluster[2,1,1024]", partitions=2, memory="1g")
@@ -43,7 +44,7 @@ def child(folder: Path, last: int) -> None:
     def write_and_tell(frame: Any, batch: int) -> None:
         write(frame, batch)
         print(f"wrote {batch}", flush=True)
-        if batch == last:
+        if (folder / ASKED).exists():
             os.killpg(os.getpgid(0), signal.SIGKILL)
 
     query = found.writeStream.foreachBatch(write_and_tell).option("checkpointLocation", str(folder / "state"))
@@ -65,26 +66,42 @@ def executors(group: int) -> list[int]:
     return found
 
 
-def run(folder: Path, kind: str | None, draw: random.Random, written: int) -> tuple[bool, int, bool]:
-    """Start the query and kill it; whether all is done, the last micro-batch written, and whether it was killed."""
-    last = written + draw.randint(1, 2) if kind == KINDS[2] else -1
-    command = [sys.executable, __file__, "--child", str(folder), "--last", str(last)]
+def run(folder: Path, acts: list[str], draw: random.Random, counts: dict[str, int]) -> bool:
+    """Start the query, and do one act after another to it until it dies; whether all files are done."""
+    (folder / ASKED).unlink(missing_ok=True)
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=(folder / "stderr").open("a"), text=True, start_new_session=True
+        [sys.executable, __file__, "--child", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=(folder / "stderr").open("a"),
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
-    target, killed, done = written + draw.randint(1, 2), False, False
+    wait, act, done = draw.randint(1, 2), "", False
     for line in process.stdout:
         done = line.startswith("done")
-        written = int(line.split()[1]) if line.startswith("wrote") else written
-        if kind in KINDS[:2] and not killed and written >= target:
-            time.sleep(draw.random() * 2)  # somewhere in the next micro-batch
-            victims = [process.pid] if kind == "driver" else executors(process.pid)[:1]
-            killed = bool(victims)
-            for victim in victims:
-                os.killpg(victim, signal.SIGKILL) if kind == "driver" else os.kill(victim, signal.SIGKILL)
+        wait -= line.startswith("wrote")
+        if done or wait > 0 or not acts or act in ("driver", KINDS[2]):
+            continue
+        act, wait = acts.pop(), draw.randint(1, 2)
+        if act == KINDS[2]:
+            (folder / ASKED).touch()  # it dies when it has written the next one
+            continue
+        time.sleep(draw.random() * 2)  # somewhere in the next micro-batch
+        victims = executors(process.pid)[:1]
+        if act == "driver":
+            os.killpg(process.pid, signal.SIGKILL)
+        elif victims:
+            os.kill(victims[0], signal.SIGKILL)
+            counts[act] += 1
+            print(f"{sum(counts.values())} kills ({act}), {line.strip()}", flush=True)
+        else:
+            acts.insert(0, act)
     process.wait()
-    return done, written, killed or (kind == KINDS[2] and not done)
+    if act in ("driver", KINDS[2]) and not done:
+        counts[act] += 1
+        print(f"{sum(counts.values())} kills ({act})", flush=True)
+    return done
 
 
 def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
@@ -119,10 +136,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--small", action="store_true", help="three kills; nothing is kept")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--last", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        child(options.child, options.last)
+        child(options.child)
         return 0
     kills = 3 if options.small else options.kills
     draw = random.Random(options.seed)
@@ -130,15 +146,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         given.write(folder / "in", 4 * BATCH * kills, KEYS, BATCH)
-        done, written, begun = False, -1, time.monotonic()
+        acts = [*KINDS] * (kills // 3)
+        draw.shuffle(acts)
+        done, begun = False, time.monotonic()
         while not done:
-            left = [kind for kind in KINDS if counts[kind] < kills // 3]
-            kind = draw.choice(left) if left else None
-            done, written, killed = run(folder, kind, draw, written)
-            if kind is not None and killed:
-                counts[kind] += 1
-                print(f"{sum(counts.values())} kills ({kind}), {written + 1} micro-batches written", flush=True)
-            if time.monotonic() - begun > 120 * (kills + 3):
+            done = run(folder, acts, draw, counts)
+            if time.monotonic() - begun > 300 * (kills + 3):
                 print(f"not done in time: {(folder / 'stderr').read_text()[-2000:]}")
                 return 1
         spark = given.session(folder, memory="1g")
@@ -149,7 +162,7 @@ def main() -> int:
     )
     if not options.small:
         drawn.keep("spark_kill", {"kills": counts, "drifts": drifts, "wrong": said})
-    return 1 if said else 0
+    return 1 if said or sum(counts.values()) < kills // 3 * 3 else 0
 
 
 if __name__ == "__main__":

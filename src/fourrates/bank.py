@@ -23,7 +23,7 @@ from fourrates.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, 
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
 from fourrates.settings import GroupOf, Settings
-from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
+from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
 from fourrates.stream import Standing, Stream
 from fourrates.turn import Turn, in_turn
 
@@ -385,9 +385,7 @@ class Bank:
 
     def _begun(self) -> Array:
         """Events of each stream when the present period began."""
-        at = np.zeros(len(self), np.int64)
-        at[: self._period.size] = self._period
-        return at
+        return np.pad(self._period, (0, len(self) - self._period.size))
 
     # Files ----------------------------------------------------------------------------------------------------
 
@@ -418,9 +416,13 @@ class Bank:
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
-    @in_turn
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
+        return b"".join(self.to_parts())
+
+    @in_turn
+    def to_parts(self) -> list[bytes | memoryview]:
+        """As :meth:`to_bytes`, in pieces that follow each other, for whoever writes them one by one."""
         about, sections = self._settings.to_state()
         about |= {
             "events": self.events,
@@ -428,8 +430,8 @@ class Bank:
             "max_streams": self._keys.most,
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
-        sections |= {"period": self._begun().astype("<i8").tobytes(), "records": self._arena.records().tobytes()}
-        return pack("Bank", about, **sections)
+        sections |= {"period": self._begun().astype("<i8").tobytes()}
+        return pack_parts("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:

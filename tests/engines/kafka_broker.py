@@ -34,10 +34,10 @@ def produce(broker, topic, values, partition=0, keys=None):
     for i, value in enumerate(values):
         content = json.dumps(value) if isinstance(value, dict) else value
         producer.produce(topic, content, None if keys is None else keys[i], partition=partition)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
 
 
-def consumed(broker, topic, count, seconds=20):
+def consumed(broker, topic, count, seconds=120):
     """The first messages of a topic, from all its partitions."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -50,7 +50,7 @@ def consumed(broker, topic, count, seconds=20):
     return found
 
 
-def step_until(monitor, done, seconds=30):
+def step_until(monitor, done, seconds=180):
     """Let a monitor work until something is so."""
     end = time.monotonic() + seconds
     while not done() and time.monotonic() < end:

@@ -1,12 +1,14 @@
 """From messages to events, and what is refused and why. No broker is needed for that."""
 
 import json
+import random
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from fourrates.engines.kafka import Address, Reader
+from fourrates.engines.kafka.plain import PlainReader
 from fourrates.io import Columns, InputError
 from fourrates.labels import Labels
 
@@ -174,8 +176,8 @@ def test_scores_and_labels_of_any_kind():
 
 
 def test_portions_do_not_matter():
-    random = np.random.default_rng(0)
-    values = [{"y_true": int(random.integers(0, 3)), "y_pred": int(random.integers(0, 2))} for _ in range(500)]
+    drawn = np.random.default_rng(0)
+    values = [{"y_true": int(drawn.integers(0, 3)), "y_pred": int(drawn.integers(0, 2))} for _ in range(500)]
     whole = read(values)
     parts = [chunk for i in range(0, 500, 7) for chunk in read(values[i : i + 7], first=i)]
     assert pairs(whole) == pairs(parts)
@@ -204,3 +206,82 @@ def test_properties_come_from_a_file_and_go_where_they_belong(tmp_path):
     address = Address.parse(f"kafka://b/t?config={tmp_path}/client&session.timeout.ms=9000")
     assert address.consumer_settings() == {"sasl.password": "secret=1", "session.timeout.ms": "9000"}
     assert address.producer_settings() == {"sasl.password": "secret=1", "linger.ms": "7"}
+
+
+# Plain messages, many at a time ---------------------------------------------------------------------------------
+
+
+def spelled(draw):
+    """A message, most often a plain one; now and then anything else that somebody might send."""
+    labels = ["0", "1", "true", "false", "1.0", '"1"', "0"]
+    odd = ["2", "null", "NaN", '"x"', "[1]", "{}", "01", "1 2", "-0", "1e0", '"\\u0031"', "", "truee", "[", "1]", "1,"]
+    keys = draw.choice([["7", "-3", "0", "99"], ['"a"', '"Åse"', "1.5", "true", "12345678901234567890"]])
+    times = ["1700000000", "1700000001.5", '"2026-01-01T10:00:00Z"'][: draw.randint(1, 3)]
+    many = draw.random() < 0.3
+
+    def field(name, usual):
+        count = 1 if not many else draw.randint(0, 3) if draw.random() < 0.005 else 3
+        values = [draw.choice(odd if draw.random() < 0.001 else usual) for _ in range(count)]
+        space = draw.choice(["", " ", "  ", "\n"])
+        return f'"{name}":{space}' + (f"[{(',' + space).join(values)}]" if many else values[0])
+
+    fields = [field(*one) for one in (("y_true", labels), ("y_pred", labels), ("k", keys), ("at", times))]
+    if draw.random() < 0.3:
+        more = ['"x":1', '"x":"q\\n\\u00e9"', '"x":{"y":[1,{"z":null}]}', '"x":[]', '"x":-0.5e-3', '"å":"ø"', '"x":{}']
+        wrong = ['"x":tru', '"x":[1,]', '"x":"\\q"', '"x":.5', '"x":{"a"}', "x:1", '"x":1,', '"y_true":1', '"x":"\t"']
+        fields.append(draw.choice(wrong if draw.random() < 0.01 else more))
+    draw.shuffle(fields)
+    text = ("{" + ",".join(fields) + "}").encode()
+    if draw.random() < 0.002:  # damaged on the way
+        at = draw.randrange(len(text))
+        text = draw.choice([text[:at], text[:at] + draw.randbytes(1) + text[at + 1 :], text + b" }", b"\v" + text])
+    return text
+
+
+def told(chunks):
+    """All that was read, whatever the portions."""
+    rows = []
+    for chunk in chunks:
+        columns = (chunk.offsets, chunk.truths, chunk.guesses, [] if chunk.keys is None else chunk.keys)
+        times = [] if chunk.times is None else [str(time) for time in chunk.times]
+        rows += zip(*map(list, columns), times, strict=True)
+    refused = [(one.offset, one.problem, one.value, one.events) for chunk in chunks for one in chunk.refused]
+    return rows, refused, chunks[-1].next, sum(chunk.skipped for chunk in chunks)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("missing", ["refuse", "skip"])
+def test_compiled_code_reads_the_events_that_are_read_value_by_value(seed, missing, monkeypatch):
+    draw = random.Random(seed)
+    values = [spelled(draw) for _ in range(2_000)]
+    values[:500] = [b'{"y_true": 1, "y_pred": 0, "k": %d, "at": 1}' % i for i in range(500)]
+    asked = {"by": "k", "time": "at", "missing": missing}
+    compiled, whole = [], PlainReader.read
+
+    def counted(reader, texts):
+        compiled.append(0 if (found := whole(reader, texts)) is None else len(texts))
+        return found
+
+    monkeypatch.setattr(PlainReader, "read", counted)
+    quick = [chunk for i in range(0, 2_000, 500) for chunk in read(values[i : i + 500], first=i, **asked)]
+    assert 500 < sum(compiled) < 2_000
+    monkeypatch.setattr(PlainReader, "read", lambda *_: None)
+    one_by_one = [chunk for i in range(0, 2_000, 500) for chunk in read(values[i : i + 500], first=i, **asked)]
+    assert told(quick) == told(one_by_one)
+    assert told(quick)[1]
+
+
+def test_a_message_out_of_the_ordinary_does_not_part_the_others():
+    values = [{"y_true": i % 2, "y_pred": 1} for i in range(4_000)]
+    values[1_234] = {"y_true": "?", "y_pred": 1}
+    chunks = read(values)
+    assert len(chunks) < 20
+    assert pairs(chunks) == [(i % 2, 1) for i in range(4_000) if i != 1_234]
+    assert [one.offset for chunk in chunks for one in chunk.refused] == [1_234]
+
+
+def test_columns_of_many_messages_are_one_chunk_with_the_offset_of_each_event():
+    values = [{"y_true": [1, 0], "y_pred": [1, 1], "k": ["a", "b"]}, {"y_true": [0], "y_pred": [0], "k": ["a"]}] * 100
+    (chunk,) = read(values, first=7, by="k")
+    assert chunk.offsets.tolist() == [7 + i for pair in range(0, 200, 2) for i in (pair, pair, pair + 1)]
+    assert chunk.keys == ["a", "b", "a"] * 100

@@ -238,6 +238,29 @@ def test_events_within_the_watermark_are_put_in_order_and_later_ones_are_named(s
     assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
 
 
+def test_rows_of_a_stream_that_are_no_events_are_named_and_the_query_lives(session, engine, events, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write(tmp_path / "in", events, slice(0, 6000), "a")
+    bad = [(None, 1, 1, 0), (1, 2, None, 0), (1, 3, 1, 7), (2, None, 1, 1)]
+    kinds = {"key": pa.int64(), "time": pa.timestamp("us", tz="UTC"), "y": pa.int32(), "p": pa.int32()}
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*bad, strict=True), kinds.values(), strict=True)]
+    pq.write_table(pa.table(columns, [*kinds]), tmp_path / "in" / "b.parquet")
+    os.utime(tmp_path / "in" / "b.parquet", (1_700_000_000 + ord("b"),) * 2)
+    write(tmp_path / "in", events, slice(6000, SIZE), "c")
+    found = run(session, engine, tmp_path)
+    bank, wanted = expected(events[0], events[2], events[3])
+    assert drifts(found) == wanted
+    assert sorted(row["reason"] for row in found.where("kind = 'rejected'").collect()) == [
+        "no key in 'key'",
+        "no order in 'time'",
+        "y_pred: label 7 in 'p' is not one of (0, 1)",
+        "y_true: no label in 'y'",
+    ]
+    assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
+
+
 def test_a_micro_batch_that_is_repeated_replaces_what_it_wrote(session, engine, tmp_path):
     session.sparkContext.setLocalProperty("sql.streaming.queryId", "q")
     write_batch = engine.write_once(str(tmp_path / "out"))

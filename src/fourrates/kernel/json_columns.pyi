@@ -16,3 +16,11 @@ def distinct(
     firsts: npt.NDArray[np.uint32],
     lasts: npt.NDArray[np.uint32],
 ) -> tuple[int, int]: ...
+def gather(
+    texts: list[bytes | None],
+    names: npt.NDArray[np.uint8],
+    edges: npt.NDArray[np.int32],
+    out: npt.NDArray[np.uint8],
+    filled: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int32],
+) -> int: ...

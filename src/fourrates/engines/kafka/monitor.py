@@ -28,7 +28,7 @@ from fourrates.run import FoundShift, Place
 from fourrates.state import MAX_STATE
 
 SAVE = 1.0  # seconds between two savings, at least
-SHARE = 0.1  # of the time may go into saving: a large state is saved less often
+SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
 Record = dict[str, Any]
@@ -69,7 +69,8 @@ class Monitor:
     most : int
         Messages taken at a time.
     save_every : float
-        Seconds between two savings, at least; and more than ten times what a saving takes.
+        Seconds between two savings, at least; and twenty times what a saving takes, so that a large state does not
+        take more than a twentieth of the time. What came since the last one is read again after a crash.
     say : callable, optional
         Told, in a sentence, what a person should know.
 
@@ -150,7 +151,11 @@ class Monitor:
         """Take what arrives within this number of seconds, and save if it is time to; the number of events taken."""
         before = self.events
         for chunk in self._source.take(seconds):
-            self._take(chunk)
+            try:
+                self._take(chunk)
+            except BaseException:  # half taken: what was saved before is what counts
+                self._drop(chunk.partition)
+                raise
         if clock.monotonic() >= self._due:
             self.save()
         return self.events - before
@@ -238,9 +243,13 @@ class Monitor:
         if not lost:
             self._save(ours, PATIENCE, wait=True)
         for partition in ours:
-            del self.partitions[partition]
-            self._claims.pop(partition, None)
-            self._unsaved.discard(partition)
+            self._drop(partition)
+
+    def _drop(self, partition: int) -> None:
+        """Forget a partition as it stands in memory."""
+        self.partitions.pop(partition, None)
+        self._claims.pop(partition, None)
+        self._unsaved.discard(partition)
 
     def save(self) -> bool:
         """Save what has changed; false if not all of it could be, since what was produced has not all arrived."""
@@ -282,11 +291,13 @@ class Monitor:
         if ours and self._store is not None:  # a late member claimed it; what we have in memory fits together
             claim = self._store.claim(self._name(partition))
             self._claims[partition] = Claim(claim.name, claim.number, None)
-            self._store.save(self._claims[partition], state.to_bytes())
-            return True
+            try:
+                self._store.save(self._claims[partition], state.to_bytes())
+                return True
+            except Fenced:
+                return False  # claimed once more meanwhile; asked again with the next saving
         self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
-        del self.partitions[partition], self._claims[partition]
-        self._unsaved.discard(partition)
+        self._drop(partition)
         return False
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Partition:
         """All of it; both parts have a checksum of their own."""
         about = {"next": self.next, "refused": self.refused, "skipped": self.skipped}
         head = pack(KIND, about)
-        return b"".join([LENGTH.pack(len(head)), head, self.bank.to_bytes()])
+        return b"".join([LENGTH.pack(len(head)), head, *self.bank.to_parts()])
 
     @classmethod
     def from_bytes(cls, saved: bytes, max_streams: int | None = None) -> Partition:

@@ -16,13 +16,17 @@ import numpy as np
 
 from fourrates.engines.kafka.chunk import Chunk, Message, Refused
 from fourrates.engines.kafka.columns import Parts, arrow_part, json_part, key_problems, pick
+from fourrates.engines.kafka.plain import Plain, PlainReader
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.io.events import listed
 from fourrates.io.table import Table
+from fourrates.io.values import UNKNOWN, Words, times_of
 from fourrates.labels import Labels
 
 KEY, TIME = "_key", "_time"  # columns that every message has: its own key and its own time
 ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
+FEW = 64  # messages that are read value by value if one of them is not plain; of more, each half is tried by itself
+TEXT = 1 << 22  # bytes of messages that are read at a time
 
 _NONE = np.empty(0, np.uint16)
 
@@ -66,6 +70,21 @@ class Reader:
         self._arrow = Events(None, Columns(**real), labels, threshold)
         self._arrow.settle(self._arrow.columns)
         self._nonce = secrets.token_hex(16)
+        self._plain = self._plain_reader(labels)
+
+    def _plain_reader(self, labels: Labels) -> PlainReader | None:
+        """What reads the usual messages quickly, if they can be usual."""
+        truth, guess = self.columns.truth, self.columns.guess
+        if truth not in self._fields or guess not in self._fields:
+            return None
+        words = Words(labels)
+
+        def code(value: Any) -> int:
+            found = words.code(value)
+            return -1 if found == UNKNOWN or words.is_missing(value) else found
+
+        others = [name for name in (self.columns.by, self.columns.time) if name in self._fields]
+        return PlainReader(str(truth), str(guess), [str(name) for name in others], labels.values, code)
 
     @property
     def utc(self) -> bool:
@@ -75,14 +94,49 @@ class Reader:
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
         """The events of messages of one partition, in their order."""
         source = f"{topic}/{partition}"
-        for parts in self._parts(messages):
-            yield self._chunk(source, partition, parts)
+        yield from self._read(source, partition, messages, [message.value() for message in messages])
+
+    def _read(
+        self, source: str, partition: int, messages: Sequence[Message], texts: list[bytes | None]
+    ) -> Iterator[Chunk]:
+        """Messages that are all plain together; others value by value, once there are few of them."""
+        many = len(messages) > FEW
+        short = not many or sum(len(text or b"") for text in texts) <= TEXT
+        plain = self._plain.read(texts) if self._plain is not None and messages and short else None
+        chunk = None if plain is None else self._plain_chunk(partition, messages, plain)
+        if chunk is not None:
+            yield chunk
+        elif many and self._plain is not None:
+            half = len(messages) // 2
+            for part in (slice(half), slice(half, None)):
+                yield from self._read(source, partition, messages[part], texts[part])
+        else:
+            for parts in self._parts(messages, texts):
+                yield self._chunk(source, partition, parts)
+
+    def _plain_chunk(self, partition: int, messages: Sequence[Message], plain: Plain) -> Chunk | None:
+        """The events of plain messages; None if their keys or times need a closer look."""
+        by, time = self.columns.by, self.columns.time
+        keys = times = None
+        if by is not None:
+            keys = plain.others[by] if by != KEY else _spread([_text(one.key()) for one in messages], plain.rows)
+            if any(key_problems(keys, by)):
+                return None
+        if time is not None:
+            given = plain.others[time] if time != TIME else _spread([*map(_milliseconds, messages)], plain.rows)
+            try:
+                times, utc = times_of(Table({time: given}, "", np.arange(plain.truths.size)), time)
+            except InputError:
+                return None
+            self._events.utc |= utc
+        offsets = np.repeat(np.array([message.offset() for message in messages], np.int64), plain.rows)
+        return Chunk(partition, messages[-1].offset() + 1, plain.truths, plain.guesses, keys, offsets, times)
 
     # Messages to columns ------------------------------------------------------------------------------------
 
-    def _parts(self, messages: Sequence[Message]) -> Iterator[Parts]:
+    def _parts(self, messages: Sequence[Message], texts: list[bytes | None]) -> Iterator[Parts]:
         """Messages with one event each go together, as far as they follow each other; any other goes by itself."""
-        decoded = self._decode(messages)
+        decoded = self._decode(texts)
         run: list[tuple[Message, dict[str, Any]]] = []
         truth = self._fields[0]
         for message, record in zip(messages, decoded, strict=True):
@@ -96,9 +150,8 @@ class Reader:
         if run:
             yield self._events_of(run)
 
-    def _decode(self, messages: Sequence[Message]) -> list[dict[str, Any] | bytes | str]:
+    def _decode(self, values: list[bytes | None]) -> list[dict[str, Any] | bytes | str]:
         """What each message holds: an object, an Arrow stream as it is, or what is wrong with it."""
-        values = [message.value() for message in messages]
         mark = f'"{self._nonce}"'
         try:  # All at once. The mark between them cannot be foreseen: no message passes for two, or two for one.
             joined = json.loads(b"[" + f",{mark},".encode().join(values) + b"]")  # type: ignore[arg-type]
@@ -252,6 +305,13 @@ def _placed(source: str) -> Callable[[Refused], Refused]:
 def _text(key: bytes | None) -> str | None:
     """A message's key as a name; what is not UTF-8 stays apart from everything that is."""
     return None if key is None else key.decode("utf-8", "surrogateescape")
+
+
+def _spread(values: list[Any], rows: Any) -> list[Any]:
+    """What belongs to messages, for each of their events."""
+    if len(values) == rows.sum() and rows.all():
+        return values
+    return [value for value, count in zip(values, rows.tolist(), strict=True) for _ in range(count)]
 
 
 def _cut(table: Table, part: slice) -> Table:

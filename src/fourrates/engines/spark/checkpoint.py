@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from fourrates.bank import Bank
+from fourrates.engines.spark.shard import open_bank
 
 
 def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) -> Bank:
@@ -34,7 +35,7 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
     shards = reader.load(checkpoint).select("key.*", "value.groupState.bank").orderBy("__shard").collect()
     if not shards:
         raise ValueError(f"{checkpoint}: no shard has had an event yet")
-    first, *others = [Bank.from_bytes(bytes(shard["bank"])) for shard in shards]
+    first, *others = [open_bank(bytes(shard["bank"])) for shard in shards]
     for bank in others:
         first.merge(bank)
     return first

@@ -18,6 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
 from fourrates.drift import Drift, Shift
+from fourrates.state import MAX_STATE, check_size
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 STATE = "fingerprint binary, shards int, bank binary, waiting binary"
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
+COMPRESSED, CODEC = b"4rates-lz4", "lz4"  # how a compressed bank begins
 
 _at_hand: OrderedDict[bytes, Bank] = OrderedDict()
 
@@ -118,7 +120,7 @@ class Shard:
         fingerprint, divided, saved, waiting = state
         if divided != shards:
             raise ValueError(f"the checkpoint has its keys in {divided} shards, not in {shards}: keep shards={divided}")
-        bank = _at_hand.pop(bytes(fingerprint), None) or Bank.from_bytes(bytes(saved))
+        bank = _at_hand.pop(bytes(fingerprint), None) or open_bank(bytes(saved))
         own, asked = bank.detector, detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
@@ -129,7 +131,7 @@ class Shard:
 
     def state(self) -> tuple[Any, ...]:
         """Everything, as the state store keeps it."""
-        saved = self.bank.to_bytes()
+        saved = _compressed(self.bank.to_bytes())
         _at_hand[self.fingerprint] = self.bank
         while len(_at_hand) > 1 and sum(bank.nbytes for bank in _at_hand.values()) > KEPT:
             _at_hand.popitem(last=False)
@@ -170,6 +172,26 @@ class Shard:
         due = held.times <= watermark
         self.waiting = held.take(np.flatnonzero(~due))
         return self.take(held.take(np.flatnonzero(due)), classes), behind
+
+
+def _compressed(saved: bytes) -> bytes:
+    """A saved bank as the state store keeps it: it goes from process to process twice a micro-batch."""
+    pressed: bytes = pa.compress(saved, codec=CODEC, asbytes=True)
+    return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
+
+
+def open_bank(saved: bytes) -> Bank:
+    """The bank in a state of a shard; one that was kept as it is can be read too."""
+    if not saved.startswith(COMPRESSED):
+        return Bank.from_bytes(saved)
+    start = len(COMPRESSED) + 8
+    size = int.from_bytes(saved[len(COMPRESSED) : start], "little")
+    check_size(size, MAX_STATE)
+    try:
+        whole = pa.decompress(saved[start:], decompressed_size=size, codec=CODEC, asbytes=True)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"the saved state of a shard is damaged ({error})") from None
+    return Bank.from_bytes(whole)
 
 
 def _mixed(before: bytes, *parts: Any) -> bytes:
