@@ -228,6 +228,25 @@ class LabelJoin:
         """
         return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
 
+    def both(
+        self, ids: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
+    ) -> Pairs:
+        """Take predictions that come with their labels, and give those whose id was not met before.
+
+        It is what :meth:`predict` and :meth:`label` of one id after the other give, in one step.
+
+        Parameters
+        ----------
+        ids : array of ids
+            One an event.
+        y_true, y_pred : array of labels
+            What the events turned out to be, and what the classifier had said.
+        times, tags
+            As for :meth:`predict`.
+        """
+        truths = self._labels.encode(y_true, "y_true")
+        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags, truths)
+
     def replay(
         self, ids: Any, y: npt.ArrayLike, is_label: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
     ) -> Pairs:
@@ -270,7 +289,14 @@ class LabelJoin:
             return self.expired - before
 
     def _take(
-        self, ids: Any, codes: Codes, name: str, sides: int | npt.NDArray[np.uint8], times: Any, tags: Any
+        self,
+        ids: Any,
+        codes: Codes,
+        name: str,
+        sides: int | npt.NDArray[np.uint8],
+        times: Any,
+        tags: Any,
+        true_codes: Codes | None = None,
     ) -> Pairs:
         with self._alone():
             found = self.fingerprints(ids)
@@ -280,11 +306,13 @@ class LabelJoin:
             which = np.full(size, sides, np.uint8) if isinstance(sides, int) else np.ascontiguousarray(sides)
             if which.size != size:
                 raise ValueError(f"is_label has {which.size} items, {name} has {size}")
+            if true_codes is not None and true_codes.size != size:
+                raise ValueError(f"y_true has {true_codes.size} items, {name} has {size}")
             marks = None if tags is None else _tags(tags, size)
             when = self._times(times, size)
             truths, guesses = np.empty(size, np.uint16), np.empty(size, np.uint16)
             marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
-            n = self._pending.take(found, codes, which, marks, when, truths, guesses, marked, positions)
+            n = self._pending.take(found, codes, which, true_codes, marks, when, truths, guesses, marked, positions)
         return Pairs(truths[:n].copy(), guesses[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
 
     @contextmanager

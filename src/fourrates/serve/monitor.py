@@ -190,30 +190,17 @@ class Monitor:
         ids = self.join.fingerprints(batch.ids.column())
         times, before = batch.time_column(), self.join.counts
         if batch.kind == EVENTS:
-            both = np.empty(2 * batch.size, np.uint16)
-            both[::2], both[1::2] = batch.codes("guesses"), batch.codes("truths")
-            sides = np.zeros(2 * batch.size, np.bool_)
-            sides[1::2] = True
-            made = self.join.replay(
-                np.repeat(ids, 2),
-                both,
-                sides,
-                np.repeat(times, 2) if isinstance(times, np.ndarray) else times,
-                None if numbers is None else np.repeat(numbers, 2),
-            )
-            positions = made.positions // 2
+            made = self.join.both(ids, batch.codes("truths"), batch.codes("guesses"), times, numbers)
         elif batch.kind == PREDICTIONS:
             made = self.join.predict(ids, batch.codes("guesses"), times, numbers)
-            positions = made.positions
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
-            positions = made.positions
         after = self.join.counts
         which = "repeated_predictions" if batch.kind != PREDICTIONS + 1 else "repeated_labels"
         repeated = after[which] - before[which]
         if len(made) == batch.size and batch.kind == EVENTS:
             return Pairs(made.truths, made.guesses, None, made.tags if self.config.by else None), repeated
-        return Pairs(made.truths, made.guesses, positions, made.tags if self.config.by else None), repeated
+        return Pairs(made.truths, made.guesses, made.positions, made.tags if self.config.by else None), repeated
 
     def _watch(self, pairs: Pairs, batch: Batch) -> list[Found]:
         """Give the pairs to the detectors."""
