@@ -249,7 +249,7 @@ class Api:
             raise no_monitor(monitor)
         last = request.headers.get("last-event-id")
         return StreamingResponse(
-            self.hub.stream(monitor, last),
+            self.hub.stream(monitor, last, request.scope.get("still_allowed")),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
