@@ -229,7 +229,12 @@ class LabelJoin:
         return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
 
     def both(
-        self, ids: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
+        self,
+        ids: Any,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        times: Any = None,
+        tags: npt.ArrayLike | None = None,
     ) -> Pairs:
         """Take predictions that come with their labels, and give those whose id was not met before.
 

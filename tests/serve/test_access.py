@@ -292,7 +292,9 @@ class TestEveryEndpointOfAServer:
                 assert Tokens(served.data).revoke(token.id)  # as the command line does, in a process of its own
             began = time.monotonic()
             assert not [line for line in lines if line.startswith("event")]  # to its end
-            assert time.monotonic() - began < 10  # two seconds between looks, one for which a token is believed, and load
+            assert (
+                time.monotonic() - began < 10
+            )  # two seconds between looks, one for which a token is believed, and load
             assert served.http.put("/api/monitors/fraud", json={}, headers=admin).status_code == 201
             told = (line for line in other.iter_lines() if line.startswith("event"))
             assert [next(told), next(told)] == ["event: hello", "event: summary"]
