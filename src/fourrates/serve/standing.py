@@ -73,6 +73,6 @@ def rates_away(
 
 
 def is_back(now: Share, before: float, after: float) -> bool:
-    """Whether a rate that left its level is back: nearer to it than to where it went, and not significantly short of it."""
+    """Whether a rate that left its level is back: nearer to it than to where it went, and not significantly short."""
     reached = now.upper >= before if after < before else now.lower <= before
     return reached and abs(now.value - before) < abs(now.value - after)
