@@ -13,7 +13,6 @@ import struct
 import threading
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +25,7 @@ from fourrates.kernel.logs import ENTRY
 from fourrates.kernel.pending import STATES, Pending
 from fourrates.labels import Labels, plain
 from fourrates.moments import Unit, duration, moments
+from fourrates.paired import Pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,49 +40,6 @@ UNITS: tuple[Unit | None, ...] = (None, "number", "date")
 COUNTS = ("pairs", "expired", "displaced", "unmatched", "repeated_predictions", "repeated_labels", "late_labels")
 SAVED = ENTRY.newbyteorder("<")
 LOGS = ({STATES["prediction"]}, {STATES["label"]}, {STATES["paired"], STATES["missed"]})  # the states in each
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Pairs that one call completed, in the order in which they were.
-
-    Attributes
-    ----------
-    truths, guesses : arrays of uint16
-        Class codes, in the order of the labels.
-    positions : array of int64
-        Which of the ids of the call completed each pair.
-    tags : array of int64
-        What was given with each prediction; 0 if nothing was.
-    y_true, y_pred : arrays of labels
-        The same pairs as labels.
-    """
-
-    truths: Codes
-    guesses: Codes
-    positions: npt.NDArray[np.int64]
-    tags: npt.NDArray[np.int64]
-    labels: Labels
-
-    @property
-    def y_true(self) -> npt.NDArray[Any]:
-        """What the events turned out to be."""
-        return self.labels.decode(self.truths)
-
-    @property
-    def y_pred(self) -> npt.NDArray[Any]:
-        """What the classifier had said."""
-        return self.labels.decode(self.guesses)
-
-    def __len__(self) -> int:
-        return self.truths.size
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """The pairs (y_true, y_pred), one by one."""
-        return zip(self.y_true.tolist(), self.y_pred.tolist(), strict=True)
-
-    def __repr__(self) -> str:
-        return f"<{len(self):,} pairs>"
 
 
 class _count:
