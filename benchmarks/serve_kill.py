@@ -293,7 +293,7 @@ def main(
             assert server.process is not None
             if kill % 4 == 3:  # it dies by itself: on disk, and not answered
                 server.kill()
-                server.start(FOURRATES_FAILPOINT=f"committed:{dice.randint(1, 30)}")
+                server.start(wait=False, FOURRATES_FAILPOINT=f"committed:{dice.randint(1, 30)}")  # perhaps at once
                 server.process.wait(PATIENCE)
                 by_failpoint += 1
             else:
