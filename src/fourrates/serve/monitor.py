@@ -16,7 +16,7 @@ import numpy as np
 from fourrates.bank import Bank
 from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import FourRates
-from fourrates.drift import Drift, Recovery, Share, Shift
+from fourrates.drift import Drift, Recovery, Shift
 from fourrates.join import LabelJoin
 from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Seen
 from fourrates.serve.config import MonitorConfig, seconds
@@ -254,9 +254,7 @@ class Monitor:
         if self.holds(one.segment):
             stands = one.stands if one.kind == "recovery" else True
         else:
-            names = [*self.rate_name]
-            levels = {names[c]: Share.of(row[c], sum(row)) for c, row in enumerate(one.what.confusion)}
-            away = rates_away(one.what, levels, {} if old is None else old.away)
+            away = rates_away(one.what, {} if old is None else old.away)
             stands = old is None or bool(away)
             one = replace(one, stands=stands, back=not stands)
         if not stands:
