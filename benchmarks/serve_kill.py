@@ -3,8 +3,9 @@
 Eight clients send pairs, pairs with ids and segments, and predictions with late labels; each repeats a request with its
 key until it is answered, some requests once more after that, and some ids under another key. Meanwhile the server is
 killed (SIGKILL) at random moments, or by a failpoint after a commit and before its answers; with PostgreSQL the
-database as well. At the end, exactly: counts by monitor and cell are what was sent, and drifts are those of detectors
-over the journal.
+database as well. Alerts go to a webhook that refuses some of them and hangs up on others. At the end, exactly: counts
+by monitor and cell are what was sent, drifts are those of detectors over the journal, and every drift was told by an
+alert, which may have been delivered more than once, but under one id.
 
     python benchmarks/serve_kill.py --kills 200
     python benchmarks/serve_kill.py --kills 200 --database postgresql
@@ -21,7 +22,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,51 @@ MONITORS = {
     "late": {"arl": ARL, "by": ["country"], "max_wait": "30 days"},
 }
 COUNTRIES = ("DE", "FR", "IT", "PL")
+PATIENCE = 300.0  # seconds for what must end, or arrive, at last
+
+
+class Hook:
+    """A webhook: notes what is delivered, refuses one in five, and hangs up on one in ten before it answers."""
+
+    def __init__(self, seed: int) -> None:
+        dice, hook = random.Random(seed), self
+        self.notifications: dict[str, set[str]] = {}  # from a finding to the ids under which it was told
+        self.deliveries = self.refused = self.hung_up = 0
+        self._lock = threading.Lock()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                with hook._lock:
+                    throw = dice.random()
+                    hook.refused += throw < 0.2
+                    hook.hung_up += 0.2 <= throw < 0.3
+                    if throw >= 0.2:
+                        hook._note(body)
+                if 0.2 <= throw < 0.3:
+                    return
+                with suppress(OSError):
+                    self.send_response(503 if throw < 0.2 else 200)
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def _note(self, body: dict[str, Any]) -> None:
+        self.deliveries += 1
+        for alert in body["alerts"]:
+            for finding in alert["findings"]:
+                self.notifications.setdefault(finding, set()).add(body["id"])
+
+    def close(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
 
 
 class Sender(threading.Thread):
@@ -156,13 +203,14 @@ def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def check(settings: Settings, senders: list[Sender], port: int) -> dict[str, Any]:
+def check(settings: Settings, senders: list[Sender], hook: Hook, port: int) -> dict[str, Any]:
     """Compare the books; an AssertionError says what does not fit."""
     sent = {name: Counter[tuple[int, int]]() for name in MONITORS}
     for sender in senders:
         for name, cells in sender.cells.items():
             sent[name] += cells
     totals: dict[str, Any] = {"events": 0, "findings": 0, "journal": 0}
+    drifts: set[str] = set()
     with Client(port) as client:
         shown = {name: client.call("GET", f"/api/monitors/{name}")[1] for name in MONITORS}
     for name, cells in sent.items():
@@ -181,13 +229,35 @@ def check(settings: Settings, senders: list[Sender], port: int) -> dict[str, Any
             for one in store.findings(row.id, 1_000_000):
                 body = json.loads(one.body)
                 segment = None if body["segment"] is None else json.dumps([*body["segment"].values()])
-                have[body["kind"], segment, body["at"]] += 1
+                have["shift" if body["kind"] == "shift" else "drift", segment, body["at"]] += 1  # a way back is one too
+                if body["kind"] != "shift":  # which is told where it is made an alarm
+                    drifts.add(one.id)
             want = expected(row.name, batches)
             assert have == want, f"{row.name}: stored {have - want}, of the journal {want - have}"
             totals["findings"] += have.total()
     finally:
         store.close()
-    return totals
+    return totals | check_alerts(hook, drifts)
+
+
+def check_alerts(hook: Hook, drifts: set[str]) -> dict[str, Any]:
+    """Every drift was told, under one id."""
+    until = time.monotonic() + PATIENCE
+    while drifts - hook.notifications.keys() and time.monotonic() < until:
+        time.sleep(0.2)
+    told = hook.notifications
+    assert told.keys() == drifts, (
+        f"not told: {drifts - told.keys()}; told, and not in the store: {told.keys() - drifts}"
+    )
+    twice = {finding: ids for finding, ids in told.items() if len(ids) > 1}
+    assert not twice, f"told under several ids: {twice}"
+    return {
+        "drifts told": len(drifts),
+        "notifications": len(set[str]().union(*told.values())),
+        "deliveries": hook.deliveries,
+        "refused by the webhook": hook.refused,
+        "hung up on": hook.hung_up,
+    }
 
 
 def main(
@@ -197,16 +267,19 @@ def main(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = stack.enter_context(Postgres()) if database == "postgresql" else None
-        options = ["--keep-events", str(10**9), "--snapshot-bytes", "20000"]
+        options = ["--keep-events", str(10**9), "--snapshot-bytes", "20000", "--alert-interval", "0"]
         if postgres is not None:
             options += ["--database", postgres.url]
         settings = Settings(data=folder / "data", database=None if postgres is None else postgres.url)
         server = Server(folder / "data", *options)
         server.start()
         stack.callback(lambda: server.kill())
+        hook = Hook(seed)
+        stack.callback(hook.close)
         with Client(server.port) as client:
             for name, config in MONITORS.items():
-                assert client.call("PUT", f"/api/monitors/{name}", config)[0] == 201
+                told = config | {"alerts": {"channels": [hook.url]}}
+                assert client.call("PUT", f"/api/monitors/{name}", told)[0] == 201
         senders = [Sender(number, seed, server.port) for number in range(clients)]
         for sender in senders:
             sender.start()
@@ -220,8 +293,8 @@ def main(
             assert server.process is not None
             if kill % 4 == 3:  # it dies by itself: on disk, and not answered
                 server.kill()
-                server.start(FOURRATES_FAILPOINT=f"committed:{dice.randint(1, 30)}")
-                server.process.wait(60)
+                server.start(wait=False, FOURRATES_FAILPOINT=f"committed:{dice.randint(1, 30)}")  # perhaps at once
+                server.process.wait(PATIENCE)
                 by_failpoint += 1
             else:
                 time.sleep(dice.uniform(0.02, pace))
@@ -244,10 +317,10 @@ def main(
         for sender in senders:
             sender.ending.set()
         for sender in senders:
-            sender.join(60)
+            sender.join(PATIENCE)
             assert not sender.is_alive()
             assert sender.problem is None, sender.problem
-        totals = check(settings, senders, server.port)
+        totals = check(settings, senders, hook, server.port)
         server.stop()
         log = (folder / "data.log").read_text()
         assert '"level": "error"' not in log or postgres is not None, log[-3000:]

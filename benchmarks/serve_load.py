@@ -288,10 +288,13 @@ def part_late(waiting: int = 10_000_000, size: int = 10_000) -> dict[str, Any]:
 
 
 def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
-    """A day of traffic in minutes: predictions, labels an hour later, ids, three segments; memory must stay flat."""
+    """A day of traffic in minutes: predictions, labels an hour later, ids, three segments; memory must stay flat.
+
+    Snapshots are made as of a tenth of the journal, so that there are some in the first hours, and many in a day.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
-        Server(Path(folder) / "data") as server,
+        Server(Path(folder) / "data", "--snapshot-bytes", str(3 << 20)) as server,
         Client(server.port, 120) as client,
     ):
         config = {"by": ["country"], "max_wait": "2 hours", "budget": "1 per month"}
@@ -316,10 +319,11 @@ def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
             if step % (each // size) == 0:
                 memory.append(server.memory())
         shown = client.call("GET", "/api/monitors/day")[1]
-    # ids are remembered for two hours: from the fourth hour on nothing should grow
+    # Ids are remembered for two hours: from the fourth hour on nothing should grow.
     settled = memory[4:]
     result = {
         "events": shown["events"],
+        "MB by the hour": [round(one / 1e6, 1) for one in memory],
         "MB after 4 h": round(settled[0] / 1e6, 1),
         "MB after 24 h": round(settled[-1] / 1e6, 1),
         "growth": round(settled[-1] / settled[0] - 1, 3),

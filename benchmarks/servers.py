@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 180.0  # seconds for a start
+PATIENCE = 300.0  # seconds for a start, of a machine that does other things too
 
 
 def free_port() -> int:

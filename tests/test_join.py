@@ -197,6 +197,40 @@ def test_a_long_run_with_many_chunks_agrees_with_dictionaries(max_remembered):
     assert again.to_bytes() == join.to_bytes()
 
 
+@pytest.mark.parametrize("max_remembered", [0, 300, None])
+def test_predictions_with_their_labels_are_one_after_the_other_in_one_step(max_remembered):
+    random = np.random.default_rng(6)
+    one, other = (fr.LabelJoin(max_wait=900, max_remembered=max_remembered, seed=3) for _ in range(2))
+    for start in range(0, 4_000, 100):
+        ids, times = random.integers(0, 1_500, 100), np.arange(start, start + 100)
+        y_true, y_pred, tags = random.integers(0, 2, 100), random.integers(0, 2, 100), random.integers(0, 9, 100)
+        side = random.integers(0, 3)
+        if side == 0:  # some wait, so that an event meets its own prediction, or its own label, under its id
+            found, expected = one.predict(ids, y_pred, times, tags), other.predict(ids, y_pred, times, tags)
+        elif side == 1:
+            found, expected = one.label(ids, y_true, times), other.label(ids, y_true, times)
+        else:
+            found = one.both(ids, y_true, y_pred, times, tags)
+            twice = np.repeat(np.stack([ids, times, tags]), 2, axis=1)
+            y = np.stack([y_pred, y_true], axis=1).ravel()
+            expected = other.replay(twice[0], y, np.arange(200) % 2 == 1, twice[1], twice[2])
+        assert list(found) == list(expected)
+        assert found.tags.tolist() == expected.tags.tolist()
+        assert found.positions.tolist() == (expected.positions // (2 if side == 2 else 1)).tolist()
+        assert one.to_bytes() == other.to_bytes()
+    assert min(one.counts["repeated_predictions"], one.counts["repeated_labels"], one.counts["expired"]) > 10
+
+
+def test_predictions_with_their_labels_displace_nobody_who_waits():
+    join = fr.LabelJoin(max_waiting=1, max_remembered=10)
+    join.predict(["a"], [1])
+    assert list(join.both(["b", "c", "b"], [1, 0, 0], [0, 0, 0])) == [(1, 0), (0, 0)]
+    assert list(join.label(["a"], [0])) == [(0, 1)]
+    assert (join.displaced, join.repeated_predictions, join.repeated_labels) == (0, 1, 1)
+    with pytest.raises(ValueError, match="y_true has 1 items, y_pred has 2"):
+        join.both(["d", "e"], [1], [0, 0])
+
+
 def test_labels_in_random_order_find_every_prediction_and_keep_memory_bounded(chunks_as_they_are):
     random = np.random.default_rng(1)
     ids, y_pred = random.permutation(500_000), random.integers(0, 2, 500_000)

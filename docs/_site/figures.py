@@ -509,3 +509,69 @@ def second_layer_table() -> str:
             for one in results("loop")["hlfr"]
         ),
     )
+
+
+# benchmarks/serve_load.py, serve_kill.py, serve_fuzz.py ------------------------------------------------------
+
+
+def serve_load_table() -> str:
+    """How fast the service takes events, against a bare endpoint."""
+
+    def speed(rate: float, p99: float) -> str:
+        return f"{rate:,.0f}, {p99:.0f} ms"
+
+    found = {name: one for part in ("columns", "ids", "single") for name, one in results(f"serve_load_{part}").items()}
+    return table(
+        ["requests a second, 99th percentile", "service", "bare endpoint", "ratio", "aim"],
+        (
+            [
+                name,
+                speed(one["ours"], one["p99 ms"]),
+                speed(one["bare"], one["bare p99 ms"]),
+                f"{one['ratio']:.2f}",
+                f"{one['mark']:g}",
+            ]
+            for name, one in found.items()
+        ),
+    )
+
+
+def serve_load_sentences() -> str:
+    """What else was measured of a service under load."""
+    parts = ("arrow", "late", "day", "memory", "single", "stream")
+    arrow, late, day, memory, single, readers = (next(iter(results(f"serve_load_{one}").values())) for one in parts)
+    lines = [
+        f"Arrow in batches of 10,000: {arrow['events a second'] / 1e6:.1f} million events a second.",
+        f"Single events at half of the highest rate: 99 % are answered within {single['p99 ms at half']:.0f} ms.",
+        f"200 readers of the stream, half of which do not read, cost {max(readers['cost'], 0):.0%} of the rate.",
+        f"Ten million predictions that wait take {late['bytes each']:.0f} bytes each. Their labels, in random order,",
+        f"  come in at {late['ratio']:.2f} times the rate of pairs.",
+        f"  After a kill all of them are there again in {late['start-up s']:.0f} s.",
+        f"100 monitors with 10,000 segments each take {memory['bytes'] / 1e9:.2f} GB; the aim was 1 GB. A segment is a",
+        "  record of 976 bytes, and 55 more for its name and its places in two indexes.",
+        f"A day of traffic, {day['events']:,} pairs with late labels: {day['MB after 4 h']:.0f} MB after four hours,",
+        f"  {day['MB after 24 h']:.0f} MB after 24.",
+    ]
+    return "\n".join(line if line.startswith(" ") else f"- {line}" for line in lines)
+
+
+def serve_kill_table() -> str:
+    """What was killed, and what was lost."""
+    columns = ("requests", "events", "findings", "drifts told", "deliveries")
+    rows = []
+    for title in ("SQLite", "PostgreSQL"):
+        one = results(f"serve_kill_{title.lower()}")
+        database = f", the database {one['databases killed']}" if one["databases killed"] else ""
+        rows.append([title, f"{one['kills']}{database}", *(f"{one[name]:,}" for name in columns), "0", "0"])
+    return table(
+        ["store", "kills", "requests", "events", "findings", "drifts told", "deliveries", "lost", "counted twice"], rows
+    )
+
+
+def serve_fuzz_sentence() -> str:
+    """Requests that nobody should send."""
+    one = results("serve_fuzz")
+    return (
+        f"`python benchmarks/serve_fuzz.py`: {one['requests']:,} fuzzed requests, none answered with 500, and none\n"
+        f"left without an answer; {one['sound_events']:,} sound events sent meanwhile were counted exactly."
+    )

@@ -13,7 +13,6 @@ import struct
 import threading
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +25,7 @@ from fourrates.kernel.logs import ENTRY
 from fourrates.kernel.pending import STATES, Pending
 from fourrates.labels import Labels, plain
 from fourrates.moments import Unit, duration, moments
+from fourrates.paired import Pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,49 +40,6 @@ UNITS: tuple[Unit | None, ...] = (None, "number", "date")
 COUNTS = ("pairs", "expired", "displaced", "unmatched", "repeated_predictions", "repeated_labels", "late_labels")
 SAVED = ENTRY.newbyteorder("<")
 LOGS = ({STATES["prediction"]}, {STATES["label"]}, {STATES["paired"], STATES["missed"]})  # the states in each
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Pairs that one call completed, in the order in which they were.
-
-    Attributes
-    ----------
-    truths, guesses : arrays of uint16
-        Class codes, in the order of the labels.
-    positions : array of int64
-        Which of the ids of the call completed each pair.
-    tags : array of int64
-        What was given with each prediction; 0 if nothing was.
-    y_true, y_pred : arrays of labels
-        The same pairs as labels.
-    """
-
-    truths: Codes
-    guesses: Codes
-    positions: npt.NDArray[np.int64]
-    tags: npt.NDArray[np.int64]
-    labels: Labels
-
-    @property
-    def y_true(self) -> npt.NDArray[Any]:
-        """What the events turned out to be."""
-        return self.labels.decode(self.truths)
-
-    @property
-    def y_pred(self) -> npt.NDArray[Any]:
-        """What the classifier had said."""
-        return self.labels.decode(self.guesses)
-
-    def __len__(self) -> int:
-        return self.truths.size
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """The pairs (y_true, y_pred), one by one."""
-        return zip(self.y_true.tolist(), self.y_pred.tolist(), strict=True)
-
-    def __repr__(self) -> str:
-        return f"<{len(self):,} pairs>"
 
 
 class _count:
@@ -228,6 +185,30 @@ class LabelJoin:
         """
         return self._take(ids, self._labels.encode(y_true, "y_true"), "y_true", 1, times, None)
 
+    def both(
+        self,
+        ids: Any,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        times: Any = None,
+        tags: npt.ArrayLike | None = None,
+    ) -> Pairs:
+        """Take predictions that come with their labels, and give those whose id was not met before.
+
+        It is what :meth:`predict` and :meth:`label` of one id after the other give, in one step.
+
+        Parameters
+        ----------
+        ids : array of ids
+            One an event.
+        y_true, y_pred : array of labels
+            What the events turned out to be, and what the classifier had said.
+        times, tags
+            As for :meth:`predict`.
+        """
+        truths = self._labels.encode(y_true, "y_true")
+        return self._take(ids, self._labels.encode(y_pred, "y_pred"), "y_pred", 0, times, tags, truths)
+
     def replay(
         self, ids: Any, y: npt.ArrayLike, is_label: npt.ArrayLike, times: Any = None, tags: npt.ArrayLike | None = None
     ) -> Pairs:
@@ -270,7 +251,14 @@ class LabelJoin:
             return self.expired - before
 
     def _take(
-        self, ids: Any, codes: Codes, name: str, sides: int | npt.NDArray[np.uint8], times: Any, tags: Any
+        self,
+        ids: Any,
+        codes: Codes,
+        name: str,
+        sides: int | npt.NDArray[np.uint8],
+        times: Any,
+        tags: Any,
+        true_codes: Codes | None = None,
     ) -> Pairs:
         with self._alone():
             found = self.fingerprints(ids)
@@ -280,11 +268,13 @@ class LabelJoin:
             which = np.full(size, sides, np.uint8) if isinstance(sides, int) else np.ascontiguousarray(sides)
             if which.size != size:
                 raise ValueError(f"is_label has {which.size} items, {name} has {size}")
+            if true_codes is not None and true_codes.size != size:
+                raise ValueError(f"y_true has {true_codes.size} items, {name} has {size}")
             marks = None if tags is None else check_tags(tags, size)
             when = self._times(times, size)
             truths, guesses = np.empty(size, np.uint16), np.empty(size, np.uint16)
             marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
-            n = self._pending.take(found, codes, which, marks, when, truths, guesses, marked, positions)
+            n = self._pending.take(found, codes, which, true_codes, marks, when, truths, guesses, marked, positions)
         return Pairs(truths[:n].copy(), guesses[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
 
     @contextmanager

@@ -276,6 +276,30 @@ class TestEveryEndpointOfAServer:
         ]:
             assert served.http.get("/api/stream", headers=credentials).status_code == status
 
+    @pytest.mark.parametrize("ending", ["revoked", "expired"])
+    def test_a_stream_ends_within_seconds_after_its_token_does(self, served, ending):
+        tokens = Tokens(served.data)
+        expires = time.time() + 1.5 if ending == "expired" else None
+        text, token = tokens.create("board", ["read"], expires=expires)
+        admin = bearer(tokens.create("person", ["admin"])[0])
+        with (
+            served.http.stream("GET", "/api/stream", headers=admin) as other,
+            served.http.stream("GET", "/api/stream", headers=bearer(text)) as stream,
+        ):
+            lines = stream.iter_lines()
+            assert next(lines) == "event: hello"
+            if ending == "revoked":
+                assert Tokens(served.data).revoke(token.id)  # as the command line does, in a process of its own
+            began = time.monotonic()
+            assert not [line for line in lines if line.startswith("event")]  # to its end
+            assert (
+                time.monotonic() - began < 10
+            )  # two seconds between looks, one for which a token is believed, and load
+            assert served.http.put("/api/monitors/fraud", json={}, headers=admin).status_code == 201
+            told = (line for line in other.iter_lines() if line.startswith("event"))
+            assert [next(told), next(told)] == ["event: hello", "event: summary"]
+        assert served.http.get("/api/stream", headers=bearer(text)).status_code == 401
+
     def test_a_refused_request_changes_nothing(self, served):
         tokens = Tokens(served.data)
         admin, read = (bearer(tokens.create(scope, [scope])[0]) for scope in ("admin", "read"))

@@ -158,16 +158,26 @@ def test_what_still_fires_is_repeated_until_somebody_acknowledges_it(bench):
     assert len(bench.told(2)) == 2
 
 
-def test_a_drift_that_no_recovery_can_end_is_over_when_acknowledged_or_after_a_day(bench):
+def test_a_drift_without_a_reference_fires_until_it_is_acknowledged_or_its_way_back_is_found(bench):
     first = bench.find(segment={"country": "FR"})
     bench.find(segment={"country": "DE"})
     bench.tick()
     bench.alerting.acknowledge("u1", first, T + 60)
     bench.tick(61)
     assert [alert["segment"] for alert in bench.told(2)[1]["alerts"]] == [{"country": "FR"}]
-    bench.tick(86_500)
+    bench.tick(86_500)  # a day later it still fires
     told = bench.told(3)[2]
-    assert (told["status"], [alert["segment"] for alert in told["alerts"]]) == ("resolved", [{"country": "DE"}])
+    assert (told["status"], [alert["segment"] for alert in told["alerts"]]) == ("firing", [{"country": "DE"}])
+    bench.find("recovery", segment={"country": "DE"})
+    bench.tick(90_000)
+    assert bench.told(4)[3]["status"] == "resolved"
+
+
+def test_a_shift_of_the_classes_is_the_new_normal_after_a_day(bench):
+    bench.find("shift")
+    bench.tick(mix="alarm")
+    bench.tick(86_500, mix="alarm")
+    assert [told["status"] for told in bench.told(2)] == ["firing", "resolved"]
 
 
 def test_a_stream_that_falls_silent_fires_and_events_resolve_it(bench):

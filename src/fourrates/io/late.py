@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.io.values import Times
-    from fourrates.join import Pairs
+    from fourrates.paired import Pairs
 
     Fingerprints = npt.NDArray[np.void]
 

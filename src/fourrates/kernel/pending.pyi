@@ -12,6 +12,7 @@ class Pending(Logs):
         ids: npt.NDArray[np.void],
         codes: npt.NDArray[np.uint16],
         is_label: npt.NDArray[np.uint8],
+        true_codes: npt.NDArray[np.uint16] | None,
         tags: npt.NDArray[np.int64] | None,
         times: npt.NDArray[np.float64] | None,
         truths: npt.NDArray[np.uint16],

@@ -78,6 +78,17 @@ cdef class Pending(Logs):
             self.drop_oldest(DONE)
         return 0
 
+    cdef int remember(self, Entry entry) noexcept nogil:
+        """Keep that an id was met that nothing was known of, with its prediction and its label; -1 if there is no memory."""
+        if self.most_remembered == 0:
+            return 0
+        entry.tag, entry.code, entry.state = 0, 0, PAIRED
+        if self.insert(&entry, DONE) < 0:
+            return -1
+        if self.logs[DONE].size > self.most_remembered:
+            self.drop_oldest(DONE)
+        return 0
+
     cdef int miss_oldest(self, int count) noexcept nogil:
         """The oldest prediction leaves without a label."""
         cdef uint32_t position = self.oldest(PREDICTIONS)
@@ -149,23 +160,39 @@ cdef class Pending(Logs):
             self.tally[N_REPEATED_LABELS] += 1
         return 0
 
+    cdef int both(self, Entry* entry, uint16_t truth, Pairs* out, int64_t* pairs) noexcept nogil:
+        """A prediction and its label, which come together: one entry, where they would be two after each other."""
+        if self.find(entry.low, entry.high) < 0:
+            self.count_pair(truth, entry.code, entry.tag, out, pairs)
+            return self.remember(entry[0])
+        if self.predict(entry, out, pairs) < 0:
+            return -1
+        entry.code, entry.tag, entry.state = truth, 0, LABEL
+        return self.label(entry, out, pairs)
+
     cdef inline int pair(self, int64_t place, uint16_t truth, uint16_t guess, int64_t tag, Pairs* out,
                          int64_t* pairs) noexcept nogil:
+        self.count_pair(truth, guess, tag, out, pairs)
+        return self.retire(<uint64_t>place, PAIRED)
+
+    cdef inline void count_pair(self, uint16_t truth, uint16_t guess, int64_t tag, Pairs* out,
+                                int64_t* pairs) noexcept nogil:
         out.truths[pairs[0]], out.guesses[pairs[0]], out.tags[pairs[0]] = truth, guess, tag
         pairs[0] += 1
         self.tally[N_PAIRS] += 1
-        return self.retire(<uint64_t>place, PAIRED)
 
     # What Python calls ------------------------------------------------------------------------------------------
 
     def take(self, const Fingerprint[::1] ids, const uint16_t[::1] codes, const uint8_t[::1] is_label,
-             const int64_t[::1] tags, const double[::1] times, uint16_t[::1] truths, uint16_t[::1] guesses,
-             int64_t[::1] pair_tags, int64_t[::1] positions):
+             const uint16_t[::1] true_codes, const int64_t[::1] tags, const double[::1] times, uint16_t[::1] truths,
+             uint16_t[::1] guesses, int64_t[::1] pair_tags, int64_t[::1] positions):
         """Take predictions and labels in the order of arrival; the last four are filled with the pairs, whose number is
-        returned. `tags` and `times` may be None; a time that is nan is the clock's."""
+        returned. With `true_codes`, each prediction comes with its label. These, `tags` and `times` may be None; a time
+        that is nan is the clock's."""
         cdef Py_ssize_t i, size = ids.shape[0]
         cdef const int64_t* tag = &tags[0] if tags is not None and size else NULL
         cdef const double* time = &times[0] if times is not None and size else NULL
+        cdef const uint16_t* truth = &true_codes[0] if true_codes is not None and size else NULL
         cdef int64_t pairs = 0, before
         cdef int sound = 0
         cdef Pairs out
@@ -190,7 +217,10 @@ cdef class Pending(Logs):
                     sound = self.label(&entry, &out, &pairs)
                 else:
                     entry.tag, entry.state = tag[i] if tag != NULL else 0, PREDICTION
-                    sound = self.predict(&entry, &out, &pairs)
+                    if truth == NULL:
+                        sound = self.predict(&entry, &out, &pairs)
+                    else:
+                        sound = self.both(&entry, truth[i], &out, &pairs)
                 if pairs > before:
                     out.positions[before] = i
                 if sound < 0:

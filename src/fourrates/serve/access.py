@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -97,6 +98,15 @@ class Access:
             self._check_browser(scope)
         elif wanted is not None:
             self._check_token(scope, wanted, monitor)
+            scope["still_allowed"] = partial(self._is_allowed, scope, wanted, monitor)
+
+    def _is_allowed(self, scope: Request, wanted: Scope, monitor: str | None) -> bool:
+        """Whether a request that was allowed would be so now: a token may be revoked, or expire, while it lasts."""
+        try:
+            self._check_token(scope, wanted, monitor)
+        except ApiError:
+            return False
+        return True
 
     def _check_token(self, scope: Request, wanted: Scope, monitor: str | None) -> None:
         given = [value for name, value in scope["headers"] if name == b"authorization"]

@@ -33,7 +33,7 @@ KIND = "alerts"  # of the documents in the store
 GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is told together
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
 REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is told again
-STANDS = 86_400.0  # seconds after which a drift that no recovery can end is the new normal
+STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
 MOST = 1_000  # alerts kept of one monitor
 
@@ -158,7 +158,7 @@ class Alerting:
             self._loop.call_soon_threadsafe(self._woken.set)
 
     def acknowledge(self, uid: str, finding: str, now: float) -> None:
-        """Somebody has seen a drift: it is not repeated, and one that no recovery can end is over."""
+        """Somebody has seen a drift: it is not repeated, and without a reference it is over, the new normal."""
         with self._lock:
             state = self._all().get(uid)
             if state is None:
@@ -277,7 +277,7 @@ class Alerting:
 
     def _expire(self, state: State, now: float) -> None:
         for active in state.active.values():
-            if active.ends is None and not active.holds and now - active.changed > self.stands:
+            if active.ends is None and active.kind == "shift" and now - active.changed > self.stands:
                 _end(active, now)
             if active.ends is None and not active.acknowledged and not active.pending:
                 told = active.told if active.told is not None else active.changed

@@ -15,8 +15,9 @@ from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting
-from fourrates.serve.batch import CONFIG, Batch
+from fourrates.serve.batch import CONFIG, SEEN, Batch, Seen
 from fourrates.serve.channels import check_channels
+from fourrates.serve.columns import segment_name
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import Ingest, read_body
@@ -170,6 +171,11 @@ class Api:
         """Somebody has seen it."""
         found = await self._finding(request)
         now = time.time()
+        body = finding_json(found)
+        if found.kind == "drift":  # through the journal, like everything that changes how a monitor stands
+            segment = None if body["segment"] is None else segment_name([*body["segment"].values()])
+            seen = Batch(SEEN, now, 0, config=msgspec.json.encode(Seen(segment, body["at"])))
+            await self.writer.submit(self.registry.get(request.path_params["name"]), seen, [])
 
         def note(live: Live) -> dict[str, Any]:
             self.registry.store.acknowledge(found.id, now)
@@ -249,7 +255,7 @@ class Api:
             raise no_monitor(monitor)
         last = request.headers.get("last-event-id")
         return StreamingResponse(
-            self.hub.stream(monitor, last),
+            self.hub.stream(monitor, last, request.scope.get("still_allowed")),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )

@@ -12,7 +12,7 @@ from fourrates.ids import Texts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-EVENTS, PREDICTIONS, LABELS, CONFIG = range(4)
+EVENTS, PREDICTIONS, LABELS, CONFIG, SEEN = range(5)
 KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
 INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
 
@@ -51,7 +51,7 @@ class Batch(msgspec.Struct, array_like=True):
     Attributes
     ----------
     kind : int
-        EVENTS, PREDICTIONS, LABELS, or CONFIG for new settings.
+        EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; SEEN for a drift that somebody acknowledged.
     received : float
         When the server took it, in seconds since 1970: the time of rows that have none.
     size : int
@@ -67,7 +67,7 @@ class Batch(msgspec.Struct, array_like=True):
     segment_codes : bytes
         For each row, which of them, as 32-bit integers.
     config : bytes
-        The new settings.
+        The new settings; or the drift, a :class:`Seen`, as JSON.
     """
 
     kind: int
@@ -92,6 +92,13 @@ class Batch(msgspec.Struct, array_like=True):
     def last_time(self) -> float:
         """The latest time among the rows."""
         return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
+
+
+class Seen(msgspec.Struct):
+    """A drift that somebody acknowledged: the values of its segment as JSON, None for the whole, and its event."""
+
+    segment: str | None
+    at: int
 
 
 class Entry(msgspec.Struct, array_like=True):

@@ -254,8 +254,12 @@ def read_segments(columns: Mapping[str, Any], by: Sequence[str]) -> tuple[list[s
         both = codes.astype(np.int64) * max(len(more), 1) + read.values
         pairs, codes = np.unique(both, return_inverse=True)
         values = [[*values[pair // max(len(more), 1)], more[pair % max(len(more), 1)]] for pair in pairs.tolist()]
-    names = [msgspec.json.encode(one).decode() for one in values]
-    return names, Read(codes.astype("<u4"), sizes.pop(), problems)
+    return [segment_name(one) for one in values], Read(codes.astype("<u4"), sizes.pop(), problems)
+
+
+def segment_name(values: Sequence[Any]) -> str:
+    """The values that make a segment, in the order of `by`, as one text."""
+    return msgspec.json.encode(values).decode()
 
 
 def _distinct(column: Any, name: str) -> tuple[list[Any], Read]:

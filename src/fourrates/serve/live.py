@@ -7,9 +7,10 @@ everything again (`resync`). A reader that comes back names the last event it sa
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import msgspec
 REMEMBERED = 1_000  # events that a reader who comes back can still get
 WAITING = 256  # events that wait for one reader
 HEARTBEAT = 15.0  # seconds
+CHECK = 2.0  # seconds between two looks at whether a reader may still listen
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,13 @@ class Hub:
             return None
         return [message for message in self._past if message.number > since and reader.wants(message)]
 
-    async def stream(self, monitor: str | None, last: str | None) -> AsyncIterator[bytes]:
-        """The events for one reader, as they are sent."""
+    async def stream(
+        self, monitor: str | None, last: str | None, allowed: Callable[[], bool] | None = None
+    ) -> AsyncIterator[bytes]:
+        """The events for one reader, as they are sent; they end when `allowed` says that it may not listen any more."""
         reader = Reader(monitor)
+        clock = asyncio.get_running_loop().time
+        heartbeat, check = clock() + HEARTBEAT, math.inf if allowed is None else clock() + CHECK
         self.readers.add(reader)
         try:
             yield self._body("hello", self._number, {"server": self.boot})
@@ -101,6 +107,10 @@ class Hub:
                     for message in missed:
                         yield message.body
             while True:
+                if allowed is not None and clock() >= check:
+                    if not allowed():
+                        return
+                    check = clock() + CHECK
                 if reader.lost:
                     while not reader.queue.empty():
                         if reader.queue.get_nowait() is None:
@@ -108,12 +118,15 @@ class Hub:
                     reader.lost = False
                     yield self._body("resync", self._number, {})
                 try:
-                    waiting = await asyncio.wait_for(reader.queue.get(), HEARTBEAT)
+                    waiting = await asyncio.wait_for(reader.queue.get(), max(min(heartbeat, check) - clock(), 0))
                 except TimeoutError:
-                    yield b": still here\n\n"
+                    if clock() >= heartbeat:
+                        yield b": still here\n\n"
+                        heartbeat = clock() + HEARTBEAT
                     continue
                 if waiting is None:
                     return
                 yield waiting.body
+                heartbeat = clock() + HEARTBEAT
         finally:
             self.readers.discard(reader)

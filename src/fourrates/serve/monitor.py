@@ -7,7 +7,7 @@ comes back, and why nothing here looks at a clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,11 +18,12 @@ from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import FourRates
 from fourrates.drift import Drift, Recovery, Shift
 from fourrates.join import LabelJoin
-from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, Batch
+from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Seen
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
+from fourrates.serve.standing import Standing, rates_away
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 WHOLE = -1  # the number of the whole among those of the segments
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
-STANDS = 86_400.0  # seconds for which a drift stands that no recovery can end
 VERSION = 1
 
 
@@ -44,12 +44,15 @@ class Found:
     segment: int
     event: int  # of the monitor
     time: float
-    stands: bool = True  # whether a rate is still away from its reference after it
+    stands: bool = True  # whether a rate is still away after it
+    back: bool = False  # whether a drift without a reference led back to where it was
 
     @property
     def kind(self) -> str:
         """One of "drift", "recovery", "shift"."""
-        return "shift" if isinstance(self.what, Shift) else "recovery" if isinstance(self.what, Recovery) else "drift"
+        if isinstance(self.what, Shift):
+            return "shift"
+        return "recovery" if self.back or isinstance(self.what, Recovery) else "drift"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class _Saved(msgspec.Struct, array_like=True):
     join: bytes
     segments: tuple[bytes, bytes]
     series: tuple[int, bytes, bytes]
-    standing: dict[int, tuple[int, float]]
+    standing: dict[int, Standing]
 
 
 class Monitor:
@@ -111,7 +114,7 @@ class Monitor:
     confusion : array
         Counts of all of them, by true and predicted class.
     standing : dict
-        Drifts that stand: from the number of a segment, or WHOLE, to the event (of the monitor) and its time.
+        Drifts that stand, by the number of a segment, or WHOLE.
     """
 
     def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
@@ -127,7 +130,7 @@ class Monitor:
         self.first_time = self.last_time = float("nan")
         self.segments = Segments(key, settings.max_segments)
         self.series = Series(self.classes)
-        self.standing: dict[int, tuple[int, float]] = {}
+        self.standing: dict[int, Standing] = {}
         self.join = LabelJoin(
             range(self.classes),
             max_waiting=settings.max_waiting,
@@ -163,8 +166,11 @@ class Monitor:
 
     def apply(self, batch: Batch) -> Outcome:
         """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
-        if batch.kind == CONFIG:
-            self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
+        if batch.kind in (CONFIG, SEEN):
+            if batch.kind == CONFIG:
+                self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
+            else:
+                self._accept(msgspec.json.decode(batch.config, type=Seen))
             empty = np.empty(0, np.uint16)
             return Outcome(Pairs(empty, empty, None, None), 0, 0)
         numbers = None
@@ -190,30 +196,17 @@ class Monitor:
         ids = self.join.fingerprints(batch.ids.column())
         times, before = batch.time_column(), self.join.counts
         if batch.kind == EVENTS:
-            both = np.empty(2 * batch.size, np.uint16)
-            both[::2], both[1::2] = batch.codes("guesses"), batch.codes("truths")
-            sides = np.zeros(2 * batch.size, np.bool_)
-            sides[1::2] = True
-            made = self.join.replay(
-                np.repeat(ids, 2),
-                both,
-                sides,
-                np.repeat(times, 2) if isinstance(times, np.ndarray) else times,
-                None if numbers is None else np.repeat(numbers, 2),
-            )
-            positions = made.positions // 2
+            made = self.join.both(ids, batch.codes("truths"), batch.codes("guesses"), times, numbers)
         elif batch.kind == PREDICTIONS:
             made = self.join.predict(ids, batch.codes("guesses"), times, numbers)
-            positions = made.positions
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
-            positions = made.positions
         after = self.join.counts
         which = "repeated_predictions" if batch.kind != PREDICTIONS + 1 else "repeated_labels"
         repeated = after[which] - before[which]
         if len(made) == batch.size and batch.kind == EVENTS:
             return Pairs(made.truths, made.guesses, None, made.tags if self.config.by else None), repeated
-        return Pairs(made.truths, made.guesses, positions, made.tags if self.config.by else None), repeated
+        return Pairs(made.truths, made.guesses, made.positions, made.tags if self.config.by else None), repeated
 
     def _watch(self, pairs: Pairs, batch: Batch) -> list[Found]:
         """Give the pairs to the detectors."""
@@ -246,23 +239,38 @@ class Monitor:
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         self.events += size
-        self._note(found)
-        return found
+        return [self._note(one) for one in found]
 
-    def _note(self, found: list[Found]) -> None:
-        """Remember which drifts stand."""
-        for one in found:
-            if one.kind == "drift":
-                self.standing[one.segment] = (one.event, one.time)
-            elif one.kind == "recovery" and not one.stands:
-                self.standing.pop(one.segment, None)
+    def holds(self, segment: int) -> bool:
+        """Whether a segment, or the whole, is held against a reference."""
+        return segment == WHOLE and self.detector.parameters["after"] == "hold"
 
-    def stands(self, segment: int) -> bool:
-        """Whether the drift of a segment, or of the whole, stands: until its recovery, or for a day without one."""
-        if segment not in self.standing:
-            return False
-        holds = segment == WHOLE and self.detector.parameters["after"] == "hold"
-        return holds or self.last_time - self.standing[segment][1] <= STANDS
+    def _note(self, one: Found) -> Found:
+        """Remember whether a drift stands; what was found, known for a way back where it is one."""
+        if isinstance(one.what, Shift):
+            return one
+        old = self.standing.get(one.segment)
+        away: dict[str, tuple[float, float]] = {}
+        if self.holds(one.segment):
+            stands = one.stands if one.kind == "recovery" else True
+        else:
+            away = rates_away(one.what, {} if old is None else old.away)
+            stands = old is None or bool(away)
+            one = replace(one, stands=stands, back=not stands)
+        if not stands:
+            self.standing.pop(one.segment, None)
+        elif one.kind == "drift":
+            since = one.time if old is None else old.time
+            self.standing[one.segment] = Standing(one.event, since, one.what.at, away)
+        return one
+
+    def _accept(self, seen: Seen) -> None:
+        """Somebody has seen a drift: where there is no reference to come back to, it is the new normal."""
+        for segment, one in self.standing.items():
+            name = None if segment == WHOLE else self.segments.name(segment)
+            if one.at == seen.at and name == seen.segment and not self.holds(segment):
+                del self.standing[segment]
+                return
 
     def _add_point(self, time: float) -> None:
         baselines = [

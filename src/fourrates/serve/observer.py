@@ -66,7 +66,7 @@ def _sample(live: Live) -> Sample:
         drifts=live.drifts,
         rejected=live.rejected,
         segments=len(monitor.segments),
-        drifted_segments=sum(segment != WHOLE and monitor.stands(segment) for segment in monitor.standing),
+        drifted_segments=len(monitor.standing.keys() - {WHOLE}),
         last_event=finite(monitor.last_time),
         rates={
             name: (finite(state.estimate), None if state.baseline is None else finite(state.baseline.value))
@@ -84,7 +84,7 @@ def _watched(live: Live) -> Watched:
         name=live.name,
         alerts=config.alerts,
         mix=config.mix,
-        holds=monitor.detector.parameters["after"] == "hold",
+        holds=monitor.holds(WHOLE),
         silenced_until=live.row.silenced_until,
         position=live.position,
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,

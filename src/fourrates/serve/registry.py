@@ -47,7 +47,6 @@ class Live:
         self.unsaved = self.saved = 0
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
-        self.acknowledged: set[int] = set()
 
     @property
     def name(self) -> str:

@@ -34,11 +34,8 @@ def status_of(monitor: Monitor) -> tuple[str, float | None]:
     """How a monitor stands, and since when."""
     if not monitor.events:
         return "waiting", None
-    standing = [time for segment, (_, time) in monitor.standing.items() if monitor.stands(segment)]
-    if standing:
-        return "drifted", min(standing)
-    if monitor.detector.status == "drifted":
-        return "drifted", None
+    if monitor.standing:
+        return "drifted", min(one.time for one in monitor.standing.values())
     if monitor.detector.warning_detected:
         since = monitor.detector.warning_since
         return "warning", None if since is None else time_of_event(monitor, since)
@@ -77,7 +74,7 @@ def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> d
         "waiting": counts["waiting"],
         "waiting_labels": counts["waiting_labels"],
         "segments": len(monitor.segments),
-        "drifted_segments": sum(segment != WHOLE and monitor.stands(segment) for segment in monitor.standing),
+        "drifted_segments": len(monitor.standing.keys() - {WHOLE}),
         "last_event": iso(monitor.last_time),
         **about,
     }
@@ -161,14 +158,14 @@ def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
         return {"segments": [], "total": 0}
     keys, evidence, events = monitor.bank.standings()
     numbers = np.array(keys, np.int64)
-    drifted = np.isin(numbers, [one for one in monitor.standing if monitor.stands(one)])
+    drifted = np.isin(numbers, [*monitor.standing])
     order = np.lexsort((numbers, -evidence, ~drifted))
     named = {*monitor.bank.discoveries(Q)} if len(order) else set()
     shown = []
     for slot in order[offset : offset + limit].tolist():
         number = int(numbers[slot])
         detector = monitor.bank[number].detector()
-        status = "drifted" if drifted[slot] else detector.status
+        status = "drifted" if drifted[slot] else "warning" if detector.warning_detected else "stable"
         shown.append(
             {
                 "segment": segment_json(monitor, number),
@@ -196,7 +193,8 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
         changes: list[dict[str, Any]] = []
         since, between, confusion = what.started, None, None
     else:
-        text = f"{stream}: {sentence(what, kind, monitor.rate_name)}"
+        back = "back at the reference" if monitor.holds(one.segment) else "back where it was"
+        text = f"{stream}: {sentence(what, back if kind == 'recovery' else 'drift', monitor.rate_name)}"
         changes = [
             {
                 "rate": monitor.rate_name[change.rate],
@@ -229,7 +227,7 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
     }
 
 
-def sentence(drift: Drift, kind: str, names: dict[str, str]) -> str:
+def sentence(drift: Drift, title: str, names: dict[str, str]) -> str:
     """What happened, for people."""
     moved = "; ".join(
         f"{plain(names[change.rate])} {'fell' if change.direction == 'down' else 'rose'}"
@@ -237,4 +235,4 @@ def sentence(drift: Drift, kind: str, names: dict[str, str]) -> str:
         for change in drift.changes[:8]
     )
     started = "" if drift.started is None else f", started about event {drift.started:,}"
-    return f"{'back at the reference' if kind == 'recovery' else 'drift'} at event {drift.at:,}{started}: {moved}"
+    return f"{title} at event {drift.at:,}{started}: {moved}"

@@ -68,6 +68,7 @@ export class Series {
 export class Charts {
   constructor() {
     this.series = null;
+    this.missed = null; // points that come while the series is asked for, which it may not have
     this.marks = []; // findings of the whole monitor
     this.charts = [];
     this.axis = "time";
@@ -130,7 +131,12 @@ export class Charts {
 
   // What is drawn ---------------------------------------------------------------------------------------------
 
+  // The series is asked for: from now on points are kept until it is here.
+  expect() { this.missed = []; }
+
   load(series) {
+    for (const point of this.missed ?? []) series.add(point);
+    this.missed = null;
     const known = this.series ? Object.keys(this.series.rates).join() : null;
     this.series = series;
     if (known === Object.keys(series.rates).join() && this.charts.length) this.draw();
@@ -138,6 +144,7 @@ export class Charts {
   }
 
   add(point) {
+    this.missed?.push(point);
     if (!this.series?.add(point) || this.pending) return;
     this.pending = setTimeout(() => {
       this.pending = null;

@@ -14,6 +14,7 @@ export class Findings {
     this.known = new Map(); // by id
     this.order = []; // ids, latest first, as the server lists them
     this.cards = new Map();
+    this.turn = Promise.resolve();
     this.list = el("ol.drifts");
     this.none = el("p.soft", null, "Nothing yet. A drift appears here the moment the evidence suffices.");
     this.more = el("button", { type: "button", hidden: true, onclick: () => this.older() }, "Show earlier ones");
@@ -23,10 +24,30 @@ export class Findings {
   get all() { return this.order.map((id) => this.known.get(id)); }
 
   keep(findings) {
-    for (const one of findings) this.known.set(one.id, one);
+    for (const one of findings) { // an answer that was under way may not know yet what was acknowledged meanwhile
+      const acknowledged = one.acknowledged ?? this.known.get(one.id)?.acknowledged ?? null;
+      this.known.set(one.id, { ...one, acknowledged });
+    }
   }
 
-  async refresh() {
+  // One question after the other: an answer that overtook another would put them out of order.
+  inTurn(question) {
+    const turn = this.turn.then(question);
+    this.turn = turn.catch(() => {});
+    return turn;
+  }
+
+  refresh() { return this.inTurn(() => this.latest()); }
+
+  async older() {
+    try {
+      await this.inTurn(() => this.earlier());
+    } catch (error) {
+      this.notice(`Earlier ones could not be had: ${error.message}`, true);
+    }
+  }
+
+  async latest() {
     // As many as are on the page, so that an acknowledgement made elsewhere is seen too.
     const limit = Math.max(PAGE, this.order.length);
     const before = new Set(this.order);
@@ -38,7 +59,7 @@ export class Findings {
     this.render();
   }
 
-  async older() {
+  async earlier() {
     const earlier = await api.findings(this.monitor, PAGE, this.order.at(-1));
     this.more.hidden = earlier.length < PAGE;
     this.keep(earlier);
@@ -138,7 +159,7 @@ export class Findings {
       const answer = await api.acknowledge(this.monitor, one.id);
       this.known.set(one.id, { ...one, acknowledged: answer?.acknowledged ?? new Date().toISOString() });
       this.render();
-      this.cards.get(one.id).node.focus();
+      this.cards.get(one.id)?.node.focus();
     } catch (error) {
       this.notice(`Not acknowledged: ${error.message}`, true);
     }

@@ -28,6 +28,9 @@ export class MonitorView {
     this.monitor = name;
     this.notice = notice;
     this.one = null;
+    this.asked = 0; // questions for everything so far: only the answer to the latest is shown
+    this.acted = 0; // what a person did so far
+    this.told = null; // the last summary of the stream since that question
     this.state = el("em");
     this.rest = el("span");
     this.lead = el("p.lead");
@@ -54,6 +57,8 @@ export class MonitorView {
   }
 
   close() {
+    this.closed = true;
+    this.asked++;
     clearTimeout(this.pending);
     this.charts.close();
   }
@@ -61,21 +66,37 @@ export class MonitorView {
   // What came ---------------------------------------------------------------------------------------------------
 
   async refresh() {
+    const mine = ++this.asked;
+    const { acted } = this;
+    this.told = null;
+    this.charts.expect();
     try {
       const [one, series] = await Promise.all([api.monitor(this.monitor), api.series(this.monitor, POINTS)]);
-      this.one = one;
+      if (mine !== this.asked) return;
+      this.take(one, acted);
       this.main.hidden = false;
       await Promise.all([this.findings.refresh(), this.segments.refresh()]);
+      if (mine !== this.asked) return;
       this.charts.load(new Series(series));
       this.charts.mark(this.findings.all);
       this.render();
     } catch (error) {
+      if (mine !== this.asked) return;
       if (error.status !== 404) throw error;
       say(this.state, "No such monitor");
       say(this.rest, "");
       say(this.lead, "It was deleted, or it never was. The list has those that are there.");
       this.main.hidden = true;
     }
+  }
+
+  // An answer that was under way while the stream went on, or a person did something, is older than that.
+  take(one, acted) {
+    this.one = {
+      ...one,
+      ...(this.told?.events > one.events ? this.told : {}),
+      ...(acted === this.acted ? {} : { silenced_until: this.one?.silenced_until }),
+    };
   }
 
   event(name, data) {
@@ -87,6 +108,7 @@ export class MonitorView {
       this.render();
       this.look(0);
     } else if (name === "summary" && data.name === this.monitor) {
+      this.told = data;
       this.one = { ...this.one, ...data };
       this.render();
       this.look(PAUSE);
@@ -95,16 +117,33 @@ export class MonitorView {
 
   // Fetch what the stream does not carry, at most every PAUSE and not while nobody looks.
   look(wait) {
-    if (this.pending || document.hidden) return;
-    this.pending = setTimeout(async () => {
-      try {
-        const one = await api.monitor(this.monitor);
-        this.one = one;
+    if (document.hidden || this.closed) return;
+    const due = Date.now() + wait;
+    if (this.looking || (this.pending && this.due <= due)) { // one that is under way may be too early for us
+      if (this.looking) this.again = Math.min(this.again ?? wait, wait);
+      return;
+    }
+    clearTimeout(this.pending);
+    this.due = due;
+    this.pending = setTimeout(() => this.lookNow(), wait);
+  }
+
+  async lookNow() {
+    const { asked, acted } = this;
+    this.pending = null;
+    this.looking = true;
+    try {
+      const one = await api.monitor(this.monitor);
+      if (asked === this.asked) {
+        this.take(one, acted);
         this.render();
         await this.segments.refresh();
-      } catch { /* the connection tells */ }
-      this.pending = null;
-    }, wait);
+      }
+    } catch { /* the connection tells */ }
+    this.looking = false;
+    const { again } = this;
+    this.again = undefined;
+    if (again !== undefined) this.look(again);
   }
 
   tick() { this.render(); }
@@ -171,6 +210,7 @@ export class MonitorView {
     const until = new Date(Date.now() + 3.6e6 * Number(this.length.value)).toISOString();
     await this.act(async () => {
       await api.silence(this.monitor, until);
+      this.acted++;
       this.one.silenced_until = until;
       this.render();
       this.quiet.querySelector("button").focus();
@@ -180,6 +220,7 @@ export class MonitorView {
   async endSilence() {
     await this.act(async () => {
       await api.endSilence(this.monitor);
+      this.acted++;
       this.one.silenced_until = null;
       this.render();
       this.loud.querySelector("button").focus();

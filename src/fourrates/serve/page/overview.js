@@ -13,6 +13,8 @@ export class Overview {
     this.monitor = null; // the stream of all of them
     this.rows = new Map();
     this.all = new Map();
+    this.asked = 0; // questions so far: only the answer to the latest is shown
+    this.told = new Map(); // what the stream told since then, by name; null for a monitor that was removed
     this.state = el("em");
     this.rest = el("span");
     this.lead = el("p.lead");
@@ -25,26 +27,37 @@ export class Overview {
     this.node = el("div", null, this.header, this.main);
   }
 
-  close() {}
+  close() { this.asked++; }
 
   async refresh() {
+    const mine = ++this.asked;
+    this.told.clear();
     const fresh = await api.monitors();
-    const names = new Set(fresh.map((one) => one.name));
-    for (const name of this.all.keys()) if (!names.has(name)) this.all.delete(name);
-    for (const one of fresh) this.all.set(one.name, one);
+    if (mine !== this.asked) return;
+    this.all = new Map(fresh.map((one) => [one.name, one]));
+    for (const [name, one] of this.told) { // the stream went on while the answer was under way
+      if (one === null) this.all.delete(name);
+      else if (!(one.events < this.all.get(name)?.events)) this.all.set(name, one);
+    }
     this.loaded = true;
     this.render();
   }
 
   event(name, data) {
-    if (name === "summary") this.all.set(data.name, data);
-    else if (name === "removed") this.all.delete(data.name);
+    if (name === "summary") this.tell(data.name, data);
+    else if (name === "removed") this.tell(data.name, null);
     else if (name === "finding") {
       const one = this.all.get(data.monitor);
       if (!one) return;
-      this.all.set(data.monitor, { ...one, last_finding: data });
+      this.tell(data.monitor, { ...one, last_finding: data });
     } else return;
     this.render();
+  }
+
+  tell(name, one) {
+    this.told.set(name, one);
+    if (one === null) this.all.delete(name);
+    else this.all.set(name, one);
   }
 
   tick() { if (this.loaded) this.render(); }

@@ -36,9 +36,11 @@ function showConnection() {
 
 // Fetch everything again; what fails now is fetched when the connection is back.
 async function refresh() {
+  const mine = view;
   try {
-    await view.refresh();
+    await mine.refresh();
   } catch (error) {
+    if (mine !== view) return;
     if (error instanceof api.Refused) tell(error.message, true);
     else if (!(error instanceof TypeError)) throw error;
   }

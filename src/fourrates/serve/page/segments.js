@@ -12,6 +12,7 @@ export class Segments {
     this.monitor = monitor;
     this.offset = 0;
     this.total = 0;
+    this.asked = 0; // questions so far: only the answer to the latest is shown
     this.lead = el("p.soft");
     this.head = el("tr");
     this.body = el("tbody");
@@ -30,9 +31,10 @@ export class Segments {
   }
 
   async refresh() {
-    const offset = this.offset;
+    const { offset } = this;
+    const mine = ++this.asked;
     const { segments, total } = await api.segments(this.monitor, offset, PAGE);
-    if (offset !== this.offset) return; // the reader went on while the answer was under way: the page asked for then draws itself
+    if (mine !== this.asked) return; // the reader, or the stream, went on while the answer was under way
     this.total = total;
     this.node.hidden = total === 0;
     if (!total) return;

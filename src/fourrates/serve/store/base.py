@@ -268,32 +268,25 @@ class Store(ABC):
 
     def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
         """The batches of a monitor after a position, in order."""
-        while True:
-            with self._lock:
-                rows = self._query(
-                    "SELECT monitor, first_event, events, body, position FROM journal "
-                    f"WHERE monitor = ? AND position > ? ORDER BY position LIMIT {CHUNK}",
-                    (monitor, after),
-                )
-            yield from map(_journal_row, rows)
-            if len(rows) < CHUNK:
-                return
-            after = rows[-1][4]
+        return self._journal(monitor, after, ">", "ASC")
 
     def journal_backwards(self, monitor: int) -> Iterator[JournalRow]:
         """The batches of a monitor, the last one first, as far back as they are kept."""
-        before = 1 << 62
+        return self._journal(monitor, 1 << 62, "<", "DESC")
+
+    def _journal(self, monitor: int, beyond: int, side: str, order: str) -> Iterator[JournalRow]:
+        """The batches of a monitor on one side of a position, some at a time, so that others can write in between."""
         while True:
             with self._lock:
                 rows = self._query(
                     "SELECT monitor, first_event, events, body, position FROM journal "
-                    f"WHERE monitor = ? AND position < ? ORDER BY position DESC LIMIT {CHUNK}",
-                    (monitor, before),
+                    f"WHERE monitor = ? AND position {side} ? ORDER BY position {order} LIMIT {CHUNK}",
+                    (monitor, beyond),
                 )
             yield from map(_journal_row, rows)
             if len(rows) < CHUNK:
                 return
-            before = rows[-1][4]
+            beyond = rows[-1][4]
 
     # Snapshots ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
@@ -16,6 +17,7 @@ from fourrates.serve.store.base import Store, StoreError
 LOCK = 0x4652_5345  # of the one server that writes to a database
 FEW = 8  # rows that are inserted one by one, in one statement
 PATIENCE = 5  # seconds for a connection
+STARTING = 60.0  # seconds for a database that is starting, as after a crash or a boot of both
 TYPES = {
     "position": "bigint",
     "monitor": "bigint",
@@ -52,7 +54,18 @@ class PostgreSQL(Store):
         super().__init__()
         self.url, self._owner = url, owner
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._open()
+        self._open_patiently()
+
+    def _open_patiently(self) -> None:
+        until = time.monotonic() + STARTING
+        while True:
+            try:
+                self._open()
+                return
+            except StoreError as error:
+                if "starting up" not in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(0.2)
 
     def _open(self) -> None:
         """Connect, and see what is there; the journal may have gone further than we were told."""

@@ -1,0 +1,122 @@
+"""Drifts that stand: until the rates are back where they were, or somebody has seen it; also after a kill."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+from served import Served
+
+from fourrates.serve.app import create_app
+from fourrates.serve.limits import uvicorn_options
+from fourrates.serve.settings import Settings
+
+DAYS_3 = 3 * 86_400
+
+
+def events(size, tpr, seed, **columns):
+    """Balanced classes at tnr 0.9 and this tpr, with the same values of other columns throughout."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 2, size)
+    right = random.random(size) < np.where(truth == 1, tpr, 0.9)
+    found = {"y_true": truth.tolist(), "y_pred": np.where(right, truth, 1 - truth).tolist()}
+    return found | {name: [value] * size for name, value in columns.items()}
+
+
+class Monitored:
+    """A server with one monitor."""
+
+    def __init__(self, start, **config):
+        self.served = start()
+        assert self.served.http.put("/api/monitors/m", json={"arl": 20_000, **config}).status_code == 201
+
+    def ask(self, path="", method="GET", **given):
+        answer = self.served.http.request(method, f"/api/monitors/m{path}", **given)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def send(self, size, tpr, seed, time, country=None):
+        body = events(size, tpr, seed, time=time)
+        if country is not None:
+            body["by"] = {"country": [country] * size}
+        return self.ask("/events", "POST", json=body)["findings"]
+
+    def kinds(self):
+        """What was found, the earliest first: kind and segment."""
+        found = [one for one in self.ask("/drifts")["drifts"] if one["kind"] != "shift"]
+        return [(one["kind"], (one["segment"] or {}).get("country")) for one in reversed(found)]
+
+    def segment(self, country):
+        return next(one for one in self.ask("/segments")["segments"] if one["segment"] == {"country": country})
+
+
+def test_a_segment_is_drifted_until_its_rates_are_back_where_they_were(start):
+    monitor = Monitored(start, by=["country"])
+    for place, country in enumerate(["DE", "FR"]):
+        monitor.send(4_000, 0.85, place, 1e9, country)
+    monitor.send(400, 0.35, 3, 1e9 + 60, "DE")
+    assert monitor.segment("DE")["status"] == "drifted"
+    assert monitor.segment("FR")["status"] == "stable"
+    # It stands however long that is: three days later, and though nothing changes any more.
+    monitor.send(3_000, 0.35, 4, 1e9 + DAYS_3, "DE")
+    shown = monitor.ask()
+    assert (shown["status"], shown["drifted_segments"], shown["since"]) == ("drifted", 1, "2001-09-09T01:47:40.000Z")
+    # Half of the way back is a further drift; all of it is the recovery.
+    monitor.send(3_000, 0.6, 5, 1e9 + DAYS_3 + 60, "DE")
+    assert monitor.segment("DE")["status"] == "drifted"
+    monitor.send(3_000, 0.85, 6, 1e9 + DAYS_3 + 120, "DE")
+    assert monitor.segment("DE")["status"] == "stable"
+    assert monitor.ask()["drifted_segments"] == 0
+    found = [kind for kind, country in monitor.kinds() if country == "DE"]
+    assert found[-1] == "recovery"
+    assert set(found[:-1]) == {"drift"}
+    assert len(found) >= 3
+    latest = next(one for one in monitor.ask("/drifts")["drifts"] if one["kind"] == "recovery" and one["segment"])
+    assert "back where it was" in latest["text"]
+
+
+def test_a_drift_without_a_reference_is_the_new_normal_once_somebody_has_seen_it(start):
+    monitor = Monitored(start)
+    monitor.send(4_000, 0.85, 1, 1e9)
+    (drift,) = monitor.send(600, 0.45, 2, 1e9 + 60)
+    assert monitor.ask()["status"] == "drifted"
+    monitor.ask(f"/drifts/{drift}/acknowledge", "POST")
+    assert monitor.ask()["status"] == "stable"
+    monitor.send(3_000, 0.45, 3, 1e9 + 120)
+    assert monitor.ask()["status"] in ("stable", "warning")
+    # From now on this is what it is held against: what was once normal is a drift.
+    monitor.send(600, 0.85, 4, 1e9 + 180)
+    assert monitor.ask()["status"] == "drifted"
+    assert monitor.kinds() == [("drift", None), ("drift", None)]
+
+
+def test_a_drift_away_from_the_reference_stands_though_somebody_has_seen_it(start):
+    monitor = Monitored(start, reference=[[4500, 500], [750, 4250]])
+    (drift,) = monitor.send(600, 0.45, 2, 1e9 + 60)
+    monitor.ask(f"/drifts/{drift}/acknowledge", "POST")
+    assert monitor.ask()["status"] == "drifted"
+    monitor.send(3_000, 0.85, 3, 1e9 + DAYS_3)
+    assert monitor.ask()["status"] == "stable"
+    assert monitor.kinds()[-1] == ("recovery", None)
+
+
+def test_how_drifts_stand_is_the_same_after_a_start_from_the_journal(start, tmp_path):
+    monitor = Monitored(start, by=["country"])
+    for place, country in enumerate(["DE", "FR", "IT"]):
+        monitor.send(4_000, 0.85, place, 1e9, country)
+    for place, country in enumerate(["DE", "FR", "IT"]):
+        monitor.send(400, 0.35, 10 + place, 1e9 + 60, country)
+    drifts = {(one["segment"] or {}).get("country"): one["id"] for one in monitor.ask("/drifts")["drifts"]}
+    monitor.ask(f"/drifts/{drifts['FR']}/acknowledge", "POST")
+    # After the acknowledgement the way back is a drift for FR, and for IT, where nobody has seen it, the recovery.
+    for place, country in enumerate(["FR", "IT"]):
+        monitor.send(2_000, 0.85, 20 + place, 1e9 + 120, country)
+    before = {country: monitor.segment(country)["status"] for country in ("DE", "FR", "IT")}
+    assert before == {"DE": "drifted", "FR": "drifted", "IT": "stable"}
+    monitor.served.close()
+    settings = Settings(data=tmp_path / "data")
+    again = Served(create_app(settings), **uvicorn_options(settings.max_body))
+    try:
+        found = monitor.served.http.get(f"{again.url}/api/monitors/m/segments").json()["segments"]
+        assert {one["segment"]["country"]: one["status"] for one in found} == before
+    finally:
+        again.close()
