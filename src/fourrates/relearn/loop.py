@@ -11,7 +11,8 @@ import numpy as np
 from fourrates.detectors import Detector
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
-from fourrates.join import LabelJoin, Pairs
+from fourrates.join import LabelJoin
+from fourrates.paired import Pairs
 from fourrates.relearn.learner import Learner
 from fourrates.relearn.life import FitError, Life, Why
 from fourrates.relearn.pending import Examples
