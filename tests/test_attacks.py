@@ -5,7 +5,6 @@ import itertools
 import os
 import pickle
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,7 +18,6 @@ import pytest
 
 import fourrates as fr
 from fourrates import io, null
-from fourrates.alerts import Spool
 from fourrates.labels import Labels
 
 PRIME = 2**61 - 1  # Python's hash of an integer is the integer modulo this
@@ -396,33 +394,3 @@ def test_a_time_that_is_none_is_read_without_a_warning(time):
     events = io.read({"y_true": [0, 1, 1], "y_pred": [0, 1, 0], "time": [time, time, time]})
     with contextlib.suppress(io.InputError):
         assert sum(batch.truths.size for batch in events) == 3
-
-
-def test_a_forged_number_of_tries_does_not_end_the_delivery(tmp_path):
-    """A cell of SQLite holds what is put there, whatever its column is for."""
-
-    class Channel:
-        name, deadline = "late", 1.0
-        ready, delivered = False, []
-
-        def deliver(self, alert):
-            if not self.ready:
-                raise OSError("nobody is there")
-            self.delivered.append(alert.id)
-
-        def close(self):
-            pass
-
-    channel, path = Channel(), tmp_path / "alerts"
-    spool = Spool(path, [channel], first_pause=0.01, longest_pause=0.02)
-    spool.put({"id": "a", "at": 1})
-    spool.close(0)
-    with sqlite3.connect(path) as forged:
-        forged.execute("UPDATE alerts SET tries = x'ff', due = 0, holder = '', held_until = 0")
-    forged.close()
-    spool = Spool(path, [channel], first_pause=0.01, longest_pause=0.02)
-    spool.put({"id": "b", "at": 2})
-    time.sleep(0.2)
-    channel.ready = True
-    assert spool.close(10) == []
-    assert {"a", "b"} <= {*channel.delivered}

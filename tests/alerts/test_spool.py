@@ -276,6 +276,7 @@ def test_a_file_that_is_no_spool_is_refused(tmp_path, damage):
         ("created", "long ago"),
         ("created", float("inf")),
         ("tries", "many"),
+        ("tries", b"\xff"),
         ("tries", 2**63 - 1),
         ("status", "new"),
         ("body", "text"),

@@ -41,7 +41,8 @@ def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterat
         return
     with pyarrow("pyarrow.parquet").ParquetFile(file, buffer_size=BLOCK) as parquet:
         schema = parquet.schema_arrow
-        first = next(parquet.iter_batches(1, columns=_texts(schema), use_threads=False), None)
+        texts = _texts(schema)
+        first = next(parquet.iter_batches(1, columns=texts, use_threads=False), None) if texts else None
         names = _resolve_arrow(schema, first, source, events)
         batches = parquet.iter_batches(ROWS, columns=names, use_threads=False)
         yield from _record_tables(batches, names, source)
