@@ -34,6 +34,7 @@ import fourrates as fr
 from fourrates.alerts import stable_id
 from fourrates.engines.kafka import Folder
 from fourrates.engines.kafka.partition import Partition
+from fourrates.run import MAX_STREAMS
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
 UNSTEADY = 60  # keys that drift again and again, after some 500 events of each
@@ -165,7 +166,7 @@ def log(broker: Kafka | Mock, topic: str, partition: int) -> list[Any]:
 
 def expected(messages: list[Any], partition: int) -> tuple[fr.Bank, dict[str, int]]:
     """The bank of a partition that nothing happened to, and its drifts: ids, and at which event of its stream."""
-    bank = fr.Bank(fr.FourRates(float(ARL), positive=1))  # as the command line reads it
+    bank = fr.Bank(fr.FourRates(float(ARL), positive=1), max_streams=MAX_STREAMS)  # as the command line makes it
     records = [json.loads(one.value()) for one in messages]
     columns = ([record[name] for record in records] for name in ("model", "y_true", "y_pred"))
     ids = {}
