@@ -7,6 +7,7 @@ that a large step found may as well be a smaller one that began earlier, as far 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 TAIL = 0.05  # on either side of an interval
 EARLIER, LATER = 2.0, 1.6  # nats of information by which the true start scatters on either side of a step's own
 WIDER = 1.3  # the rate since a start that is itself uncertain scatters as if dispersion were larger by this
-HALVINGS = 45  # of the range that holds a quantile
-LOGISTIC = DEVIATIONS / np.log(1 / TAIL - 1)  # the scale of a logistic law whose tails begin where a normal law's do
+HALVINGS = 40  # of the range that holds a quantile
+LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law whose tails begin where a normal law's do
 
 
 def started_between(weights: Floats, starts: Floats, information: Floats) -> tuple[float, float]:
@@ -40,17 +41,24 @@ def started_between(weights: Floats, starts: Floats, information: Floats) -> tup
     >>> started_between(np.array([0.9, 0.1]), np.array([5000.0, 4000.0]), np.array([0.05, 0.01]))
     (3978.9, 5066.6)
     """
-    below, above = EARLIER / information, LATER / information
+    lanes = [
+        (float(weight), float(start), EARLIER / float(told), LATER / float(told))
+        for weight, start, told in zip(weights, starts, information, strict=True)
+    ]
 
-    def law(at: Floats) -> Floats:
-        apart = at[:, None] - starts
-        left = below / (below + above) * np.exp(np.minimum(apart, 0) / below)
-        right = above / (below + above) * np.exp(-np.maximum(apart, 0) / above)
-        return np.asarray((weights * np.where(apart < 0, left, 1 - right)).sum(1))
+    def law(at: float) -> float:
+        total = 0.0
+        for weight, start, below, above in lanes:
+            if at < start:
+                total += weight * below / (below + above) * math.exp((at - start) / below)
+            else:
+                total += weight * (1 - above / (below + above) * math.exp((start - at) / above))
+        return total
 
-    reach = -np.log(TAIL)
-    low, high = _quantiles(law, (starts - reach * below).min(), (starts + reach * above).max())
-    return round(low, 1), round(high, 1)
+    reach = -math.log(TAIL)
+    low = min(start - reach * below for _, start, below, _ in lanes)
+    high = max(start + reach * above for _, start, _, above in lanes)
+    return round(_quantile(law, TAIL, low, high), 1), round(_quantile(law, 1 - TAIL, low, high), 1)
 
 
 def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
@@ -59,29 +67,30 @@ def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
     if n[best] <= 0:
         return Share.of(0.0, 0.0)
     right, wrong = ones + 0.5, np.maximum(n - ones, 0.0) + 0.5
-    middle = np.log(right / wrong)
-    scale = LOGISTIC * np.sqrt(dispersion * (1 / right + 1 / wrong))
+    middles = np.log(right / wrong)
+    scales = LOGISTIC * np.sqrt(dispersion * (1 / right + 1 / wrong))
+    lanes = list(zip(weights.tolist(), middles.tolist(), scales.tolist(), strict=True))
 
-    def law(odds: Floats) -> Floats:
-        return np.asarray((weights * _logistic((odds[:, None] - middle) / scale)).sum(1))
+    def law(odds: float) -> float:
+        return sum(weight * _logistic((odds - middle) / scale) for weight, middle, scale in lanes)
 
-    reach = np.log(1 / TAIL - 1)
-    low, high = _quantiles(law, (middle - reach * scale).min(), (middle + reach * scale).max())
+    reach = math.log(1 / TAIL - 1)
+    ends = float((middles - reach * scales).min()), float((middles + reach * scales).max())
+    lower, upper = (_logistic(_quantile(law, level, *ends)) for level in (TAIL, 1 - TAIL))
     value = min(float(ones[best] / n[best]), 1.0)
-    lower, upper = _logistic(np.array([low, high])).tolist()
     return Share(value, min(lower, value), max(upper, value), round(float(n[best])))
 
 
-def _logistic(odds: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(odds / 2)))
+def _logistic(odds: float) -> float:
+    return 0.5 * (1 + math.tanh(odds / 2))
 
 
-def _quantiles(law: Callable[[Floats], Floats], low: float, high: float) -> tuple[float, float]:
-    """Where a growing law reaches TAIL and 1 - TAIL, by halving the range that holds both."""
-    level = np.array([TAIL, 1 - TAIL])
-    left, right = np.full(2, low), np.full(2, high)
+def _quantile(law: Callable[[float], float], level: float, low: float, high: float) -> float:
+    """Where a growing law reaches a level, by halving the range that holds it."""
     for _ in range(HALVINGS):
-        middle = (left + right) / 2
-        short = law(middle) < level
-        left, right = np.where(short, middle, left), np.where(short, right, middle)
-    return float(right[0]), float(right[1])
+        middle = (low + high) / 2
+        if law(middle) < level:
+            low = middle
+        else:
+            high = middle
+    return high
