@@ -69,7 +69,7 @@ def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
     right, wrong = ones + 0.5, np.maximum(n - ones, 0.0) + 0.5
     middles = np.log(right / wrong)
     scales = LOGISTIC * np.sqrt(dispersion * (1 / right + 1 / wrong))
-    lanes = list(zip(weights.tolist(), middles.tolist(), scales.tolist(), strict=True))
+    lanes: list[tuple[float, float, float]] = [*zip(weights.tolist(), middles.tolist(), scales.tolist(), strict=True)]
 
     def law(odds: float) -> float:
         return sum(weight * _logistic((odds - middle) / scale) for weight, middle, scale in lanes)
