@@ -69,3 +69,7 @@ __getattr__ = importer(
         "expected_run_length": "budget.run_length",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

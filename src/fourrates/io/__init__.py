@@ -54,3 +54,7 @@ __getattr__ = importer(
         "joined": "late",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
