@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import fourrates
+import fourrates.io
+
 SOURCE = Path(__file__).parents[1] / "src"
 LONGEST = 500  # lines
 
@@ -111,3 +114,9 @@ def test_every_room_is_in_the_design():
     named = set(re.findall(r"`([\w]+(?:/|\.py))`", text))
     assert rooms - named == set()
     assert {name for name in named - rooms if name != "base.py"} == set()
+
+
+@pytest.mark.parametrize("package", [fourrates, fourrates.io])
+def test_names_imported_on_first_use_are_listed_and_there(package):
+    assert {*package.__all__} <= {*dir(package)}
+    assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
