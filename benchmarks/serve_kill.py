@@ -53,17 +53,17 @@ class Hook:
         dice, hook = random.Random(seed), self
         self.notifications: dict[str, set[str]] = {}  # from a finding to the ids under which it was told
         self.deliveries = self.refused = self.hung_up = 0
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                with hook._lock:
+                with hook.lock:
                     throw = dice.random()
                     hook.refused += throw < 0.2
                     hook.hung_up += 0.2 <= throw < 0.3
                     if throw >= 0.2:
-                        hook._note(body)
+                        hook.note(body)
                 if 0.2 <= throw < 0.3:
                     return
                 with suppress(OSError):
@@ -78,7 +78,8 @@ class Hook:
         self.url = f"http://127.0.0.1:{self._server.server_port}/"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def _note(self, body: dict[str, Any]) -> None:
+    def note(self, body: dict[str, Any]) -> None:
+        """Count a delivery, and which findings it told under which id."""
         self.deliveries += 1
         for alert in body["alerts"]:
             for finding in alert["findings"]:

@@ -422,7 +422,7 @@ class Bank:
 
     @in_turn
     def to_parts(self) -> list[bytes | memoryview]:
-        """As :meth:`to_bytes`, in pieces that follow each other, for whoever writes them one by one."""
+        """As :meth:`to_bytes`, in pieces that follow each other, to be written one by one."""
         about, sections = self._settings.to_state()
         about |= {
             "events": self.events,

@@ -2,7 +2,7 @@
 
 Every step that is looked for has its own view of when the change began and of what was seen since. A step's part of the
 evidence is the probability of its view, so all of them make a mixture, and its quantiles are the intervals: a change
-that a large step found may as well be a smaller one that began earlier, as far as the smaller step has evidence too.
+that a large step found may also be a smaller one that began earlier, if the smaller step has evidence too.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_a_true_change_is_confirmed_and_learnt_from(layer):
     assert loop.models[0].drift == verdict.drift
     assert loop.models[1].window.start == verdict.drift.window.start
     if isinstance(layer, SequentialTest):
-        assert 1 <= verdict.delay < 10  # each label is wrong from now on: some are enough
+        assert verdict.delay in range(1, 10)  # each label is wrong from now on: some are enough
     else:
         assert verdict.delay == layer.begins(verdict.drift) + layer.window - 1 - verdict.drift.at
     assert loop.models[1].start > verdict.at

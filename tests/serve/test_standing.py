@@ -83,7 +83,7 @@ def test_a_drift_without_a_reference_is_the_new_normal_once_somebody_has_seen_it
     assert monitor.ask()["status"] == "stable"
     monitor.send(3_000, 0.45, 3, 1e9 + 120)
     assert monitor.ask()["status"] in ("stable", "warning")
-    # From now on this is what it is held against: what was once normal is a drift.
+    # From now on it is compared with this: what was once normal is a drift.
     monitor.send(600, 0.85, 4, 1e9 + 180)
     assert monitor.ask()["status"] == "drifted"
     assert monitor.kinds() == [("drift", None), ("drift", None)]

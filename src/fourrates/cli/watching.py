@@ -244,7 +244,7 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
 
 
 def _at_once(path: str, flags: int) -> int:
-    """Open without a wait for whoever will write to a pipe: whoever asks to end meanwhile is heard."""
+    """Open a pipe without waiting for its writer, so that a request to end is heard."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

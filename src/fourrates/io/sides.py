@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ class Rows:
         )
 
 
-class Side(Events):
+class Side(Events, ABC):
     """One of the two sources: columns to ids, codes and times."""
 
     join: LabelJoin
@@ -110,11 +111,11 @@ class Side(Events):
         self.columns, self._settled = found, True
         return found
 
-    def _resolve_rest(self, found: Columns, names: Sequence[str], where: str) -> Columns:
-        raise NotImplementedError
+    @abstractmethod
+    def _resolve_rest(self, found: Columns, names: Sequence[str], where: str) -> Columns: ...
 
-    def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]:
-        raise NotImplementedError
+    @abstractmethod
+    def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]: ...
 
     def _keys_of(self, table: Table) -> tuple[npt.NDArray[np.int64] | None, Mask | None]:
         return None, None

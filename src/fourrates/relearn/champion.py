@@ -98,9 +98,9 @@ class ChampionRelearner(Loop):
       for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
       spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
     - *What is weighed* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it
-      is learnt again and serves at once.
+      is retrained and serves at once.
     - *On a drift* the champion serves on, and a copy of it is kept as it is. The challenger that begins there is first
-      learnt from half of the examples since the start and held against the champion on the other half.
+      learnt from half of the examples since the start and compared with the champion on the other half.
     - *Each has a detector*: a challenger is watched before it serves, so that its drift is seen soon after it does.
     - *Cost*: four fits each time a memory is renewed, and one each time the window since the drift is half as long
       again. For n labels and the shortest memory m that is about 5.3 n / m fits, and up to 6 + `keep` predictions each.

@@ -22,7 +22,7 @@ class Contest:
 
     A right prediction multiplies a weight by e to the power of what the example is worth. Then a small share of all
     weight is spread evenly: the *fixed share* of Herbster and Warmuth (1998). So a weight is how likely it is that this
-    model is the best one now, if the best one changes now and then. Whoever has the largest weight is never far behind
+    model is the best one now, if the best one changes now and then. The one with the largest weight is never far behind
     any of the others, nor behind the best sequence of them with few changes: the loss by n labels exceeds the least one
     by at most about ln(k) + (changes) * ln(k n / changes), over `RATE`, for k models.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-SLACK = 64  # examples that may be kept in vain
+SLACK = 64  # examples that may be kept though nothing waits for them
 
 
 class _Asked(NamedTuple):

@@ -73,7 +73,7 @@ class Topic:
 
     @property
     def name(self) -> str:
-        """What its positions are kept under: whoever names another group begins again."""
+        """What its positions are kept under: under another group it begins again."""
         return f"{self.address.group}/{self.address.topic}"
 
 

@@ -242,7 +242,7 @@ class Monitor:
         return [self._note(one) for one in found]
 
     def holds(self, segment: int) -> bool:
-        """Whether a segment, or the whole, is held against a reference."""
+        """Whether a segment, or the whole, is compared with a reference."""
         return segment == WHOLE and self.detector.parameters["after"] == "hold"
 
     def _note(self, one: Found) -> Found:

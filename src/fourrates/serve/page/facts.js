@@ -85,7 +85,7 @@ export class Arrivals {
       const rows = body.rejected ?? body.rows ?? [];
       replace(this.rows, el("ul.rejected", null, rows.slice(0, 100).map((row) => el("li", null, shortened(typeof row === "string" ? row : JSON.stringify(row), 300)))));
     } catch (error) {
-      this.notice(`The rows could not be had: ${error.message}`, true);
+      this.notice(`The rows could not be loaded: ${error.message}`, true);
     }
   }
 }

@@ -43,7 +43,7 @@ export class Findings {
     try {
       await this.inTurn(() => this.earlier());
     } catch (error) {
-      this.notice(`Earlier ones could not be had: ${error.message}`, true);
+      this.notice(`Earlier ones could not be loaded: ${error.message}`, true);
     }
   }
 
@@ -181,7 +181,7 @@ export class Findings {
         place.querySelector("a").focus();
       }
     } catch (error) {
-      this.notice(`The examples could not be had: ${error.message}`, true);
+      this.notice(`The examples could not be loaded: ${error.message}`, true);
     }
     button.disabled = false;
   }
