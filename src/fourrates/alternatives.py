@@ -34,13 +34,12 @@ OF_BUDGET = 0.1  # and over the budget
 FLOOR = 40.0  # and no shorter than this
 SIZE_WEIGHTS = np.array([0.6, 1.0, 1.4, 1.4, 1.0, 1.0])  # from the shortest alternative to the longest
 LEAST = 0.25  # weight of a direction in which hardly a step can be found, next to one in which all can
-BEGINNING, LATEST = 0.6, 250.0  # observations at which half of the budget is spent: over its root, and at most
+BEGINNING, LATEST = 1.0, 400.0  # observations at which half of the budget is spent: over its root, and at most
 SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
 SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
-OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and several
-FALL = 0.15  # of TOGETHER: both recalls fall; the other three directions share the rest
+OWN, TOGETHER = 0.76, 0.24  # how the budget is shared between one recall and several
+PAIRS = {(-1, -1): 0.3, (-1, 1): 0.3, (1, -1): 0.3, (1, 1): 0.1}  # of TOGETHER: directions of two recalls
 QUORUM = 16.0  # observations from which on a class has a say in what all do together
-PAIRS = ((-1, -1), (-1, 1), (1, -1), (1, 1))  # directions of two recalls
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +79,7 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
         table[:, :, 0, 0, lanes] = _steps(scales, NATS, way)
         table[:, :, 0, 2, lanes] = OWN / classes * weights
     if classes == 2:
-        _fill_pairs(table, shortest, longest, begun, watched)
+        _fill_pairs(table, longest, begun, watched)
     else:  # all move alike
         table[:, :, 1:, 0] = table[:, :, :1, 0]
         table[:, :, 1:, 2] = table[:, :, :1, 2] * (TOGETHER * classes / OWN)
@@ -91,24 +90,20 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
     return found
 
 
-def _fill_pairs(
-    table: Floats, shortest: dict[int, Floats], longest: Floats, begun: Floats, watched: dict[int, bool]
-) -> None:
-    """Two recalls together: by as much information each, in four directions."""
+def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
+    """Two recalls together, by as much information each, in four directions: half of the observations of one alone."""
     steps = {}
     for way in (-1, 1):
-        least = np.maximum(shortest[way], 2 * SHORTEST)
-        scales = _spread(least, np.maximum(SHARED_LONGEST * longest, least[:, None]), SHARED_SIZES)
+        shortest = np.maximum(SHORTEST / 2, NATS / 2 / _information(_rates(), way * LARGEST))
+        scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
         steps[way] = _steps(scales, NATS / 2, way)
-    directions = [pair for pair in PAIRS if all(watched[way] for way in pair)]
-    shares = {pair: FALL if pair == (-1, -1) else (1 - FALL) / 3 for pair in PAIRS}
-    whole = sum(shares[pair] for pair in directions)
-    for i, pair in enumerate(PAIRS):
+    shares = {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
+    for i, (pair, share) in enumerate(shares.items()):
         lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
-        weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * shares[pair] * (pair in directions)
+        weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * share
         for c, way in enumerate(pair):
             table[:, :, 1 + c, 0, lanes] = steps[way]
-            table[:, :, 1 + c, 2, lanes] = TOGETHER / whole * weights
+            table[:, :, 1 + c, 2, lanes] = TOGETHER / sum(shares.values()) * weights
 
 
 def _rates() -> Floats:
