@@ -225,12 +225,14 @@ def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
         (("recall", 1, "ones"), 10**6, "observations that do not fit"),
         (("recall", 1, "last"), 2**31, "an observation after the last event"),
         (("recall", 1, "moved"), 1, "moved neither up nor down"),
-        (("recall", 1, "given"), 100, "another reference"),
+        (("reference", 1, "given"), 250, "another reference"),
+        (("reference", 1, "ones"), np.nan, "another reference"),
         (("recall", 1, "due"), 1e9, "never will be"),
         (("recall", 1, "base"), 1.5, r"base is not in \[0, 1\]"),
         (("recall", 1, "power", 0), -0.5, r"power is not in \[0, 1\]"),
         (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),
-        (("recall", 1, "back"), 1e9, "evidence of no recovery"),
+        (("reference", 1, "back"), 1e9, "evidence of no recovery"),
+        (("reference", 1, "back_age"), np.nan, "evidence of no recovery"),
         (("recall", 1, "dispersion", "pairs", 0), 1e9, "dispersion of no stream"),
         (("mix", "n"), 10**6, "a mix that does not fit"),
         (("mix", "evidence", 0), 1e30, "evidence beyond the alarm"),
@@ -240,7 +242,7 @@ def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
     ],
 )
 def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message):
-    detector = fr.FourRates(10_000)
+    detector = fr.FourRates(10_000, reference=[[90, 10], [20, 80]] if field[0] == "reference" else None)
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
     record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
     part = record[0]

@@ -18,10 +18,11 @@ from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
 from fourrates.discoveries import discovered, e_values, evidence_shares
 from fourrates.drift import KeyedDrift, KeyedShift
+from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
-from fourrates.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_from_json, key_to_json, parts
+from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
-from fourrates.record import DRIFT, HEAD, SHIFT, Head, head_of
+from fourrates.record import DRIFT, HEAD, head_of
 from fourrates.settings import GroupOf, Settings
 from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
 from fourrates.stream import Standing, Stream
@@ -29,6 +30,8 @@ from fourrates.turn import Turn, in_turn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from fourrates.keys import Sorted
 
     Array = npt.NDArray[Any]
     Codes = npt.NDArray[np.uint16]
@@ -97,14 +100,13 @@ class Bank:
     ) -> None:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
-        if detector is None:
-            detector = FourRates(100_000 if arl is None else arl)
+        detector = detector or FourRates(100_000 if arl is None else arl)
         self._begin(Settings(detector, reference, after, groups, group_of), max_streams)
 
     def _begin(self, settings: Settings, max_streams: int) -> None:
         self._settings = settings
-        self._labels = settings.labels
-        self._arena = Arena(settings.rules)
+        self._rules = settings.rules
+        self._arena = Arena(self._rules)
         self._keys = Keys(max_streams)
         self._turn = Turn("this bank")
         self.events = 0
@@ -139,12 +141,12 @@ class Bank:
         y_true, y_pred : array of labels
             What the events turned out to be, and what the classifier had said.
         """
-        return self._update(keys, self._labels.encode(y_true, "y_true"), self._labels.encode(y_pred, "y_pred"))
+        return self._update(keys, self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred"))
 
     @property
     def labels(self) -> Labels:
         """The classes, in the order of their codes."""
-        return self._labels
+        return self._settings.labels
 
     @property
     def detector(self) -> RecordDetector:
@@ -167,25 +169,28 @@ class Bank:
         except BaseException:
             self._keys.truncate(before)
             raise
-        drifts: list[KeyedDrift] = []
+        return self._run(*by_stream(slots, truths, guesses, len(self)))
+
+    def _run(self, slots: Array, truths: Codes, guesses: Codes, places: Array) -> list[KeyedDrift]:
+        """Take events, stream by stream; what was found, in the order of arrival."""
+        found: list[KeyedDrift | KeyedShift] = []
         first, done = self.events, 0
-        self.shifts = []
         try:
             while done < slots.size:
-                done, state = self._arena.run(slots, truths, guesses, done, first)
-                if state == DRIFT:
-                    drifts.append(self._drifted(int(slots[done - 1]), first + done - 1))
-                if state == SHIFT:
-                    self.shifts.append(self._shifted(int(slots[done - 1]), first + done - 1))
+                done, state = self._arena.run(slots, truths, guesses, places, done, first)
                 if state >= DRIFT:
-                    self._arena.restart(int(slots[done - 1]), state)
+                    slot = int(slots[done - 1])
+                    found.append(self._reported(slot, state, first + int(places[done - 1])))
+                    self._arena.restart(slot, state)
         finally:
             self.events = first + done
-        return drifts
+        found.sort(key=lambda one: one.event)
+        self.shifts = [one for one in found if isinstance(one, KeyedShift)]
+        return [one for one in found if isinstance(one, KeyedDrift)]
 
     def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        return self._update(keys, self._labels.copy(truths, "truths"), self._labels.copy(guesses, "guesses"))
+        return self._update(keys, self.labels.copy(truths, "truths"), self.labels.copy(guesses, "guesses"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
@@ -200,30 +205,32 @@ class Bank:
         if references is not None:
             self._arena.refer(first, *references)
 
-    def _drifted(self, slot: int, event: int) -> KeyedDrift:
-        head = self._head(slot)
+    def _reported(self, slot: int, state: int, event: int) -> KeyedDrift | KeyedShift:
+        """What a stream that just alarmed has to tell."""
+        head = head_of(self._arena.record(slot))
         key = self._keys.name(head.key, head.kind)
         detector = self._settings.detector_of(key, head.group)
-        return KeyedDrift(key, event, detector.report(self._arena.record(slot), head.events - 1, head.since))
-
-    def _shifted(self, slot: int, event: int) -> KeyedShift:
-        head = self._head(slot)
-        detector = self._settings.detectors[head.group]
+        record = self._record(slot, detector)
+        if state == DRIFT:
+            return KeyedDrift(key, event, detector.report(record, head.events - 1, head.since))
         assert isinstance(detector, FourRates)
-        shift = detector.report_shift(self._arena.record(slot), head.events - 1)
-        return KeyedShift(self._keys.name(head.key, head.kind), event, shift)
+        return KeyedShift(key, event, detector.report_shift(record, head.events - 1))
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
+        return self._arena.progress(self._slots(keys))
+
+    def _slots(self, keys: Any) -> Array:
+        """Where the records of these streams lie; a key that is not there is a KeyError."""
         slots = self._keys.find(classify_keys(keys))
         if (slots < 0).any():
             missing = int((slots < 0).argmax())
-            raise KeyError(f"{_at(keys, missing)!r} at position {missing} of keys is not in the bank")
-        events, since = self._arena.progress(slots)
-        return events, since
+            raise KeyError(f"{key_at(keys, missing)!r} at position {missing} of keys is not in the bank")
+        return slots
 
-    def _head(self, slot: int) -> Head:
-        return head_of(self._arena.record(slot))
+    def _record(self, slot: int, detector: RecordDetector) -> bytes:
+        """The record of a stream as this detector has it: without room for a reference, if it has none."""
+        return self._arena.record(slot)[: detector.rules.size]
 
     # Streams --------------------------------------------------------------------------------------------------
 
@@ -249,12 +256,11 @@ class Bank:
         return Stream(key, self._standing)
 
     def _standing(self, key: Hashable) -> Standing:
-        slot = int(self._keys.find(classify_keys([key]))[0])
-        if slot < 0:
+        if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
-        record = self._arena.record(slot)
-        group = head_of(record).group
-        return Standing(self._settings.names[group], self._settings.detector_of(key, group), record)
+        group = head_of(self._arena.record(slot)).group
+        detector = self._settings.detector_of(key, group)
+        return Standing(self._settings.names[group], detector, self._record(slot, detector))
 
     @property
     def nbytes(self) -> int:
@@ -265,7 +271,7 @@ class Bank:
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
         """Forget streams, and say how many.
 
-        All others are moved together, so it is cheaper to evict many at once than one at a time.
+        All others are moved together: evict many at once rather than one at a time.
 
         Parameters
         ----------
@@ -282,12 +288,8 @@ class Bank:
                 raise ValueError(f"idle {idle!r} is not a number of events")
             keep = heads["last"] >= self.events - idle
         else:
-            slots = self._keys.find(classify_keys(keys))
-            if (slots < 0).any():
-                missing = int((slots < 0).argmax())
-                raise KeyError(f"{_at(keys, missing)!r} at position {missing} of keys is not in the bank")
             keep = np.ones(len(self), np.bool_)
-            keep[slots] = False
+            keep[self._slots(keys)] = False
         kept = np.flatnonzero(keep)
         begun = self._begun()
         self._left += int(((heads["events"] > begun) & ~keep).sum())
@@ -347,7 +349,7 @@ class Bank:
     def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
         heads, records = self._arena.heads(), self._arena.records()
-        return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
+        return list(self), evidence_shares(self._rules, heads["group"], records), heads["events"]
 
     def __repr__(self) -> str:
         return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
@@ -379,7 +381,9 @@ class Bank:
             raise ValueError(f"q {q!r} is not in (0, 1)")
         heads, begun = self._arena.heads(), self._begun()
         watched = heads["events"] > begun
-        values = np.where(watched, e_values(self._settings.detectors, self._arena.records(), heads, begun), 0.0)
+        values = np.where(
+            watched, e_values(self._settings.detectors, self._rules, self._arena.records(), heads, begun), 0.0
+        )
         named = discovered(values, int(watched.sum()) + self._left, q)
         return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
 
@@ -488,10 +492,6 @@ class Bank:
         }
         state = (self._arena.records(), self._keys.names, self.events, self._begun(), self._left)
         return _revive, (settings.detectors[0], given, state)
-
-
-def _at(keys: Any, position: int) -> object:
-    return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
 
 
 def _revive(detector: RecordDetector, settings: dict[str, Any], state: tuple[Any, ...]) -> Bank:

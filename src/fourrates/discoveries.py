@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
+from fourrates.kernel.evidence import EvidenceRules
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from fourrates.kernel.record import Rules
 
     Array = npt.NDArray[Any]
 
 
 def e_values(
-    detectors: Sequence[RecordDetector], records: Array, heads: dict[str, Array], begun: Array
+    detectors: Sequence[RecordDetector], rules: Sequence[Rules], records: Array, heads: dict[str, Array], begun: Array
 ) -> npt.NDArray[np.float64]:
     """For each stream a number whose mean is at most one while nothing changes.
 
@@ -26,6 +28,8 @@ def e_values(
     ----------
     detectors : sequence of FourRates, or of LFR
         One for each group of streams.
+    rules : sequence of Rules
+        By which their records are written.
     records, heads : arrays
         The streams, as an arena has them.
     begun : array
@@ -36,19 +40,19 @@ def e_values(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
-    alarm = np.array([one.evidence_rules.alarm for one in detectors if isinstance(one, FourRates)])[heads["group"]]
-    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(detectors, heads["group"], records))
+    alarm = np.array([one.alarm for one in rules if isinstance(one, EvidenceRules)])[heads["group"]]
+    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(rules, heads["group"], records))
     return values / np.maximum(heads["events"], 1)
 
 
-def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:
+def evidence_shares(rules: Sequence[Rules], groups: Array, records: Array) -> npt.NDArray[np.float64]:
     """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
     shares = np.empty(len(records))
-    for group, detector in enumerate(detectors):
-        if not isinstance(detector, FourRates):
-            raise ValueError(f"{detector!r} has no evidence: only FourRates does")
+    for group, one in enumerate(rules):
+        if not isinstance(one, EvidenceRules):
+            raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
         own = groups == group
-        shares[own] = detector.evidence_rules.evidence(records[own].tobytes()) / detector.evidence_rules.alarm
+        shares[own] = one.evidence(records[own].tobytes()) / one.alarm
     return shares
 
 

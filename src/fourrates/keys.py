@@ -328,6 +328,11 @@ def _put_together(keys: Sorted, integers: Any, others: Any) -> Slots:
     return slots if keys.positions is None else slots[keys.positions]
 
 
+def key_at(keys: Any, position: int) -> object:
+    """One of the keys that were given, as a bank has it."""
+    return keys[position].as_py() if hasattr(keys[position], "as_py") else canonical(keys[position])
+
+
 def key_to_json(key: Any) -> Any:
     """A key that is no integer of 64 bits as JSON can say it."""
     if isinstance(key, tuple):

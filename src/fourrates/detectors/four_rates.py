@@ -204,7 +204,7 @@ class FourRates(RecordDetector):
             if i < classes:
                 recall = one["recall"][i]
                 dispersion = 1 / max(float(recall["power"].min()), 1e-6) if recall["n"] else 1.0
-                known, right = _known(recall)
+                known, right = _known(one, i)
                 state = RateState(
                     n=n,
                     estimate=state.estimate,
@@ -228,8 +228,7 @@ class FourRates(RecordDetector):
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
         own = owner >= 0 and not back
         if back and owner >= 0:
-            recall = one["recall"][owner]
-            evidence, aged = recall["back"][None], recall["back_age"][None]
+            evidence, aged = (one["reference"][owner][name][None] for name in ("back", "back_age"))
             moved = [(owner, 0 if ways[0][1] < 0 else SIZES)]
         else:
             finder = one["recall"][owner] if own else one["shared"]
@@ -262,7 +261,7 @@ class FourRates(RecordDetector):
         seen = []
         for c, name in enumerate(self._names[:2]):
             change = next((change for change in changes if change.rate == name), None)
-            known, right = _known(one["recall"][c])
+            known, right = _known(one, c)
             still = (right + 0.5) / (known + 1)
             pair = (still, still) if change is None else (change.before, change.after)
             for side, rate in zip(rates, pair, strict=True):
@@ -296,7 +295,7 @@ class FourRates(RecordDetector):
         recall = one["recall"][c]
         share = float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
         weight = np.maximum(recall["evidence"][direction : direction + SIZES].astype(float), 1e-30)
-        known, known_right = _known(recall)
+        known, known_right = _known(one, c)
         seen = np.clip(recall["seen"][direction : direction + SIZES] / weight, 1.0, max(float(recall["n"]), 1.0))
         right = np.clip(recall["right"][direction : direction + SIZES] / weight, 0.0, seen)
         if not view.own:
@@ -327,7 +326,7 @@ class FourRates(RecordDetector):
         age = float(mix["age"][best] / mix["evidence"][best])
         base = float(mix["base"])
         odds = base / max(1 - base, 1e-9) * math.exp(self.evidence_rules.mix_step(best))
-        known = [_known(recall) for recall in one["recall"]]
+        known = [_known(one, c) for c in range(2)]
         tnr, tpr = ((right + 0.5) / (n + 1) for n, right in known)
         return Shift(
             at=at,
@@ -381,11 +380,13 @@ def _seen_since(recall: Any, age: float) -> float:
     return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
 
 
-def _known(recall: Any) -> tuple[float, float]:
-    """Observations of a recall and right ones, with the reference unless it is away from it."""
+def _known(one: Any, c: int) -> tuple[float, float]:
+    """Observations of a recall and right ones, with the reference, if there is one, unless it is away from it."""
+    recall = one["recall"][c]
     n, ones = float(recall["n"]), float(recall["ones"])
-    if recall["moved"] == 0:
-        n, ones = n + float(recall["given"]), ones + float(recall["given_ones"])
+    if recall["moved"] == 0 and "reference" in one.dtype.names:
+        reference = one["reference"][c]
+        n, ones = n + float(reference["given"]), ones + float(reference["ones"])
     return n, ones
 
 

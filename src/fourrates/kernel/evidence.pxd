@@ -27,11 +27,9 @@ cdef struct Lanes:
 
 cdef struct Recall:
     int64_t n, ones         # observations since the restart, and right ones
-    float given, given_ones  # and those of the reference
     float base              # the rate as known when it was last brought up to date
     float due               # the number of observations at which it will be
     float total             # evidence of its own lanes
-    float back, back_age    # under hold: evidence that it is back at its reference
     uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
     int8_t moved            # under hold: -1 or 1 while it is away from its reference, below or above
     uint8_t row             # of the table of alternatives: its base, by log-odds
@@ -42,6 +40,12 @@ cdef struct Recall:
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
     Dispersion dispersion
+
+
+cdef struct Reference:
+    # Of a recall, at the end of the records of rules that have any.
+    float given, ones       # observations in the reference, and right ones
+    float back, back_age    # under hold: evidence that the recall is back at it
 
 
 cdef struct Shared:
@@ -56,8 +60,8 @@ cdef struct Shared:
 cdef struct Mix:
     # The share of class 1 among the true classes.
     int64_t n, ones
-    float base, due, total, spare
-    float[SIZES] power
+    float base, due, total
+    float power             # 1 over the dispersion of blocks of all sizes
     Lanes lanes
     Dispersion dispersion
 
@@ -89,21 +93,24 @@ cdef class EvidenceRules(Rules):
     cdef Alternatives mix
     cdef readonly object layout
     cdef readonly int directions  # of the shared lanes
-    cdef Py_ssize_t recalls, common, mixed   # where in a record they begin
+    cdef Py_ssize_t recalls, common, mixed, referred   # where in a record they begin
+    cdef bint refers      # whether a stream may have a reference
+    cdef Reference none
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
-    cdef const Row* row(self, const Recall* recall) noexcept nogil
+    cdef Reference* reference(self, char* record, int c) noexcept nogil
+    cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
                      float p, float reach) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
-    cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil
+    cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
     cdef Verdict verdict(self, char* record) noexcept nogil
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
-    cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil
+    cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil
     cdef bint all_back(self, char* record, int first) noexcept nogil
     cdef int lanes_of(self, int c, int lane) noexcept nogil
     cdef void forget_recall(self, Recall* recall) noexcept nogil
-    cdef void leave_reference(self, Recall* recall, int first) noexcept nogil
-    cdef float reference_of(self, const Recall* recall) noexcept nogil
+    cdef void leave_reference(self, Recall* recall, const Reference* reference, int first) noexcept nogil
+    cdef float reference_rate(self, const Reference* reference) noexcept nogil

@@ -17,24 +17,15 @@ import numpy as np
 
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, expand, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios,
+    LANES, SIZES, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios,
     largest, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
+from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
-    #else
-    #define FOURRATES_FETCH(place) ((void)(place))
-    #endif
-    """
-    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
 
 cdef float rate_since(const Recall* recall, int first) noexcept nogil:
     """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
@@ -42,11 +33,11 @@ cdef float rate_since(const Recall* recall, int first) noexcept nogil:
     return recall.right[best] / max(recall.seen[best], <float>1e-30)
 
 
-cdef bint constant(const Recall* recall) noexcept nogil:
+cdef bint constant(const Recall* recall, const Reference* reference) noexcept nogil:
     """Whether a recall was always right, or always wrong, in its reference too."""
     if recall.ones == recall.n:
-        return recall.given_ones == recall.given
-    return recall.ones == 0 and recall.given_ones == 0
+        return reference.ones == reference.given
+    return recall.ones == 0 and reference.ones == 0
 
 
 cdef class EvidenceRules(Rules):
@@ -87,13 +78,15 @@ cdef class EvidenceRules(Rules):
         self.recalls = sizeof(Head) + 8 * classes * classes
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
-        self.size = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+        self.referred = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+        self.refers = self.hold or self.keyed or np.asarray(self.given).any()
+        self.size = self.referred + (classes * sizeof(Reference) if self.refers else 0)
         table = np.asarray(self.table)
         watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)] + [np.array(list(self.mix.weight)) > 0]
         self.layout = EvidenceLayout(
             classes, self.watch_mix, self.hold, self.keyed, self.prior, self.lag, self.given_lag, self.threshold,
             max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given), np.asarray(self.given_ones),
-            tuple(watched), self.tempering.remembered, self.estimate)
+            tuple(watched), self.tempering.remembered, self.estimate, self.refers)
         if self.layout.dtype().itemsize != self.size:
             raise AssertionError(f"the layout has {self.layout.dtype().itemsize} bytes, a record {self.size}")
 
@@ -115,9 +108,14 @@ cdef class EvidenceRules(Rules):
         return <Recall*>(record + self.recalls) + c
 
     @cython.final
-    cdef inline const Row* row(self, const Recall* recall) noexcept nogil:
+    cdef inline Reference* reference(self, char* record, int c) noexcept nogil:
+        """That of a recall; nothing, which nobody writes to, where the rules have none."""
+        return <Reference*>(record + self.referred) + c if self.refers else &self.none
+
+    @cython.final
+    cdef inline const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil:
         """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
-        cdef float known = recall.due if recall.moved else recall.due + recall.given
+        cdef float known = recall.due if recall.moved else recall.due + reference.given
         cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
         return self.rows + recall.row * self.octaves + octave
 
@@ -128,14 +126,14 @@ cdef class EvidenceRules(Rules):
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing a reference of its own."""
         cdef int c
-        for c in range(self.classes):
-            self.recall(record, c).given = given[c]
-            self.recall(record, c).given_ones = given_ones[c]
+        for c in range(self.classes if self.refers else 0):
+            self.reference(record, c).given = given[c]
+            self.reference(record, c).ones = given_ones[c]
 
     @cython.final
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
         """No evidence, and the base is due."""
-        recall.due = recall.total = recall.back = recall.back_age = 0.0
+        recall.due = recall.total = 0.0
         recall.last = recall.row = 0
         memset(&recall.lanes, 0, sizeof(Lanes))
         memset(recall.seen, 0, sizeof(recall.seen))
@@ -149,26 +147,30 @@ cdef class EvidenceRules(Rules):
         """
         cdef int c, way
         cdef Recall* recall
+        cdef Reference* reference
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef Verdict verdict = self.verdict(record)
-        cdef bint hold = self.hold and self.recall(record, 0).given > 0  # a stream of a bank may have no reference
+        cdef bint hold = self.hold and self.reference(record, 0).given > 0  # a stream of a bank may have no reference
         close_warning(<Head*>record)
         memset(record + sizeof(Head), 0, 8 * self.classes * self.classes)
         for c in range(self.classes):
-            recall = self.recall(record, c)
+            recall, reference = self.recall(record, c), self.reference(record, c)
             if not hold:
                 recall.n = recall.ones = 0
-                recall.given = recall.given_ones = 0.0
+                if self.refers:
+                    memset(reference, 0, sizeof(Reference))
             elif verdict.cls == c or verdict.cls == -1:
                 if verdict.back:
                     if verdict.cls == c or recall.moved:
                         recall.n = recall.ones = recall.moved = 0
                 elif verdict.cls == c:
-                    self.leave_reference(recall, verdict.first)
+                    self.leave_reference(recall, reference, verdict.first)
                 else:
                     way = self.way_of(record, &verdict, c)
                     if way:
-                        self.leave_reference(recall, 0 if way < 0 else SIZES)
+                        self.leave_reference(recall, reference, 0 if way < 0 else SIZES)
+            if hold:
+                reference.back = reference.back_age = 0.0
             self.forget_recall(recall)
         shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
         memset(&shared.lanes, 0, sizeof(Lanes))
@@ -176,18 +178,18 @@ cdef class EvidenceRules(Rules):
             self.restart_mix(record)
 
     @cython.final
-    cdef void leave_reference(self, Recall* recall, int first) noexcept nogil:
+    cdef void leave_reference(self, Recall* recall, const Reference* reference, int first) noexcept nogil:
         """It moved in the direction of these lanes, and its new rate is to be learned from the events to come.
 
         What was seen since the change is no guide to it: an alarm comes when a change looks large.
         """
-        cdef float new = rate_since(recall, first), old = self.reference_of(recall)
+        cdef float new = rate_since(recall, first), old = self.reference_rate(reference)
         recall.n = recall.ones = 0
         recall.moved = -1 if new < old or (new == old and first == 0) else 1
 
     @cython.final
-    cdef float reference_of(self, const Recall* recall) noexcept nogil:
-        return (recall.given_ones + self.prior) / (recall.given + 2 * self.prior)
+    cdef float reference_rate(self, const Reference* reference) noexcept nogil:
+        return (reference.ones + self.prior) / (reference.given + 2 * self.prior)
 
     @cython.final
     cdef Verdict verdict(self, char* record) noexcept nogil:
@@ -210,8 +212,8 @@ cdef class EvidenceRules(Rules):
                 found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
         for c in range(self.classes if self.hold else 0):
             recall = self.recall(record, c)
-            if recall.moved and recall.back * self.favour > most:
-                most = recall.back * self.favour
+            if recall.moved and self.reference(record, c).back * self.favour > most:
+                most = self.reference(record, c).back * self.favour
                 found.cls, found.first, found.lanes, found.back = c, 0, 0, True
         if found.cls == -1 and self.hold:
             found.back = self.all_back(record, found.first)
@@ -228,7 +230,7 @@ cdef class EvidenceRules(Rules):
                 away += 1
                 towards = SIZES if recall.moved < 0 else 0
                 if self.lanes_of(c, first) != towards or (
-                        recall.back * self.favour < part(recall.lanes.evidence, towards, SIZES)):
+                        self.reference(record, c).back * self.favour < part(recall.lanes.evidence, towards, SIZES)):
                     return False
         return away > 0
 
@@ -243,7 +245,7 @@ cdef class EvidenceRules(Rules):
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int first = self.lanes_of(c, verdict.first)
-        cdef float expected = part(self.row(recall).own.weight, first, SIZES) * shared.taken
+        cdef float expected = part(self.row(recall, self.reference(record, c)).own.weight, first, SIZES) * shared.taken
         if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
             return 0
         return -1 if first == 0 else 1
@@ -309,6 +311,7 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil:
         """Bring the base of a recall up to date, and the powers of its ratios."""
         cdef Shared* shared = <Shared*>(record + self.common)
+        cdef const Reference* reference = self.reference(record, c)
         cdef const Alternatives* together
         cdef const Row* row
         cdef float[SIZES] own
@@ -316,12 +319,12 @@ cdef class EvidenceRules(Rules):
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
-            n, ones, wait = n + recall.given, ones + recall.given_ones, wait + recall.given * self.given_lag
+            n, ones, wait = n + reference.given, ones + reference.ones, wait + reference.given * self.given_lag
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.due = <float>(recall.n + max(1.0, wait))
         odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
         recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
-        row = self.row(recall)
+        row = self.row(recall, reference)
         together = &row.shared[c if self.classes == 2 else 0]
         self.temper(recall.power, &row.own, &recall.dispersion, recall.base, self.tempering.reach)
         # What all do together is no less correlated than what one class does.
@@ -331,17 +334,17 @@ cdef class EvidenceRules(Rules):
             recall.shared_power[i] = min(recall.shared_power[i], own[i])
 
     @cython.final
-    cdef void rule_out(self, char* record, Recall* recall, Shared* shared) noexcept nogil:
+    cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
         """What was always right, or always wrong, has not changed; what all do together has not if none of them has."""
         cdef int c
-        if not constant(recall):
+        if not constant(recall, self.reference(record, truth)):
             return
         memset(&recall.lanes, 0, sizeof(Lanes))
         memset(recall.seen, 0, sizeof(recall.seen))
         memset(recall.right, 0, sizeof(recall.right))
         recall.total = 0.0
         for c in range(self.classes):
-            if not constant(self.recall(record, c)):
+            if not constant(self.recall(record, c), self.reference(record, c)):
                 return
         memset(&shared.lanes, 0, sizeof(Lanes))
         shared.total = 0.0
@@ -351,12 +354,12 @@ cdef class EvidenceRules(Rules):
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
+        cdef Reference* reference = self.reference(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef const Row* row
         cdef const Alternatives* together
-        cdef int right = truth == guess
+        cdef int right = truth == guess, i
         cdef Ratios here
-        cdef float[LANES] power
         cdef float gap, variance
         cdef double total
         cdef bint shifted = False
@@ -365,21 +368,16 @@ cdef class EvidenceRules(Rules):
             self.refresh(record, recall, truth)
             if ratios != NULL:
                 ratios.valid = 0
-        row = self.row(recall)
+        row = self.row(recall, reference)
         together = &row.shared[truth if self.classes == 2 else 0]
         if ratios == NULL:
             ratios = &here
-            expand(recall.power, power)
-            fourrates_ratios(recall.base, right, row.own.growth, power, here.own[right])
-            expand(recall.shared_power, power)
-            fourrates_ratios(recall.base, right, together.growth, power, here.shared[right])
+            fourrates_ratios(recall.base, right, row.own.growth, recall.power, here.own[right])
+            fourrates_ratios(recall.base, right, together.growth, recall.shared_power, here.shared[right])
         elif not ratios.valid:
-            expand(recall.power, power)
-            fourrates_ratios(recall.base, 0, row.own.growth, power, ratios.own[0])
-            fourrates_ratios(recall.base, 1, row.own.growth, power, ratios.own[1])
-            expand(recall.shared_power, power)
-            fourrates_ratios(recall.base, 0, together.growth, power, ratios.shared[0])
-            fourrates_ratios(recall.base, 1, together.growth, power, ratios.shared[1])
+            for i in range(2):
+                fourrates_ratios(recall.base, i, row.own.growth, recall.power, ratios.own[i])
+                fourrates_ratios(recall.base, i, together.growth, recall.shared_power, ratios.shared[i])
             ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
@@ -390,11 +388,11 @@ cdef class EvidenceRules(Rules):
         fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
         shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
         if recall.ones == recall.n or recall.ones == 0:
-            self.rule_out(record, recall, shared)
+            self.rule_out(record, recall, shared, truth)
         shared.own += recall.total
         total = shared.own + shared.total
         if recall.moved:
-            total += self.take_back(recall, right, gap)
+            total += self.take_back(recall, reference, right, gap)
         recall.last = <uint32_t>shared.taken
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
@@ -424,36 +422,37 @@ cdef class EvidenceRules(Rules):
         return SHIFT if shifted else WARNING
 
     @cython.final
-    cdef float take_back(self, Recall* recall, int right, float gap) noexcept nogil:
+    cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil:
         """Evidence that a recall which is away from its reference is back."""
-        cdef float reference = self.reference_of(recall)
-        cdef float ratio = reference / recall.base if right else (1 - reference) / (1 - recall.base)
-        cdef float old = recall.back, ages = <float>0.5 * gap * (gap + 1)
-        recall.back = (old + gap * self.back_weight) * ratio
-        recall.back_age = (recall.back_age + gap * old + ages * self.back_weight) * ratio
-        return recall.back
+        cdef float rate = self.reference_rate(reference)
+        cdef float ratio = rate / recall.base if right else (1 - rate) / (1 - recall.base)
+        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1)
+        reference.back = (old + gap * self.back_weight) * ratio
+        reference.back_age = (reference.back_age + gap * old + ages * self.back_weight) * ratio
+        return reference.back
 
     @cython.final
     cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil:
         """Evidence that the classes shifted; whether it is enough."""
         cdef Mix* mix = <Mix*>(record + self.mixed)
-        cdef float[LANES] power
+        cdef float[SIZES] power
         cdef Ratios here
-        cdef int positive = truth == 1
+        cdef int positive = truth == 1, i
         if mix.n >= mix.due:
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
-            self.temper(mix.power, &self.mix, &mix.dispersion, mix.base, <float>1e9)
+            self.temper(power, &self.mix, &mix.dispersion, mix.base, <float>1e9)  # of all blocks, so it is the same for all
+            mix.power = power[0]
             if ratios != NULL:
                 ratios.valid = 0
+        for i in range(SIZES):
+            power[i] = mix.power
         if ratios == NULL:
             ratios = &here
-            expand(mix.power, power)
             fourrates_ratios(mix.base, positive, self.mix.growth, power, here.own[positive])
         elif not ratios.valid:
-            expand(mix.power, power)
-            fourrates_ratios(mix.base, 0, self.mix.growth, power, ratios.own[0])
-            fourrates_ratios(mix.base, 1, self.mix.growth, power, ratios.own[1])
+            for i in range(2):
+                fourrates_ratios(mix.base, i, self.mix.growth, power, ratios.own[i])
             ratios.valid = 1
         mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratios.own[positive], 1.0)
         mix.n += 1

@@ -5,15 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
-    #else
-    #define FOURRATES_FETCH(place) ((void)(place))
-    #endif
-    """
-    void fetch "FOURRATES_FETCH"(const void* place) noexcept nogil
+from fourrates.kernel.memory cimport prefetch
 
 cdef enum:
     AHEAD = 16            # keys between asking for an entry of the index and using it
@@ -110,7 +102,7 @@ cdef class Index:
                 slots[i] = array[at] - 1
             else:
                 if i + AHEAD < size:
-                    fetch(&entries[mixed(keys[i + AHEAD], seed) >> shift])
+                    prefetch(&entries[mixed(keys[i + AHEAD], seed) >> shift])
                 at = place(entries, capacity, shift, keys[i], high, seed)
                 if entries[at].slot == 0:
                     if 4 * (known + 1) > 3 * capacity:

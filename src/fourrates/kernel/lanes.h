@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define FOURRATES_LANES 12
+#define FOURRATES_SIZES 6  /* of a change; the second half of a row has them again, the other way or in another direction */
 
 #if defined(_MSC_VER)
 #define FOURRATES_APART __restrict
@@ -49,7 +50,7 @@ static inline float fourrates_exp2(float x)
 }
 
 /* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one, each
-   raised to its power (1: as it is). */
+   raised to the power of its size (1: as it is). */
 static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth,
                                     const float *FOURRATES_APART power, float *FOURRATES_APART ratio)
 {
@@ -58,11 +59,15 @@ static inline void fourrates_ratios(float p, int right, const float *FOURRATES_A
         float below = 1.0f / (1.0f + p * growth[j]);
         ratio[j] = right ? (1.0f + growth[j]) * below : below;
     }
-    for (int j = 0; j < FOURRATES_LANES; j++)
-        plain &= power[j] == 1.0f;
-    if (!plain)
+    for (int i = 0; i < FOURRATES_SIZES; i++)
+        plain &= power[i] == 1.0f;
+    if (!plain) {
+        float powers[FOURRATES_LANES];
+        memcpy(powers, power, FOURRATES_SIZES * sizeof(float));
+        memcpy(powers + FOURRATES_SIZES, power, FOURRATES_SIZES * sizeof(float));
         for (int j = 0; j < FOURRATES_LANES; j++)
-            ratio[j] = fourrates_exp2(power[j] * fourrates_log2(ratio[j]));
+            ratio[j] = fourrates_exp2(powers[j] * fourrates_log2(ratio[j]));
+    }
 }
 
 static inline float fourrates_sum(const float *lane)

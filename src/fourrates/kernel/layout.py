@@ -35,6 +35,7 @@ class EvidenceLayout:
     watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, those of all, the mix's
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
+    refers: bool  # whether a stream may have a reference
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
@@ -49,13 +50,9 @@ class EvidenceLayout:
         recall = [
             ("n", "i8"),
             ("ones", "i8"),
-            ("given", "f4"),
-            ("given_ones", "f4"),
             ("base", "f4"),
             ("due", "f4"),
             ("total", "f4"),
-            ("back", "f4"),
-            ("back_age", "f4"),
             ("last", "u4"),
             ("moved", "i1"),
             ("row", "u1"),
@@ -81,8 +78,7 @@ class EvidenceLayout:
             ("base", "f4"),
             ("due", "f4"),
             ("total", "f4"),
-            ("spare", "f4"),
-            ("power", "f4", SIZES),
+            ("power", "f4"),
             *lanes,
             ("dispersion", dispersion),
         ]
@@ -95,6 +91,9 @@ class EvidenceLayout:
         ]
         if self.watch_mix:
             fields.append(("mix", np.dtype(mix, align=True)))
+        if self.refers:
+            reference = [("given", "f4"), ("ones", "f4"), ("back", "f4"), ("back_age", "f4")]
+            fields.append(("reference", np.dtype(reference), self.classes))
         return np.dtype(fields, align=True)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
@@ -114,7 +113,7 @@ class EvidenceLayout:
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
                 if value.dtype.kind == "f" and not np.isfinite(value).all():
                     raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "seen", "right", "back", "back_age", "given", "given_ones", "due"):
+        for name in ("evidence", "age", "total", "seen", "right", "due"):
             if name in found.dtype.names and (found[name] < 0).any():
                 raise ValueError(f"{name} is negative")
         for name in ("power", "shared_power", "base"):
@@ -158,8 +157,10 @@ class EvidenceLayout:
             or any(((block < 0) | (block > most * self.estimate)).any() for block, most in blocks)
         ):
             raise ValueError("blocks of no stream")
-        self._check_reference(recall["given"], recall["given_ones"], recall["moved"])
-        known = n + np.where(recall["moved"] == 0, recall["given"], 0).astype(np.float64)
+        known = n.astype(np.float64)
+        if self.refers:
+            self._check_reference(ones["reference"]["given"], ones["reference"]["ones"], recall["moved"])
+            known += np.where(recall["moved"] == 0, ones["reference"]["given"], 0)
         self._check_base(recall["base"], recall["due"], n, known)
         if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
             raise ValueError("a recall that moved to 1, and so can never be back")
@@ -209,7 +210,8 @@ class EvidenceLayout:
         most = recall["n"][..., None] * (recall["evidence"].astype(np.float64) + NOTHING)
         if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"] + NOTHING).any():
             raise ValueError("more observations since a change than there were")
-        back = recall["back"].astype(np.float64)
-        stray = (recall["moved"] == 0) & (back > 0)
-        if (stray | (back > self.threshold) | (recall["back_age"] > 1.01 * last * (back + NOTHING))).any():
-            raise ValueError("evidence of no recovery")
+        if self.refers:
+            back, age = (ones["reference"][name].astype(np.float64) for name in ("back", "back_age"))
+            stray = ~((back >= 0) & (age >= 0)) | (recall["moved"] == 0) & (back > 0)
+            if (stray | (back > self.threshold) | (age > 1.01 * last * (back + NOTHING))).any():
+                raise ValueError("evidence of no recovery")

@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, GROUP, LINE, WARNED, Head, Rules, close_warning, open_warning,
@@ -21,16 +22,6 @@ from fourrates.kernel.record cimport (
 from fourrates.kernel.tables cimport (
     CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, classify, horizon, look_ahead,
 )
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
-    #else
-    #define FOURRATES_FETCH(place) ((void)(place))
-    #endif
-    """
-    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
 
 cdef enum:
     WORTH = 6             # observations: a look ahead over fewer costs more than it saves

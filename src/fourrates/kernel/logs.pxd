@@ -2,16 +2,6 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
-    #else
-    #define FOURRATES_FETCH(place) ((void)(place))
-    #endif
-    """
-    void fetch "FOURRATES_FETCH"(const void* place) noexcept nogil
-
 cdef enum:
     LOGS = 3
     NEAR = 12                  # ids between asking for an entry and using it

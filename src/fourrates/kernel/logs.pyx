@@ -16,6 +16,8 @@ from libc.string cimport memset
 
 import numpy as np
 
+from fourrates.kernel.memory cimport prefetch
+
 cdef extern from *:
     """
     #include <stdlib.h>
@@ -251,7 +253,7 @@ cdef class Logs:
         cdef int32_t i
         for i in range(source.first, source.last):
             if i + NEAR < source.last:
-                fetch(&self.index[self.home(source.entries[i + NEAR].low)])
+                prefetch(&self.index[self.home(source.entries[i + NEAR].low)])
             if source.entries[i].state == DEAD:
                 continue
             if part != to or i != size:
@@ -270,7 +272,7 @@ cdef class Logs:
             if <uint32_t>place == NONE:
                 return
             if place >> 32 == low >> 32:
-                fetch(self.entry(<uint32_t>place))
+                prefetch(self.entry(<uint32_t>place))
                 return
 
     # Entries come and go --------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ and an entry waits from where the clock stood when it came. So each log is in th
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from fourrates.kernel.logs cimport LOGS, NEAR, Entry, Logs, fetch
+from fourrates.kernel.logs cimport LOGS, NEAR, Entry, Logs
+from fourrates.kernel.memory cimport prefetch
 
 cdef enum:
     FAR = 24                   # ids between asking for a place of the index and using it
@@ -203,7 +204,7 @@ cdef class Pending(Logs):
         with nogil:
             for i in range(size):
                 if i + FAR < size:
-                    fetch(&self.index[self.home(ids[i + FAR].low)])
+                    prefetch(&self.index[self.home(ids[i + FAR].low)])
                 if i + NEAR < size:
                     self.fetch_entry(ids[i + NEAR].low)
                 if time != NULL and self.advance(time[i]) < 0:

@@ -47,6 +47,7 @@ class Arena:
         slots: npt.NDArray[np.int32],
         truths: npt.NDArray[np.uint16],
         guesses: npt.NDArray[np.uint16],
+        places: npt.NDArray[np.uint32],
         start: int,
         clock: int,
     ) -> tuple[int, int]: ...

@@ -5,28 +5,20 @@ has the same size, and holds numbers only: it can be copied, saved and sent as i
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, Pairs
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define FOURRATES_FETCH(place) __builtin_prefetch((place), 1)
-    #else
-    #define FOURRATES_FETCH(place) ((void)(place))
-    #endif
-    """
-    void prefetch "FOURRATES_FETCH"(const void* place) noexcept nogil
-
 cdef enum:
+    MANY = 6              # events of a stream in a row from which on they are taken together
     TOGETHER = 8          # events whose records are asked for at once; more lines than a processor can wait for stall it
     BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
     CHECKED = 256         # records that are checked at a time
-    BLOCKS = 16           # the most there are: then they are put together two by two
+    BLOCKS = 64           # the most there are: then they are put together two by two
 
 cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # what the fields of a head have room for
 
@@ -168,6 +160,9 @@ cdef class Arena:
     cdef int64_t mask
     cdef list blocks
     cdef char* block[BLOCKS]           # where each array's first record lies
+    cdef object work
+    cdef char* scratch                 # what is derived from the record of the present stream
+    cdef size_t scratch_size
     cdef bint busy
 
     def __init__(self, list rules):
@@ -176,7 +171,10 @@ cdef class Arena:
             if (<Rules>one).size != first.size or (<Rules>one).classes != first.classes:
                 raise ValueError("the groups' records differ in size")
         self.rules, self.blocks, self.classes = rules, [], first.classes
-        step = LINE if first.size <= 8 * LINE else 16  # a record of many lines may begin anywhere
+        self.scratch_size = first.scratch_size
+        self.work = np.zeros(self.scratch_size + 2 * LINE, np.uint8)
+        self.scratch = _aligned(self.work)
+        step = LINE if first.size <= 8 * LINE else 8  # a record of many lines may begin anywhere
         self.stride = (first.size + step - 1) // step * step
         self.shift = 0
         while (self.stride << (self.shift + 1)) <= BLOCK:
@@ -249,60 +247,73 @@ cdef class Arena:
         else:
             rules.restart(record)
 
-    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses, Py_ssize_t start,
-            int64_t clock):
-        """Take coded events from `start` on up to the first drift or shift; how many of all events are taken then, and the
-        state that the last one left. `clock` is the number of events before the first."""
-        cdef Py_ssize_t size = slots.shape[0], taken
+    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
+            const uint32_t[::1] places, Py_ssize_t start, int64_t clock):
+        """Take coded events, stream by stream, from `start` on up to the first drift or shift.
+
+        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Returns how
+        many of the events are taken then, and the state that the last one left.
+        """
+        cdef Py_ssize_t taken
         cdef int drifted = QUIET
-        cdef Rules first = self.rules[0]
         self.idle()
-        if size == 0:
+        if slots.shape[0] == 0:
             return 0, QUIET
+        if not slots.shape[0] == truths.shape[0] == guesses.shape[0] == places.shape[0]:
+            raise ValueError("arrays of different sizes")
         self.busy = True
         try:
-            if len(self.rules) == 1:
-                with nogil:
-                    taken = self.scan(first, &slots[0], &truths[0], &guesses[0], start, size, clock, &drifted)
-            else:
-                taken = self.scan_groups(&slots[0], &truths[0], &guesses[0], start, size, clock, &drifted)
+            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, slots.shape[0], clock, &drifted)
         finally:
             self.busy = False
         return taken, drifted
 
+    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
+                         const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted):
+        """Each stretch of streams in the same group by the rules of that group."""
+        cdef Rules rules = self.rules[0]
+        cdef Py_ssize_t end = size
+        cdef int group
+        while start < size:
+            if len(self.rules) > 1:
+                group, end = self.group_of(slots[start]), start + 1
+                while end < size and self.group_of(slots[end]) == group:
+                    end += 1
+                rules = self.rules[group]
+            with nogil:
+                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, drifted)
+            if drifted[0] >= DRIFT:
+                break
+        return start
+
+    cdef inline int group_of(self, int64_t slot) noexcept nogil:
+        return <int>((<Head*>self.at(slot)).since & ((1 << GROUP) - 1))
+
     cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
-                         Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted) noexcept nogil:
-        cdef Py_ssize_t i, j
+                         const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock,
+                         int* drifted) noexcept nogil:
+        cdef Py_ssize_t i = start, j, asked = start, end
         cdef char* record
         cdef int state
-        for i in range(start, size):
-            if (i - start) % TOGETHER == 0:  # not one by one, so that they wait for their pages together
+        while i < size:
+            if i >= asked:  # not one by one, so that they wait for their pages together
                 for j in range(i + TOGETHER, min(i + 2 * TOGETHER, size)):
                     rules.fetch(self.at(slots[j]), truths[j], guesses[j])
-            record = self.at(slots[i])
-            (<Head*>record).last = clock + i
-            state = rules.step(record, truths[i], guesses[i])
+                asked = i + TOGETHER
+            record, end = self.at(slots[i]), i + 1
+            while end < size and slots[end] == slots[i]:
+                end += 1
+            if end - i < MANY:
+                state = rules.step(record, truths[i], guesses[i])
+                i += 1
+            else:  # what is derived from the record is worth keeping from event to event
+                memset(self.scratch, 0, self.scratch_size)
+                i += rules.scan(record, self.scratch, truths + i, guesses + i, end - i, &state)
+            (<Head*>record).last = clock + places[i - 1]
             if state >= DRIFT:
                 drifted[0] = state
-                return i + 1
-        return size
-
-    cdef Py_ssize_t scan_groups(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
-                                Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted):
-        """As `scan`, the rules of each event looked up by its stream's group."""
-        cdef Py_ssize_t i
-        cdef Rules rules
-        cdef char* record
-        cdef int state
-        for i in range(start, size):
-            record = self.at(slots[i])
-            rules = <Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]
-            (<Head*>record).last = clock + i
-            state = rules.step(record, truths[i], guesses[i])
-            if state >= DRIFT:
-                drifted[0] = state
-                return i + 1
-        return size
+                break
+        return i
 
     def record(self, int64_t slot):
         """The record of a stream, as bytes."""
