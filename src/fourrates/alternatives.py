@@ -34,11 +34,12 @@ OF_BUDGET = 0.1  # and over the budget
 FLOOR = 40.0  # and no shorter than this
 SIZE_WEIGHTS = np.array([0.6, 1.0, 1.4, 1.4, 1.0, 1.0])  # from the shortest alternative to the longest
 LEAST = 0.25  # weight of a direction in which hardly a step can be found, next to one in which all can
-BEGINNING, LATEST = 1.0, 400.0  # observations at which half of the budget is spent: over its root, and at most
+BEGINNING, LATEST = 0.8, 300.0  # observations at which half of the budget is spent: over its root, and at most
 SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
 SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
-OWN, TOGETHER = 0.76, 0.24  # how the budget is shared between one recall and several
-PAIRS = {(-1, -1): 0.3, (-1, 1): 0.3, (1, -1): 0.3, (1, 1): 0.1}  # of TOGETHER: directions of two recalls
+OWN, TOGETHER = 0.75, 0.25  # how the budget is shared between one recall and several
+PAIRS = {(-1, -1): 0.26, (-1, 1): 0.27, (1, -1): 0.27, (1, 1): 0.2}  # of TOGETHER: directions of two recalls
+SHARPEST = {(-1, -1): 0.5}  # shortest alternative of a pair over SHORTEST; 2 if not said: a concept turns over at once
 QUORUM = 16.0  # observations from which on a class has a say in what all do together
 
 
@@ -91,18 +92,16 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
 
 
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
-    """Two recalls together, by as much information each, in four directions: half of the observations of one alone."""
-    steps = {}
-    for way in (-1, 1):
-        shortest = np.maximum(SHORTEST / 2, NATS / 2 / _information(_rates(), way * LARGEST))
-        scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
-        steps[way] = _steps(scales, NATS / 2, way)
+    """Two recalls together, by as much information each, in four directions."""
     shares = {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
     for i, (pair, share) in enumerate(shares.items()):
         lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
         weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * share
         for c, way in enumerate(pair):
-            table[:, :, 1 + c, 0, lanes] = steps[way]
+            least = SHORTEST * SHARPEST.get(pair, 2.0)
+            shortest = np.maximum(least, NATS / 2 / _information(_rates(), way * LARGEST))
+            scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
+            table[:, :, 1 + c, 0, lanes] = _steps(scales, NATS / 2, way)
             table[:, :, 1 + c, 2, lanes] = TOGETHER / sum(shares.values()) * weights
 
 

@@ -112,7 +112,8 @@ def test_what_a_drift_says_of_before_and_after_is_near_the_truth():
     # The interval at 90 % holds the true value in most of 40 streams: binomial, standard error 5 %.
     held = {"before": 0, "after": 0, "started": 0}
     for seed in range(40):
-        drift = fr.FourRates(100_000).update_many(*stream((5_000, (0.9, 0.9)), (2_000, (0.9, 0.6)), seed=seed))[0]
+        drifts = fr.FourRates(100_000).update_many(*stream((5_000, (0.9, 0.9)), (2_000, (0.9, 0.6)), seed=seed))
+        drift = next(drift for drift in drifts if drift.at >= 5_000)  # a false alarm in 5 % of the streams is in order
         (change,) = [change for change in drift.changes if change.rate == "tpr"]
         held["before"] += change.before.lower <= 0.9 <= change.before.upper
         held["after"] += change.after.lower <= 0.6 <= change.after.upper
