@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from drawn import keep
 
 import fourrates as fr
 
@@ -21,6 +22,7 @@ STREAMS, EVENTS, BATCH = 1_000_000, 50_000_000, 1_000_000
 CHECKED = 1_000  # streams held against a detector of their own
 ARL = 1_000_000
 marks: list[bool] = []
+numbers: dict[str, Any] = {"streams": STREAMS, "events": EVENTS, "banks": []}
 
 
 def four_rates() -> fr.FourRates:
@@ -67,6 +69,7 @@ def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most
     speed, size = EVENTS / processor / 1e6, bank.nbytes / len(bank)
     print(f"\n{name}: {len(bank):,} streams, {bank.events:,} events, {len(drifts):,} drifts")
     print(f"million events a second: {speed:.1f} of processor time, {EVENTS / wall / 1e6:.1f} by the wall clock")
+    numbers["banks"].append({"bank": name, "speed": speed, "wall": EVENTS / wall / 1e6, "bytes": size})
     mark(f"  at least {least:g} of processor time", speed >= least)
     mark(f"  {size:.0f} bytes a stream; at most {most:,}", size <= most)
     slot, truth, guess = map(np.concatenate, zip(*sampled, strict=True))
@@ -116,6 +119,8 @@ def main() -> int:
     print(f"a dictionary of 1,000 detectors in a plain loop / the bank, dense keys   {loop / dense:8.2f}")
     print(f"the bank, dense keys / LFR.update_many on one stream                     {dense / alone:8.2f}")
     print(f"the bank, arbitrary keys / the bank, dense keys                          {far / dense:8.2f}")
+    numbers |= {"loop over dense": loop / dense, "dense over alone": dense / alone}
+    keep("bank_speed", numbers)
     print("every mark reached" if all(marks) else f"{marks.count(False)} marks missed")
     return 0 if all(marks) else 1
 

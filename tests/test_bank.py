@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
+from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.index import Index
 from fourrates.record import HEAD
 
@@ -103,6 +104,49 @@ def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, si
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("streams", [2, 300, 5_000, 6_000_000])  # one pass, two, three
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 20_000])
+def test_events_are_taken_stream_by_stream_and_those_of_a_stream_in_order(streams, size):
+    random = np.random.default_rng(size)
+    slots = random.integers(0, streams, size, dtype=np.int32)
+    truths, guesses = random.integers(0, 3, (2, size)).astype(np.uint16)
+    found, truth, guess, places = by_stream(slots, truths, guesses, streams)
+    order = np.argsort(slots, kind="stable") if size >= 256 else np.arange(size)
+    np.testing.assert_array_equal(places, order)
+    for got, given_ in ((found, slots), (truth, truths), (guess, guesses)):
+        np.testing.assert_array_equal(got, given_[order])
+
+
+def test_drifts_and_shifts_of_a_batch_come_in_the_order_of_arrival():
+    keys, truth, guess = events(60_000, 40, seed=3, drift=20_000)
+    truth, guess = np.where(np.arange(truth.size) < 40_000, [truth, guess], 1)  # at last there is one class only
+    bank, whole = fr.Bank(arl=2_000), fr.Bank(arl=2_000)
+    drifts = whole.update(keys, truth, guess)
+    parts = zip(*(np.array_split(one, 500) for one in (keys, truth, guess)), strict=True)
+    pieces = [(bank.update(*part), bank.shifts) for part in parts]
+    assert drifts == [drift for found, _ in pieces for drift in found]
+    assert whole.shifts == [shift for _, found in pieces for shift in found]
+    assert len(drifts) > 10
+    assert len(whole.shifts) > 10
+    assert [drift.event for drift in drifts] == sorted(drift.event for drift in drifts)
+
+
+def test_streams_with_and_without_a_reference_of_their_own_share_a_bank():
+    keys, truth, guess = events(20_000, 4, seed=5, drift=10_000)
+    references = {0: [[90, 10], [10, 90]], 2: [[900, 100], [100, 900]]}
+    bank = fr.Bank(fr.FourRates(5_000), reference=references)
+    drifts = bank.update(keys, truth, guess)
+    expected, detectors = one_by_one(
+        lambda key: fr.FourRates(5_000, reference=references.get(key)), keys.tolist(), truth, guess
+    )
+    assert drifts == expected
+    assert {drift.key for drift in drifts} >= {0, 3}
+    for key, detector in detectors.items():
+        assert bank[key].rates == detector.rates
+    assert len(bank.standings()[0]) == 4
+    assert fr.Bank.from_bytes(bank.to_bytes()).events == bank.events
+
+
 @pytest.mark.parametrize(("decay", "swing"), [(0.9, 0.03), (0.99, 0.004)])
 def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     # A swing so slow and small that it seldom alarms, so that statistics come to stand at every place of the far rows.

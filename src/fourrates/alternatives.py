@@ -34,7 +34,7 @@ OF_BUDGET = 0.1  # and over the budget
 FLOOR = 40.0  # and no shorter than this
 SIZE_WEIGHTS = np.array([0.6, 1.0, 1.4, 1.4, 1.0, 1.0])  # from the shortest alternative to the longest
 LEAST = 0.25  # weight of a direction in which hardly a step can be found, next to one in which all can
-BEGINNING, LATEST = 0.8, 300.0  # observations at which half of the budget is spent: over its root, and at most
+BEGINNING, LATEST = 0.05, 300.0  # observations at which half of the budget is spent: over its power of 3/4, and at most
 SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
 SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
 OWN, TOGETHER = 0.75, 0.25  # how the budget is shared between one recall and several
@@ -67,7 +67,7 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
     rates = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)
     longest = np.maximum(np.minimum(OF_KNOWN * known, OF_BUDGET * arl), FLOOR)
-    begun = known / (known + min(BEGINNING * np.sqrt(arl), LATEST) * 2 / classes)  # what all classes have seen counts
+    begun = known / (known + min(BEGINNING * arl**0.75, LATEST) * 2 / classes)  # what all classes have seen counts
     watched = {-1: sides != "up", 1: sides != "down"}
     table = np.zeros((RATES, OCTAVES, 3, 3, 2 * SIZES))
     shortest = {way: np.maximum(SHORTEST, NATS / _information(rates, way * LARGEST)) for way in (-1, 1)}

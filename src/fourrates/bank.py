@@ -454,7 +454,7 @@ class Bank:
         records, period = found.sections["records"], found.sections["period"]
         bank = cls.__new__(cls)
         bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
-        size = bank._settings.detectors[0].rules.size
+        size = bank._rules[0].size
         if len(records) % size or len(records) // size * 8 != len(period):
             raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
         bank._adopt(
