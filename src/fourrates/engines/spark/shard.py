@@ -1,20 +1,22 @@
 """One shard of a streaming query: a bank of some keys, and the events that wait for the watermark.
 
-Between two micro-batches it is what the state store keeps of it: the bank as it was some time ago, a log of the events
-since then, and a head that names both. A log is much shorter than a bank, so most micro-batches write little; when it
-has grown, the bank is written again.
+Between two micro-batches it is what the state store keeps of it: the bank as it was some time ago, a log of events from
+before then until now, and a head that names both. A log is much shorter than a bank, so most micro-batches write
+little; when it has grown, the bank is written again.
 
-Worker processes are used again, so the banks they had last are kept at hand, by a fingerprint of all the events that
-made them: the head in the store says which one it is, and if it is there nothing need be read, checked and brought up
-to date.
+Every state has a fingerprint, of the settings and of all events so far, and a log leads from one to the next. Worker
+processes are used again, and keep the banks they had last at hand by their fingerprints. One that is at hand is brought
+up to date by the log, if another worker had the shard since; only if there is none, a bank is read from its bytes, and
+checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -31,12 +33,12 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 VARIABLES = {  # of the state store
-    "head": "fingerprint binary, shards int, bank long, log long, wake long",
+    "head": "fingerprint binary, shards int, start binary, marked binary, bank long, log long, entries int, wake long",
     "bank": "fingerprint binary, bank binary",
     "log": "events binary",
     "waiting": "events binary",
 }
-LOGGED = 0.25  # the longest log, as a share of the bank; it takes about as long to bring up to date as to check
+LOGGED = 0.25  # the longest log since the bank was written, as a share of it
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
 COMPRESSED, CODEC = b"4rates-lz4", "lz4"  # how a compressed bank begins
 
@@ -62,8 +64,8 @@ class Log(Protocol):
     def appendValue(self, newState: tuple[Any, ...]) -> None:
         """Append to it."""
 
-    def clear(self) -> None:
-        """Empty it."""
+    def put(self, newState: list[tuple[Any, ...]]) -> None:
+        """Replace all of it."""
 
 
 class Kept(NamedTuple):
@@ -84,17 +86,28 @@ class Head(NamedTuple):
         Of the settings and of all events so far.
     shards : int
         How many parts the keys are divided into.
-    bank, log : int
-        Bytes of the bank as it was written last, and of the log of events since then.
+    start, marked : bytes
+        The fingerprints at the start of the log, and of the bank that was written last.
+    bank, log, entries : int
+        Bytes of that bank, and bytes and entries of the log since then.
     wake : int
         When the watermark passes the next event that waits, in milliseconds; -1 if none waits.
     """
 
     fingerprint: bytes
     shards: int
+    start: bytes = b""
+    marked: bytes = b""
     bank: int = 0
     log: int = 0
+    entries: int = 0
     wake: int = -1
+
+    @classmethod
+    def of(cls, kept: Iterable[Any]) -> Head:
+        """What the state store keeps of one."""
+        values: list[Any] = [bytes(one) if isinstance(one, bytearray) else one for one in kept]
+        return cls(*values)
 
 
 class Events(NamedTuple):
@@ -199,14 +212,12 @@ class Shard:
         found = kept.head.get()
         if found is None:
             return cls.begin(detector, shards)
-        head = Head(bytes(found[0]), *found[1:])
+        head = Head.of(found)
         if head.shards != shards:
             raise ValueError(
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
-        bank = _at_hand.pop(head.fingerprint, None)
-        if bank is None:
-            bank = rebuilt_bank(head, kept.bank.get() or (b"", b""), kept.log.get() if head.log else ())
+        bank = _at_hand.pop(head.fingerprint, None) or rebuilt_bank(head, kept.bank.get, kept.log.get())
         own, asked = bank.detector, detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
@@ -217,18 +228,21 @@ class Shard:
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
-        head = self.head
-        logged = head.log + sum(map(len, self._taken))
-        if not head.bank or logged > LOGGED * _spread(head.fingerprint) * head.bank:
+        head, taken = self.head, [(events,) for events in self._taken]
+        log, entries = head.log + sum(map(len, self._taken)), head.entries + len(taken)
+        if head.bank and log <= LOGGED * _spread(head.fingerprint) * head.bank:
+            for events in taken:
+                kept.log.appendValue(events)
+            head = head._replace(log=log, entries=entries)
+        else:
+            # The log since the bank before this one stays: other workers have banks of that time.
+            recent = [*kept.log.get()][-head.entries :] if head.entries else []
+            if head.bank and (recent or taken):
+                kept.log.put(recent + taken)
             saved = _compressed(self.bank.to_bytes())
             kept.bank.update((head.fingerprint, saved))
-            if head.log:
-                kept.log.clear()
-            head = head._replace(bank=len(saved), log=0)
-        else:
-            for events in self._taken:
-                kept.log.appendValue((events,))
-            head = head._replace(log=logged)
+            start = head.marked if head.bank else head.fingerprint
+            head = head._replace(start=start, marked=head.fingerprint, bank=len(saved), log=0, entries=0)
         if wake >= 0 and self.waiting is not None:
             kept.waiting.update((self.waiting.to_bytes(),))
         self._taken, self.head = [], head._replace(wake=wake)
@@ -278,25 +292,36 @@ def _compressed(saved: bytes) -> bytes:
     return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
 
 
-def rebuilt_bank(head: Head, kept: tuple[Any, ...], log: Iterable[tuple[Any, ...]]) -> Bank:
-    """The bank of a head, from what the state store keeps of it and the events since it was written."""
-    fingerprint, saved = map(bytes, kept)
+def rebuilt_bank(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]) -> Bank:
+    """The bank of a head, from one at hand or the one that is kept, brought up to date by the log."""
+    entries = [bytes(events) for (events,) in log]
+    states = [*accumulate(entries, _extended, initial=head.start)]
+    if states[-1] != head.fingerprint:
+        raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
+    place = next((i for i in reversed(range(len(states))) if states[i] in _at_hand), None)
+    if place is not None:
+        bank = _at_hand.pop(states[place])
+    elif head.marked in states:
+        bank, place = _read_bank(head, kept() or (b"", b"")), states.index(head.marked)
+    else:
+        raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
+    for events in entries[place:]:
+        _update(bank, Events.from_bytes(events, _classes(bank)), _classes(bank))
+    return bank
+
+
+def _read_bank(head: Head, kept: tuple[Any, ...]) -> Bank:
+    marked, saved = map(bytes, kept)
     start = len(COMPRESSED) + 8
-    if not saved.startswith(COMPRESSED):
-        raise ValueError("the saved state of a shard is damaged (it does not begin as one)")
+    if marked != head.marked or not saved.startswith(COMPRESSED):
+        raise ValueError("the saved state of a shard is damaged (its bank is not the one that its head names)")
     size = int.from_bytes(saved[len(COMPRESSED) : start], "little")
     check_size(size, MAX_STATE)
     try:
         whole = pa.decompress(saved[start:], decompressed_size=size, codec=CODEC, asbytes=True)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
-    bank = Bank.from_bytes(whole)
-    for (events,) in log:
-        fingerprint = _extended(fingerprint, events)
-        _update(bank, Events.from_bytes(bytes(events), _classes(bank)), _classes(bank))
-    if fingerprint != head.fingerprint:
-        raise ValueError("the saved state of a shard is damaged (its bank and its log do not make what its head names)")
-    return bank
+    return Bank.from_bytes(whole)
 
 
 def _update(bank: Bank, events: Events, classes: int) -> list[KeyedDrift]:
