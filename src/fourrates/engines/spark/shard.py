@@ -217,7 +217,9 @@ class Shard:
             raise ValueError(
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
-        bank = _at_hand.pop(head.fingerprint, None) or rebuilt_bank(head, kept.bank.get, kept.log.get())
+        bank = _at_hand.pop(head.fingerprint, None)
+        if bank is None:
+            bank = rebuilt_bank(head, kept.bank.get, kept.log.get())
         own, asked = bank.detector, detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,8 @@ NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up t
 
 def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: str | bool | None) -> DataFrame:
     """The drifts of a streaming DataFrame."""
+    if importlib.util.find_spec("google") is None or importlib.util.find_spec("google.protobuf") is None:
+        raise ImportError("a stream's state in Python needs protobuf: pip install 'fourrates[spark]'")
     count = SHARDS if shards is None else shards
     schema = result_schema(task, frame.schema)
     is_time = bool(task.order) and isinstance(frame.schema[task.order[0]].dataType, T.TimestampType)
