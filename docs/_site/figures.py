@@ -335,24 +335,29 @@ def _exchanges(count: int) -> str:
 
 
 def spark_streaming_sentence() -> str:
-    """Micro-batches next to those of a job that only counts, and what became of kills."""
-    found, kill = results("spark_streaming"), results("spark_kill")
+    """Micro-batches next to those of a job that only counts."""
+    found = results("spark_streaming")
     ends = sorted(ours / min(usual, same) for usual, same, ours in found["times"])
-    shares = [ours / usual for usual, _, ours in found["times"]], [ours / same for _, same, ours in found["times"]]
-    usual, same = map(statistics.median, shares)
-    kills = ", ".join(
-        f"{count} of the {kind}" if " " not in kind else f"{count} {kind}" for kind, count in kill["kills"].items()
-    )
-    lost = (
-        "; ".join(kill["wrong"]) or "none lost, none repeated, the state to the last digit that of a run without kills"
-    )
+    usual = statistics.median(ours / usual for usual, _, ours in found["times"])
+    same = statistics.median(ours / same for _, same, ours in found["times"])
     return (
         f"`python benchmarks/spark_streaming.py`: {found['keys']:,} keys, micro-batches of {found['batch']:,} events: "
         f"{found['ratio']:.2f} times as long as\nthe same stateful job that only counts, in the quicker of two ways "
         f"(median of {len(ends)} turns, {ends[0]:.2f} to {ends[-1]:.2f}):\n{usual:.2f} times a count with "
-        f"`applyInPandasWithState`, {same:.2f} times one whose events are packed and whose state is kept as ours.\n\n"
-        f"`python benchmarks/spark_kill.py`: {sum(kill['kills'].values())} kills ({kills}), "
-        f"{kill['drifts']} changed rates:\n{lost}."
+        f"`applyInPandasWithState`, {same:.2f} times one whose events are packed and whose state is kept as ours."
+    )
+
+
+def spark_kill_sentence() -> str:
+    """What became of a streaming query that was killed; nothing where that was not run."""
+    if not (RESULTS / "spark_kill.json").exists():
+        return ""
+    found = results("spark_kill")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found["kills"].items())
+    right = "none lost, none repeated, and the state to the last digit that of a run without kills"
+    return (
+        f"`python benchmarks/spark_kill.py`: {sum(found['kills'].values())} kills ({kinds}), "
+        f"{found['drifts']} changed rates:\n{'; '.join(found['wrong']) or right}."
     )
 
 
