@@ -1,6 +1,6 @@
 """A small Spark on this machine. Where it cannot be, tests are skipped, or fail if FOURRATES_ENGINES is set."""
 
-import importlib.util
+import importlib
 import os
 import shutil
 import sys
@@ -16,8 +16,10 @@ QUIET = [
 
 def missing():
     """What Spark needs and is not here; None if it can run."""
-    for name in ("pandas", "pyarrow", "pyspark"):
-        if importlib.util.find_spec(name) is None:
+    for name in ("pandas", "pyarrow", "google.protobuf", "pyspark"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
             return f"{name} is not installed: pip install fourrates[spark]"
     return None if shutil.which("java") or os.environ.get("JAVA_HOME") else "there is no Java; Spark needs 17"
 

@@ -1,5 +1,6 @@
 """A monitor finds what one bank a partition finds, goes on where it was, and hands partitions over."""
 
+import contextlib
 import json
 import signal
 import sqlite3
@@ -7,11 +8,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, monitor, payload
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import InputError
 
@@ -134,6 +136,45 @@ def test_a_drift_that_could_not_be_told_is_found_again_and_no_event_is_counted_t
         step_until(second, lambda: second.events >= SIZE)
     assert [(one["stream"], one["at"]) for one in told] == [(one.key, one.drift.at) for one in wanted]
     assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
+
+
+def as_arrow(records, size=50):
+    """Messages of so many events each."""
+    for i in range(0, len(records), size):
+        table, sink = pa.Table.from_pylist(records[i : i + size]), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        yield sink.getvalue().to_pybytes()
+
+
+def test_partitions_taken_in_threads_end_as_if_taken_one_by_one(broker, topic, tmp_path, monkeypatch):
+    monkeypatch.setattr(monitor, "LARGE", 1)
+    monkeypatch.setattr(payload, "JOINED", 200)
+    records, told, fails = [events(seed) for seed in (5, 6)], [], [0, 1]
+    for partition, part in enumerate(records):
+        produce(broker, topic, as_arrow(part), partition)
+
+    def tell(record):
+        if len(told) in fails:
+            fails.remove(len(told))
+            raise BrokenPipeError("nobody listens")
+        told.append((record["source"], record["stream"], record["at"]))
+
+    for _ in range(3):  # two of them end while other chunks are under way
+        with (
+            contextlib.suppress(BrokenPipeError),
+            Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=tell, save_every=0) as one,
+        ):
+            states = [saved(tmp_path, topic, partition) for partition in (0, 1)]
+            left = 2 * SIZE - sum(state.bank.events for state in states if state)
+            step_until(one, lambda one=one, left=left: one.events >= left)
+    assert not fails
+    wanted = []
+    for partition, part in enumerate(records):
+        bank, drifts = banked(part)
+        assert saved(tmp_path, topic, partition).bank.to_bytes() == bank.to_bytes()
+        wanted += [(f"{topic}/{partition}", one.key, one.drift.at) for one in drifts]
+    assert set(told) == set(wanted)
 
 
 def test_what_cannot_be_an_event_goes_to_the_dead_letters_with_its_problem(broker, topic, tmp_path):

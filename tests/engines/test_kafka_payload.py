@@ -86,7 +86,7 @@ def test_kinds_of_messages_may_take_turns_and_keep_their_order():
     columns = {"y_true": [0, 0], "y_pred": [1, 1]}
     chunks = read([EVENT, columns, EVENT, arrow(**columns), EVENT])
     assert pairs(chunks) == [(1, 0), (0, 1), (0, 1), (1, 0), (0, 1), (0, 1), (1, 0)]
-    assert [chunk.next for chunk in chunks] == [1, 2, 3, 4, 5]
+    assert [chunk.next for chunk in chunks] == [3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -285,3 +285,20 @@ def test_columns_of_many_messages_are_one_chunk_with_the_offset_of_each_event():
     (chunk,) = read(values, first=7, by="k")
     assert chunk.offsets.tolist() == [7 + i for pair in range(0, 200, 2) for i in (pair, pair, pair + 1)]
     assert chunk.keys == ["a", "b", "a"] * 100
+
+
+@pytest.mark.parametrize("keys", [["a", "b", "c"], [1, 2, 3], pa.array(["a", "b", "c"]).dictionary_encode()])
+def test_messages_of_arrow_are_taken_together_and_one_with_a_problem_apart(keys):
+    good = arrow(y_true=[1, 0, 1], y_pred=[1, 1, 0], k=keys)
+    bad = arrow(y_true=[1, 7, 1], y_pred=[1, 1, 0], k=keys)
+    values = [good] * 5 + [bad] + [good] * 3 + [good[:-40]] + [{"y_true": 0, "y_pred": 0, "k": "z"}] + [good] * 2
+    chunks = read(values, by="k")
+    assert [chunk.truths.size for chunk in chunks] == [15, 2, 9, 0, 1, 6]
+    assert [chunk.next for chunk in chunks] == [5, 6, 9, 10, 11, 13]
+    apart = [chunk for i, value in enumerate(values) for chunk in read([value], first=i, by="k")]
+    assert pairs(chunks) == pairs(apart)
+    assert problems(chunks) == problems(apart)
+    for name in ("offsets", "keys"):
+        columns = [[getattr(chunk, name) for chunk in found if chunk.truths.size] for found in (chunks, apart)]
+        together, one_by_one = ([str(one) for part in whole for one in np.asarray(part).tolist()] for whole in columns)
+        assert together == one_by_one

@@ -1,5 +1,7 @@
 """A shard of a streaming query, without Spark around it."""
 
+import copy
+
 import numpy as np
 import pytest
 from spark_session import missing, same_streams
@@ -12,7 +14,7 @@ if reason := missing():
 import pyarrow as pa
 
 from fourrates.engines.spark import shard as module
-from fourrates.engines.spark.shard import Events, Shard
+from fourrates.engines.spark.shard import Events, Kept, Shard
 
 DETECTOR = fr.FourRates(1e4)
 
@@ -30,6 +32,40 @@ def ats(found):
     return sorted((one.key, one.what.at) for one in found)
 
 
+class OneValue:
+    """A value of a state store."""
+
+    def __init__(self):
+        self.value, self.writes = None, 0
+
+    def get(self):
+        return self.value
+
+    def update(self, value):
+        self.value = value
+        self.writes += 1
+
+
+class OneLog:
+    """A list of a state store."""
+
+    def __init__(self):
+        self.values = []
+
+    def get(self):
+        return iter([*self.values])
+
+    def appendValue(self, value):
+        self.values.append(value)
+
+    def put(self, values):
+        self.values = [*values]
+
+
+def empty_store():
+    return Kept(OneValue(), OneValue(), OneLog(), OneValue())
+
+
 @pytest.fixture(autouse=True)
 def nothing_at_hand():
     module._at_hand.clear()
@@ -42,60 +78,115 @@ def test_saved_between_batches_it_goes_on_as_if_nothing_had_been(names, at_hand)
     whole = Shard.begin(DETECTOR, 1)
     wanted = ats(whole.take(events, 2))
     assert len(wanted) >= 5
-    part, found = Shard.begin(DETECTOR, 1), []
-    for places in np.array_split(np.arange(3000), 7):
+    kept, found = empty_store(), []
+    for places in np.array_split(np.arange(3000), 60):
+        part = Shard.restore(kept, DETECTOR, 1)
         found += part.take(events.take(places), 2)
-        state = part.state()
+        part.save(kept)
         if not at_hand:
             module._at_hand.clear()
-        part = Shard.restore(state, DETECTOR, 1)
     assert ats(found) == wanted
-    assert same_streams(part.bank, whole.bank)
+    assert 1 < kept.bank.writes < 60
+    assert same_streams(Shard.restore(kept, DETECTOR, 1).bank, whole.bank)
+
+
+def test_a_batch_writes_its_events_and_now_and_then_the_bank():
+    random = np.random.default_rng(3)
+    kept, lengths = empty_store(), []
+    for batch in range(40):
+        shard = Shard.restore(kept, DETECTOR, 1)
+        keys = random.integers(0, 500, 1000)
+        shard.take(Events([pa.array(keys)], np.empty(0, np.int64), random.integers(0, 4, 1000)), 2)
+        shard.save(kept)
+        lengths.append(shard.head.entries)
+        recent = kept.log.values[len(kept.log.values) - shard.head.entries :]
+        assert shard.head.log == sum(len(one) for (one,) in recent) <= 1.5 * module.LOGGED * shard.head.bank
+        assert shard.bank.events == 1000 * (batch + 1)
+    assert kept.bank.writes <= 12
+    assert max(lengths) >= 4
+    module._at_hand.clear()
+    assert Shard.restore(kept, DETECTOR, 1).bank.to_bytes() == shard.bank.to_bytes()
 
 
 def test_a_bank_at_hand_is_used_for_its_own_events_only():
-    first = Shard.begin(DETECTOR, 1)
+    kept = empty_store()
+    first = Shard.restore(kept, DETECTOR, 1)
     first.take(some(100), 2)
-    before = first.state()
-    again = Shard.restore(before, DETECTOR, 1)  # a task that fails after this point
+    first.save(kept)
+    before = copy.deepcopy(kept)
+    again = Shard.restore(kept, DETECTOR, 1)  # a task that fails after this point
     again.take(some(50, seed=1), 2)
-    again.state()
+    again.save(kept)
     repeated = Shard.restore(before, DETECTOR, 1)
     assert repeated.bank.events == 100
     repeated.take(some(50, seed=1), 2)
-    assert repeated.state()[0] == again.fingerprint
-    assert repeated.state()[2] == again.state()[2]
+    repeated.save(before)
+    assert repeated.head == again.head
+    assert repeated.bank.to_bytes() == again.bank.to_bytes()
 
 
-def test_damaged_bytes_are_refused_and_uncompressed_ones_are_read():
-    shard = Shard.begin(DETECTOR, 1)
-    shard.take(some(100), 2)
-    fingerprint, shards, saved, waiting = shard.state()
-    whole = shard.bank.to_bytes()
-    assert len(saved) < len(whole)
-    random = np.random.default_rng(4)
-    for place in random.integers(0, len(saved), 200).tolist():
+def test_a_worker_that_had_the_shard_some_time_ago_needs_the_log_only(monkeypatch):
+    kept, hands = empty_store(), [module._at_hand.copy() for _ in range(3)]
+    reads = []
+    monkeypatch.setattr(kept.bank, "get", lambda: reads.append(1) or kept.bank.value)
+    random = np.random.default_rng(5)
+    whole = Shard.begin(DETECTOR, 1)
+    for batch in range(60):
+        monkeypatch.setattr(module, "_at_hand", hands[int(random.integers(3))])  # as if in another process
+        events = Events([pa.array(random.integers(0, 500, 1000))], np.empty(0, np.int64), random.integers(0, 4, 1000))
+        shard = Shard.restore(kept, DETECTOR, 1)
+        assert ats(shard.take(events, 2)) == ats(whole.take(events, 2)), batch
+        shard.save(kept)
+        assert all(len(hand) <= 1 for hand in hands)
+    assert shard.bank.to_bytes() == whole.bank.to_bytes()
+    assert 2 <= len(reads) <= 6
+
+
+@pytest.mark.parametrize("where", ["bank", "log", "head"])
+def test_damaged_bytes_are_refused(where):
+    kept = empty_store()
+    for seed in range(3):
+        shard = Shard.restore(kept, DETECTOR, 1)
+        keys = pa.array(np.arange(300) % (300 if not seed else 5))
+        shard.take(some(300, seed)._replace(keys=[keys]), 2)
+        shard.save(kept)
+    assert len(kept.log.values) == 2
+    whole, random = shard.bank.to_bytes(), np.random.default_rng(4)
+    for _ in range(200):
+        bad = copy.deepcopy(kept)
+        saved = {"bank": kept.bank.value[1], "log": kept.log.values[1][0], "head": kept.head.value[0]}[where]
+        place = int(random.integers(0, len(saved)))
         damaged = saved[:place] + bytes([saved[place] ^ 1 << int(random.integers(8))]) + saved[place + 1 :]
+        if where == "bank":
+            bad.bank.value = bad.bank.value[0], damaged
+        elif where == "log":
+            bad.log.values[1] = (damaged,)
+        else:
+            bad.head.value = (damaged, *bad.head.value[1:])
         module._at_hand.clear()
         try:
-            read = Shard.restore((fingerprint, shards, damaged, waiting), DETECTOR, 1)
+            read = Shard.restore(bad, DETECTOR, 1)
         except ValueError:
             continue
+        assert where == "bank"
         assert read.bank.to_bytes() == whole  # a bit that nobody reads
-    module._at_hand.clear()
-    assert Shard.restore((fingerprint, shards, whole, waiting), DETECTOR, 1).bank.to_bytes() == whole
+    kept.log.values.reverse()
+    with pytest.raises(ValueError, match="does not lead to what its head names"):
+        Shard.restore(kept, DETECTOR, 1)
 
 
 def test_what_waits_is_taken_in_order_when_the_watermark_has_passed_it():
     events = some()
     wanted = ats(Shard.begin(DETECTOR, 1).take(events, 2))
-    shard, found = Shard.begin(DETECTOR, 1), []
+    kept, found = empty_store(), []
     shuffled = np.argsort(np.arange(3000) + np.random.default_rng(2).uniform(0, 100, 3000))
     for places in np.array_split(shuffled, 9):
+        shard = Shard.restore(kept, DETECTOR, 1)
         now, late = shard.pass_watermark(events.take(places), int(places.min()) - 101, 2)
         assert late.codes.size == 0
         found += now
-        shard = Shard.restore(shard.state(), DETECTOR, 1)
+        shard.save(kept, wake=0)
+    shard = Shard.restore(kept, DETECTOR, 1)
     assert shard.waiting.codes.size > 0
     empty = events.take(np.arange(0))
     found += shard.pass_watermark(empty, 3000, 2)[0]

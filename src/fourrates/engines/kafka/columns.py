@@ -76,7 +76,7 @@ def arrow_part(value: bytes, events: Events) -> Part:
     if size > ROWS or len(tables) > MOST_TABLES:
         raise InputError(f"more than {ROWS:,} events, or more than {MOST_TABLES:,} batches of them, in one message")
     names = events.columns.used()
-    data = {name: _joined([table.data[name] for table in tables]) for name in names} if tables else {}
+    data = {name: join_columns([table.data[name] for table in tables]) for name in names} if tables else {}
 
     def encode(rows: Sequence[int]) -> bytes:
         sink = pa.BufferOutputStream()
@@ -88,7 +88,7 @@ def arrow_part(value: bytes, events: Events) -> Part:
     return Part(data, size, encode)
 
 
-def _joined(columns: list[Any]) -> Any:
+def join_columns(columns: list[Any]) -> Any:
     """The columns of several batches as one."""
     if len(columns) == 1:
         return columns[0]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time as clock
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +33,20 @@ SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
+LARGE = (
+    20_000  # events of a chunk that is taken in a thread: banks of other partitions, and the reader, go on meanwhile
+)
+AHEAD = 16  # chunks that are read before the first of them is reported
+
 Record = dict[str, Any]
+
+
+class Found(NamedTuple):
+    """What a bank found in a chunk, and the number of its first event."""
+
+    first: int
+    drifts: list[KeyedDrift]
+    shifts: list[KeyedShift]
 
 
 class Monitor:
@@ -130,6 +145,7 @@ class Monitor:
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
         self._save_every, self._due = save_every, clock.monotonic() + save_every
+        self._threads = ThreadPoolExecutor(os.cpu_count(), "fourrates-bank")
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
         self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, most=most, say=self._say)
@@ -150,37 +166,74 @@ class Monitor:
     def step(self, seconds: float = 1.0) -> int:
         """Take what arrives within this number of seconds, and save if it is time to; the number of events taken."""
         before = self.events
-        for chunk in self._source.take(seconds):
-            try:
-                self._take(chunk)
-            except BaseException:  # half taken: what was saved before is what counts
+        under_way: deque[tuple[Chunk, Future[Found]]] = deque()
+        try:
+            for chunk in self._source.take(seconds):
+                under_way.append((chunk, Future()))
+                self._update(under_way)
+                while under_way and (under_way[0][1].done() or len(under_way) > AHEAD):
+                    self._tell(*under_way[0])
+                    under_way.popleft()
+            while under_way:
+                self._tell(*under_way[0])
+                under_way.popleft()
+        except BaseException:  # half taken: what was saved before is what counts
+            wait([future for _, future in under_way if not future.cancel()])
+            for chunk, _ in under_way:
                 self._drop(chunk.partition)
-                raise
+            raise
         if clock.monotonic() >= self._due:
             self.save()
         return self.events - before
 
-    def _take(self, chunk: Chunk) -> None:
+    def _update(self, under_way: Sequence[tuple[Chunk, Future[Found]]]) -> None:
+        """Let a bank take the last chunk: a large one in a thread, after those of the same partition."""
+        chunk, future = under_way[-1]
+        before = [one for other, one in under_way if other.partition == chunk.partition and one is not future]
+
+        def update() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                for one in before:
+                    one.result()
+                future.set_result(self._taken(chunk))
+            except BaseException as error:  # raised where it is reported
+                future.set_exception(error)
+
+        if chunk.truths.size >= LARGE or before:
+            self._threads.submit(update)
+        else:
+            update()
+
+    def _taken(self, chunk: Chunk) -> Found:
+        """Let the bank of its partition take a chunk."""
         partition = self.partitions.get(chunk.partition)
-        if partition is None:
-            return  # given up, since another member has it
+        if partition is None or not chunk.truths.size:
+            return Found(0, [], [])
         bank = partition.bank
-        first, size = bank.events, chunk.truths.size
-        keys = np.zeros(size, np.int64) if chunk.keys is None else chunk.keys
+        keys = np.zeros(chunk.truths.size, np.int64) if chunk.keys is None else chunk.keys
         try:
-            drifts = bank.update_coded(keys, chunk.truths, chunk.guesses) if size else []
+            return Found(bank.events, bank.update_coded(keys, chunk.truths, chunk.guesses), bank.shifts)
         except ValueError as error:  # keys that cannot be one were refused: there are too many
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
+
+    def _tell(self, chunk: Chunk, taken: Future[Found]) -> None:
+        """Report what was found in a chunk, once its bank has taken it; then it counts."""
+        partition = self.partitions.get(chunk.partition)
+        first, drifts, shifts = taken.result()
+        if partition is None:
+            return  # given up, since another member has it
         for drift in drifts:
             self._drifted(drift, chunk, drift.event - first)
-        for shift in bank.shifts if size else ():
+        for shift in shifts:
             self._shift(shift, chunk, shift.event - first)
         for refused in chunk.refused:
             self._refused(refused, chunk.partition)
         partition.next = chunk.next
         partition.skipped += chunk.skipped
         partition.refused += sum(one.events for one in chunk.refused)
-        self.events += size
+        self.events += chunk.truths.size
         self.skipped += chunk.skipped
         self._unsaved.add(chunk.partition)
 
@@ -304,4 +357,5 @@ class Monitor:
         """Save everything and leave the group."""
         if self._outbox is not None:
             self._outbox.settle(PATIENCE)
+        self._threads.shutdown()
         self._source.close()

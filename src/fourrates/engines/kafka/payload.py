@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from fourrates.engines.kafka.chunk import Chunk, Message, Refused
-from fourrates.engines.kafka.columns import Parts, arrow_part, json_part, key_problems, pick
+from fourrates.engines.kafka.columns import Parts, arrow_part, join_columns, json_part, key_problems, pick
 from fourrates.engines.kafka.plain import Plain, PlainReader
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.io.events import listed
@@ -27,6 +28,7 @@ KEY, TIME = "_key", "_time"  # columns that every message has: its own key and i
 ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
 FEW = 64  # messages that are read value by value if one of them is not plain; of more, each half is tried by itself
 TEXT = 1 << 22  # bytes of messages that are read at a time
+JOINED = 100_000  # events of several messages that a bank takes together
 
 _NONE = np.empty(0, np.uint16)
 
@@ -94,7 +96,22 @@ class Reader:
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
         """The events of messages of one partition, in their order."""
         source = f"{topic}/{partition}"
-        yield from self._read(source, partition, messages, [message.value() for message in messages])
+        texts = [message.value() for message in messages]
+        end = 0
+        for is_arrow, run in groupby((text or b"").startswith(ARROW) for text in texts):
+            start, end = end, end + len([*run])
+            part = slice(start, end)
+            if is_arrow:
+                yield from joined(self._read_arrow(source, partition, messages[part], texts[part]))
+            else:
+                yield from self._read(source, partition, messages[part], texts[part])
+
+    def _read_arrow(
+        self, source: str, partition: int, messages: Sequence[Message], texts: list[bytes | None]
+    ) -> Iterator[Chunk]:
+        """Streams of Arrow batches, one by one."""
+        for message, text in zip(messages, texts, strict=True):
+            yield self._chunk(source, partition, self._columns_of(message, text or b""))
 
     def _read(
         self, source: str, partition: int, messages: Sequence[Message], texts: list[bytes | None]
@@ -150,14 +167,14 @@ class Reader:
         if run:
             yield self._events_of(run)
 
-    def _decode(self, values: list[bytes | None]) -> list[dict[str, Any] | bytes | str]:
-        """What each message holds: an object, an Arrow stream as it is, or what is wrong with it."""
+    def _decode(self, values: list[bytes | None]) -> list[dict[str, Any] | str]:
+        """What each message holds: an object, or what is wrong with it."""
         mark = f'"{self._nonce}"'
         try:  # All at once. The mark between them cannot be foreseen: no message passes for two, or two for one.
-            joined = json.loads(b"[" + f",{mark},".encode().join(values) + b"]")  # type: ignore[arg-type]
-            if len(joined) == 2 * len(values) - 1:
-                records: list[dict[str, Any] | bytes | str] = joined[::2]
-                if set(joined[1::2]) <= {self._nonce} and all(type(record) is dict for record in records):
+            together = json.loads(b"[" + f",{mark},".encode().join(values) + b"]")  # type: ignore[arg-type]
+            if len(together) == 2 * len(values) - 1:
+                records: list[dict[str, Any] | str] = together[::2]
+                if set(together[1::2]) <= {self._nonce} and all(type(record) is dict for record in records):
                     return records
         except (ValueError, TypeError, RecursionError):  # TypeError: no value at all, or a list where a mark belongs
             pass
@@ -279,11 +296,44 @@ class Reader:
             yield Refused(message.offset(), problems[rows[0]] + more, rest, message.key(), len(rows))
 
 
-def _decode_one(value: bytes | None) -> dict[str, Any] | bytes | str:
+def joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Chunks that follow each other as larger ones, which a bank takes faster; one that had a problem stays apart."""
+    gathered: list[Chunk] = []
+    for chunk in chunks:
+        if gathered and (sum(one.truths.size for one in gathered) >= JOINED or not _alike(gathered[0], chunk)):
+            yield _join(gathered)
+            gathered = []
+        gathered.append(chunk)
+    if gathered:
+        yield _join(gathered)
+
+
+def _alike(one: Chunk, other: Chunk) -> bool:
+    """Whether two chunks can be one."""
+    if any(chunk.refused or chunk.skipped or not chunk.truths.size for chunk in (one, other)):
+        return False
+    kinds = [
+        (type(chunk.keys), getattr(chunk.keys, "dtype", None) or getattr(chunk.keys, "type", None))
+        for chunk in (one, other)
+    ]
+    return kinds[0] == kinds[1] and (one.times is None) == (other.times is None)
+
+
+def _join(chunks: list[Chunk]) -> Chunk:
+    first, last = chunks[0], chunks[-1]
+    if first is last:
+        return first
+    keys = None if first.keys is None else join_columns([chunk.keys for chunk in chunks])
+    times = None if first.times is None else np.concatenate([chunk.times for chunk in chunks])
+    truths, guesses, offsets = (
+        np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("truths", "guesses", "offsets")
+    )
+    return Chunk(first.partition, last.next, truths, guesses, keys, offsets, times)
+
+
+def _decode_one(value: bytes | None) -> dict[str, Any] | str:
     if value is None:
         return "no value"
-    if value.startswith(ARROW):
-        return value
     try:
         record = json.loads(value)
     except (ValueError, RecursionError) as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.shard import open_bank
+from fourrates.engines.spark.shard import Head, rebuilt_bank
 
 
 def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) -> Bank:
@@ -29,13 +32,23 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
     >>> bank["Oslo"].rates["tpr"].estimate  # doctest: +SKIP
     0.39
     """
-    reader = session.read.format("statestore")
+    heads, banks, logs = (_variable(session, checkpoint, batch, name) for name in ("head", "bank", "log"))
+    if not heads:
+        raise ValueError(f"{checkpoint}: no shard has had an event yet")
+    found = [
+        rebuilt_bank(Head.of(head), partial(banks.get, shard), [tuple(one) for one in logs.get(shard, ())])
+        for shard, head in sorted(heads.items())
+    ]
+    for bank in found[1:]:
+        found[0].merge(bank)
+    return found[0]
+
+
+def _variable(session: SparkSession, checkpoint: str, batch: int | None, name: str) -> dict[int, Any]:
+    """What the state store keeps under a name, by shard."""
+    reader = session.read.format("statestore").option("stateVarName", name).option("flattenCollectionTypes", False)
     if batch is not None:
         reader = reader.option("batchId", batch)
-    shards = reader.load(checkpoint).select("key.*", "value.groupState.bank").orderBy("__shard").collect()
-    if not shards:
-        raise ValueError(f"{checkpoint}: no shard has had an event yet")
-    first, *others = [open_bank(bytes(shard["bank"])) for shard in shards]
-    for bank in others:
-        first.merge(bank)
-    return first
+    found = reader.load(checkpoint)
+    value = "list_value" if "list_value" in found.columns else "value"
+    return dict(found.select("key.__shard", value).collect())

@@ -1,23 +1,30 @@
 """One shard of a streaming query: a bank of some keys, and the events that wait for the watermark.
 
-It is bytes between two micro-batches. Worker processes are used again, so the banks they had last are kept at hand, by
-a fingerprint of all the events that made them: the state in the store says which one it is, and if it is there it need
-not be read, and checked, from its bytes.
+Between two micro-batches it is what the state store keeps of it: the bank as it was some time ago, a log of events from
+before then until now, and a head that names both. A log is much shorter than a bank, so most micro-batches write
+little; when it has grown, the bank is written again.
+
+Every state has a fingerprint, of the settings and of all events so far, and a log leads from one to the next. Worker
+processes are used again, and keep the banks they had last at hand by their fingerprints. One that is at hand is brought
+up to date by the log, if another worker had the shard since; only if there is none, a bank is read from its bytes, and
+checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from fourrates.bank import Bank
 from fourrates.detectors.base import RecordDetector
-from fourrates.drift import Drift, Shift
+from fourrates.drift import Drift, KeyedDrift, Shift
 from fourrates.state import MAX_STATE, check_size
 
 if TYPE_CHECKING:
@@ -25,11 +32,82 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-STATE = "fingerprint binary, shards int, bank binary, waiting binary"
+VARIABLES = {  # of the state store
+    "head": "fingerprint binary, shards int, start binary, marked binary, bank long, log long, entries int, wake long",
+    "bank": "fingerprint binary, bank binary",
+    "log": "events binary",
+    "waiting": "events binary",
+}
+LOGGED = 0.25  # the longest log since the bank was written, as a share of it
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
 COMPRESSED, CODEC = b"4rates-lz4", "lz4"  # how a compressed bank begins
 
 _at_hand: OrderedDict[bytes, Bank] = OrderedDict()
+
+
+class Value(Protocol):
+    """A value in the state store, such as PySpark's ``ValueState``."""
+
+    def get(self) -> tuple[Any, ...] | None:
+        """The value; None if there is none."""
+
+    def update(self, newValue: tuple[Any, ...]) -> None:
+        """Replace it."""
+
+
+class Log(Protocol):
+    """A list in the state store, such as PySpark's ``ListState``."""
+
+    def get(self) -> Iterator[tuple[Any, ...]]:
+        """What was appended, in this order."""
+
+    def appendValue(self, newState: tuple[Any, ...]) -> None:
+        """Append to it."""
+
+    def put(self, newState: list[tuple[Any, ...]]) -> None:
+        """Replace all of it."""
+
+
+class Kept(NamedTuple):
+    """What the state store keeps of a shard."""
+
+    head: Value
+    bank: Value
+    log: Log
+    waiting: Value
+
+
+class Head(NamedTuple):
+    """What tells one state of a shard from another.
+
+    Attributes
+    ----------
+    fingerprint : bytes
+        Of the settings and of all events so far.
+    shards : int
+        How many parts the keys are divided into.
+    start, marked : bytes
+        The fingerprints at the start of the log, and of the bank that was written last.
+    bank, log, entries : int
+        Bytes of that bank, and bytes and entries of the log since then.
+    wake : int
+        When the watermark passes the next event that waits, in milliseconds; -1 if none waits.
+    """
+
+    fingerprint: bytes
+    shards: int
+    start: bytes = b""
+    marked: bytes = b""
+    bank: int = 0
+    log: int = 0
+    entries: int = 0
+    wake: int = -1
+
+    @classmethod
+    def of(cls, kept: Iterable[Any]) -> Head:
+        """What the state store keeps of one."""
+        values: list[Any] = [bytes(one) if isinstance(one, bytearray) else one for one in kept]
+        return cls(*values)
 
 
 class Events(NamedTuple):
@@ -56,20 +134,34 @@ class Events(NamedTuple):
         return Events([key.take(chosen) for key in self.keys], times, self.codes[places])
 
     def to_bytes(self) -> bytes:
-        """As Arrow writes them."""
+        """As Arrow writes them, compressed."""
         columns = {f"key{i}": key for i, key in enumerate(self.keys)}
-        table = pa.table(columns | {"time": self.times, "code": self.codes})
+        if self.times.size:
+            columns["time"] = self.times
+        codes = self.codes.astype(np.min_scalar_type(int(self.codes.max(initial=0))))
+        table = pa.table(columns | {"code": codes})
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=CODEC)) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue().to_pybytes())
 
     @classmethod
-    def from_bytes(cls, saved: bytes) -> Events:
-        """What :meth:`to_bytes` gave."""
-        table = pa.ipc.open_stream(saved).read_all().combine_chunks()
-        keys = [table.column(i).combine_chunks() for i in range(table.num_columns - 2)]
-        return cls(keys, table["time"].to_numpy(), table["code"].to_numpy())
+    def from_bytes(cls, saved: bytes, classes: int) -> Events:
+        """What :meth:`to_bytes` gave; a ValueError if it cannot have."""
+        try:
+            table = pa.ipc.open_stream(saved).read_all().combine_chunks()
+            table.validate(full=True)
+            columns = {name: table[name].combine_chunks() for name in table.column_names}
+            codes = columns.pop("code").cast(pa.int64())
+            times = columns.pop("time") if "time" in columns else pa.array([], pa.int64())
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise ValueError(f"the saved events of a shard are damaged ({error})") from None
+        if times.type != pa.int64() or any(one.null_count for one in (codes, times, *columns.values())):
+            raise ValueError("the saved events of a shard are damaged (a value is missing, or of another type)")
+        codes, times = codes.to_numpy(), times.to_numpy()
+        if codes.size and not 0 <= codes.min() <= codes.max() < classes * classes:
+            raise ValueError(f"the saved events of a shard have labels that are not those of {classes} classes")
+        return cls([*columns.values()], times, codes)
 
     def after(self, earlier: Events) -> Events:
         """Earlier ones, and then these."""
@@ -96,46 +188,70 @@ class Shard:
     ----------
     bank : Bank
         The streams.
-    fingerprint : bytes
-        Of the settings and of all events so far.
-    shards : int
-        How many parts the keys are divided into.
+    head : Head
+        What names its state.
     waiting : Events or None
         Events that the watermark has not passed.
     """
 
     bank: Bank
-    fingerprint: bytes
-    shards: int
+    head: Head
     waiting: Events | None = None
+
+    def __post_init__(self) -> None:
+        self._taken: list[bytes] = []  # for the log
 
     @classmethod
     def begin(cls, detector: RecordDetector, shards: int) -> Shard:
         """A shard that has seen nothing."""
-        return cls(Bank(detector), _mixed(b"", repr(sorted(detector.parameters.items())).encode()), shards)
+        return cls(Bank(detector), Head(_extended(b"", repr(sorted(detector.parameters.items())).encode()), shards))
 
     @classmethod
-    def restore(cls, state: tuple[Any, ...], detector: RecordDetector, shards: int) -> Shard:
-        """What :meth:`state` gave; a state of other settings is a ValueError that names the difference."""
-        fingerprint, divided, saved, waiting = state
-        if divided != shards:
-            raise ValueError(f"the checkpoint has its keys in {divided} shards, not in {shards}: keep shards={divided}")
-        bank = _at_hand.pop(bytes(fingerprint), None) or open_bank(bytes(saved))
+    def restore(cls, kept: Kept, detector: RecordDetector, shards: int) -> Shard:
+        """What :meth:`save` kept, or one that has seen nothing; other settings are a ValueError that names them."""
+        found = kept.head.get()
+        if found is None:
+            return cls.begin(detector, shards)
+        head = Head.of(found)
+        if head.shards != shards:
+            raise ValueError(
+                f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
+            )
+        bank = _at_hand.pop(head.fingerprint, None)
+        if bank is None:
+            bank = rebuilt_bank(head, kept.bank.get, kept.log.get())
         own, asked = bank.detector, detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {asked!r}: begin with a new one, or ask for the same"
             )
-        held = Events.from_bytes(bytes(waiting)) if waiting else None
-        return cls(bank, bytes(fingerprint), shards, held)
+        (waiting,) = (head.wake >= 0 and kept.waiting.get()) or (b"",)
+        return cls(bank, head, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
 
-    def state(self) -> tuple[Any, ...]:
-        """Everything, as the state store keeps it."""
-        saved = _compressed(self.bank.to_bytes())
-        _at_hand[self.fingerprint] = self.bank
+    def save(self, kept: Kept, wake: int = -1) -> None:
+        """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
+        head, taken = self.head, [(events,) for events in self._taken]
+        log, entries = head.log + sum(map(len, self._taken)), head.entries + len(taken)
+        if head.bank and log <= LOGGED * _spread(head.fingerprint) * head.bank:
+            for events in taken:
+                kept.log.appendValue(events)
+            head = head._replace(log=log, entries=entries)
+        else:
+            # The log since the bank before this one stays: other workers have banks of that time.
+            recent = [*kept.log.get()][-head.entries :] if head.entries else []
+            if head.bank and (recent or taken):
+                kept.log.put(recent + taken)
+            saved = _compressed(self.bank.to_bytes())
+            kept.bank.update((head.fingerprint, saved))
+            start = head.marked if head.bank else head.fingerprint
+            head = head._replace(start=start, marked=head.fingerprint, bank=len(saved), log=0, entries=0)
+        if wake >= 0 and self.waiting is not None:
+            kept.waiting.update((self.waiting.to_bytes(),))
+        self._taken, self.head = [], head._replace(wake=wake)
+        kept.head.update(tuple(self.head))
+        _at_hand[self.head.fingerprint] = self.bank
         while len(_at_hand) > 1 and sum(bank.nbytes for bank in _at_hand.values()) > KEPT:
             _at_hand.popitem(last=False)
-        return self.fingerprint, self.shards, saved, self.waiting.to_bytes() if self.waiting is not None else b""
 
     def take(self, events: Events, classes: int) -> list[Found]:
         """Take events, each stream's in the order of their times."""
@@ -146,13 +262,11 @@ class Shard:
         if order is None and events.times.size:
             order = np.argsort(events.times, kind="stable")
         events = events if order is None else events.take(order)
-        self.fingerprint = _mixed(
-            self.fingerprint, *(buffer for key in events.keys for buffer in key.buffers() if buffer), events.codes
-        )
-        truths, guesses = (part.astype(np.uint16) for part in np.divmod(events.codes, classes))
+        self._taken.append(events._replace(times=np.empty(0, np.int64)).to_bytes())  # a bank knows no times
+        self.head = self.head._replace(fingerprint=_extended(self.head.fingerprint, self._taken[-1]))
         first = self.bank.events
         found: list[tuple[int, Drift | Shift]] = [
-            (one.event - first, one.drift) for one in self.bank.update_coded(_keys(events), truths, guesses)
+            (one.event - first, one.drift) for one in _update(self.bank, events, classes)
         ]
         found += [(one.event - first, one.shift) for one in self.bank.shifts]
         return [
@@ -175,16 +289,34 @@ class Shard:
 
 
 def _compressed(saved: bytes) -> bytes:
-    """A saved bank as the state store keeps it: it goes from process to process twice a micro-batch."""
+    """A saved bank as the state store keeps it."""
     pressed: bytes = pa.compress(saved, codec=CODEC, asbytes=True)
     return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
 
 
-def open_bank(saved: bytes) -> Bank:
-    """The bank in a state of a shard; one that was kept as it is can be read too."""
-    if not saved.startswith(COMPRESSED):
-        return Bank.from_bytes(saved)
+def rebuilt_bank(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]) -> Bank:
+    """The bank of a head, from one at hand or the one that is kept, brought up to date by the log."""
+    entries = [bytes(events) for (events,) in log]
+    states = [*accumulate(entries, _extended, initial=head.start)]
+    if states[-1] != head.fingerprint:
+        raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
+    place = next((i for i in reversed(range(len(states))) if states[i] in _at_hand), None)
+    if place is not None:
+        bank = _at_hand.pop(states[place])
+    elif head.marked in states:
+        bank, place = _read_bank(head, kept() or (b"", b"")), states.index(head.marked)
+    else:
+        raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
+    for events in entries[place:]:
+        _update(bank, Events.from_bytes(events, _classes(bank)), _classes(bank))
+    return bank
+
+
+def _read_bank(head: Head, kept: tuple[Any, ...]) -> Bank:
+    marked, saved = map(bytes, kept)
     start = len(COMPRESSED) + 8
+    if marked != head.marked or not saved.startswith(COMPRESSED):
+        raise ValueError("the saved state of a shard is damaged (its bank is not the one that its head names)")
     size = int.from_bytes(saved[len(COMPRESSED) : start], "little")
     check_size(size, MAX_STATE)
     try:
@@ -194,11 +326,23 @@ def open_bank(saved: bytes) -> Bank:
     return Bank.from_bytes(whole)
 
 
-def _mixed(before: bytes, *parts: Any) -> bytes:
-    digest = hashlib.blake2b(before, digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest.digest()
+def _update(bank: Bank, events: Events, classes: int) -> list[KeyedDrift]:
+    truths, guesses = (part.astype(np.uint16) for part in np.divmod(events.codes, classes))
+    return bank.update_coded(_keys(events), truths, guesses)
+
+
+def _classes(bank: Bank) -> int:
+    return len(bank.labels.values)
+
+
+def _spread(fingerprint: bytes) -> float:
+    """A number from 0.5 to 1.5, another for each state: shards are not all written in the same micro-batch."""
+    return 0.5 + fingerprint[0] / 255
+
+
+def _extended(fingerprint: bytes, events: bytes) -> bytes:
+    """The fingerprint of what had one, and of what came then."""
+    return hashlib.blake2b(events, digest_size=16, key=fingerprint).digest()
 
 
 def _numbered(key: pa.Array) -> Integers:

@@ -1,9 +1,10 @@
-"""Structured Streaming: a bank for each shard of keys in the state store, rewritten when a micro-batch touches it."""
+"""Structured Streaming: the state store keeps a bank for each shard of keys, and a log of the events since."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from fourrates.engines.spark.events import BAD, CLOCK, CODE, SHARD, Task, prepare, shard_of
+from fourrates.engines.spark.events import CLOCK, CODE, SHARD, Task, prepare, shard_of
+from fourrates.engines.spark.packing import EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import STATE, Events, Found, Shard
+from fourrates.engines.spark.shard import VARIABLES, Events, Found, Kept, Shard
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
-
-    Step = Callable[[tuple[Any, ...], Iterator[pandas.DataFrame], GroupState], Iterator[pandas.DataFrame]]
 
 SHARDS = 64
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
@@ -33,22 +32,25 @@ NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up t
 
 def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: str | bool | None) -> DataFrame:
     """The drifts of a streaming DataFrame."""
+    if importlib.util.find_spec("google") is None or importlib.util.find_spec("google.protobuf") is None:
+        raise ImportError("a stream's state in Python needs protobuf: pip install 'fourrates[spark]'")
     count = SHARDS if shards is None else shards
     schema = result_schema(task, frame.schema)
     is_time = bool(task.order) and isinstance(frame.schema[task.order[0]].dataType, T.TimestampType)
-    extra = [shard_of(task, count)]
-    if watermark is not None and watermark is not False:
+    waits = bool(watermark)
+    if watermark:
         frame = _with_watermark(frame, task, watermark, is_time)
+    events = prepare(frame, task, [shard_of(task, count)])
+    if is_time:
+        events = events.withColumn(task.order[0], F.unix_micros(events[task.order[0]]))
+    rows = packed(events, task)
+    if waits:
         # Spark drops late rows in silence where it sees their time. It sees a time that is never late, and the
         # watermark of the real one: late rows are named.
         note = {DELAY: frame.schema[task.order[0]].metadata[DELAY]}
-        extra.append(F.lit(NEVER_LATE).alias(CLOCK, metadata=note))
-    events = prepare(frame, task, extra)
-    if is_time:
-        events = events.withColumn(task.order[0], F.unix_micros(events[task.order[0]]))
-    timeout = GroupStateTimeout.EventTimeTimeout if len(extra) > 1 else GroupStateTimeout.NoTimeout
-    step = stepper(task, schema, events.schema, count, is_time, waits=len(extra) > 1)
-    return events.groupBy(SHARD).applyInPandasWithState(step, schema, STATE, "append", timeout)
+        rows = rows.select("*", F.lit(NEVER_LATE).alias(CLOCK, metadata=note))
+    watcher = Watcher(task, schema, packed_columns(events.schema, task), count, is_time, waits)
+    return rows.groupBy(SHARD).transformWithStateInPandas(watcher, schema, "append", "eventTime" if waits else "none")
 
 
 def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool, is_time: bool) -> DataFrame:
@@ -62,45 +64,59 @@ def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool, is_time
     return frame
 
 
-def stepper(task: Task, schema: T.StructType, given: T.StructType, shards: int, is_time: bool, waits: bool) -> Step:
+class Watcher(StatefulProcessor):  # type: ignore[misc]
     """What runs for each shard that a micro-batch touches, or whose events the watermark has passed."""
-    names = [*task.by, *task.order, CODE, *([BAD] if task.bad == "keep" else [])]
 
-    def step(_: tuple[Any, ...], frames: Iterator[pandas.DataFrame], state: GroupState) -> Iterator[pandas.DataFrame]:
-        from pandas import ArrowDtype
+    def __init__(
+        self, task: Task, schema: T.StructType, columns: pa.Schema, shards: int, is_time: bool, waits: bool
+    ) -> None:
+        self._task, self._schema, self._columns = task, schema, columns
+        self._shards, self._is_time, self._waits = shards, is_time, waits
 
-        saved = state.getOption
-        shard = Shard.begin(task.detector, shards) if saved is None else Shard.restore(saved, task.detector, shards)
-        rows = Rows(task)
-        table = _table([] if state.hasTimedOut else list(frames), names, given)
-        if BAD in names:
-            letters = table[BAD]
-            rows.reject(letters.drop_null().to_pylist())
-            table = table.filter(letters.is_null())
-        events = _events(table, task)
-        if waits:
-            reached = 1000 * state.getCurrentWatermarkMs()
-            watermark = reached or BEFORE_ALL  # Spark's is 0 until it has seen a time
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name what the state store keeps."""
+        self._handle = handle
+        get = {name: handle.getListState if name == "log" else handle.getValueState for name in VARIABLES}
+        self._kept = Kept(**{name: get[name](name, schema) for name, schema in VARIABLES.items()})
+
+    def handleInputRows(self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any) -> Iterator[Any]:
+        """Take the events of a shard."""
+        frames = list(rows)
+        found = Rows(self._task)
+        found.reject(letter for frame in frames for letters in frame[LETTERS] for letter in letters)
+        table = unpack([bytes(events) for frame in frames for events in frame[EVENTS]], self._columns)
+        return self._step(_events(table, self._task), timerValues, found)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
+        """Take what the watermark has passed."""
+        return self._step(_events(self._columns.empty_table(), self._task), timerValues, Rows(self._task))
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+    def _step(self, events: Events, timers: Any, rows: Rows) -> Iterator[Any]:
+        task = self._task
+        shard, wake = Shard.restore(self._kept, task.detector, self._shards), -1
+        if self._waits:
+            if shard.head.wake >= 0:
+                self._handle.deleteTimer(shard.head.wake)
+            reached = timers.getCurrentWatermarkInMs()
+            watermark = 1000 * reached or BEFORE_ALL  # Spark's is 0 until it has seen a time
             found, late = shard.pass_watermark(events, watermark, task.classes)
             if task.bad == "keep":
                 rows.reject(_late(late, task, watermark))
             if shard.waiting is not None and shard.waiting.codes.size:
-                state.setTimeoutTimestamp(max(int(shard.waiting.times.min()), reached) // 1000 + 1)
+                wake = max(int(shard.waiting.times.min()) // 1000, reached) + 1
+                self._handle.registerTimer(wake)
         else:
             found = shard.take(events, task.classes)
         for one in found:
-            rows.add(_own(one, task, is_time), one.what)
-        state.update(shard.state())
+            rows.add(_own(one, task, self._is_time), one.what)
+        shard.save(self._kept, wake)
         if rows:
-            yield rows.batch(schema).to_pandas(types_mapper=ArrowDtype)
+            from pandas import ArrowDtype
 
-    return step
-
-
-def _table(frames: list[pandas.DataFrame], names: list[str], given: T.StructType) -> pa.Table:
-    schema = to_arrow_schema(T.StructType([given[name] for name in names]))
-    tables = [pa.Table.from_pandas(frame[names], schema, preserve_index=False) for frame in frames]
-    return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
+            yield rows.batch(self._schema).to_pandas(types_mapper=ArrowDtype)
 
 
 def _events(table: pa.Table, task: Task) -> Events:
