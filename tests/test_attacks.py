@@ -187,7 +187,7 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     thread.start()
     bank, refused = fr.Bank(arl=100_000), []
     try:
-        end = time.monotonic() + 0.7
+        end = time.monotonic() + 0.4
         while time.monotonic() < end:
             try:
                 if take == "detector":
@@ -236,7 +236,7 @@ def test_a_detector_is_used_by_one_thread_at_a_time(kind):
 def test_a_bank_is_used_by_one_thread_at_a_time_and_stays_whole():
     random = np.random.default_rng(5)
     bank, refused = fr.Bank(arl=100_000), []
-    end = time.monotonic() + 2
+    end = time.monotonic() + 1
 
     def use(seed):
         draws = np.random.default_rng(seed)

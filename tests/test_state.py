@@ -176,7 +176,7 @@ def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "count"), [("records", 5_000), ("files", 3_000), ("banks", 1_000)])
+@pytest.mark.parametrize(("source", "count"), [("records", 2_000), ("files", 1_500), ("banks", 500)])
 def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, source, count):
     # A sample; `make fuzz` tries a million.
     resource = pytest.importorskip("resource", reason="no way to ask for the memory used")

@@ -22,8 +22,9 @@ def stream(size=60_000, seed=0, positives=0.3, errors=0.1, per_day=2_000, **colu
     return {"time": times, "y_true": truth, "y_pred": truth ^ wrong, **columns}
 
 
-def diagnosed(frame, **options):
-    return fr.diagnose(frame, points=[20], **options)
+def diagnosed(frame, points=(), **options):
+    """Without the delays of falls, which are simulated, unless some are asked for."""
+    return fr.diagnose(frame, points=points, **options)
 
 
 def problems(frame, **options):
@@ -202,7 +203,7 @@ def test_times_that_run_backwards_are_counted_within_their_stream():
 def test_one_class_only_is_said():
     frame = stream(1_000)
     frame["y_true"][:] = 0
-    found = diagnosed(frame)
+    found = diagnosed(frame, points=[20])
     assert "one class only: every true label is 0" in " | ".join(found.problems)
     assert found.falls == ()
 
@@ -255,7 +256,7 @@ def test_a_fall_that_a_false_alarm_would_precede_is_said_to_be_lost():
 
 
 def test_it_can_be_printed_kept_and_shown():
-    found = diagnosed(stream())
+    found = diagnosed(stream(), points=[20])
     assert json.loads(json.dumps(found.to_dict()))["per_day"] == pytest.approx(2_000, rel=1e-3)
     assert repr(found).startswith("<Diagnosis: 60,000 events")
     shown = found._repr_html_()
@@ -272,7 +273,7 @@ def test_many_classes_are_told_by_name():
     random = np.random.default_rng(7)
     truth = random.choice(["cat", "dog", "owl"], 5_000)
     guess = np.where(random.random(5_000) < 0.9, truth, "cat")
-    found = diagnosed((truth, guess))
+    found = diagnosed((truth, guess), points=[20])
     assert found.labels == ("cat", "dog", "owl")
     assert {one.rate for one in found.falls} == {"recall:cat", "recall:dog", "recall:owl"}
     assert "classes: cat 3" in str(found)
@@ -297,4 +298,4 @@ def test_files_and_frames_give_the_same(tmp_path):
     rows = (f"{t},{a},{b}\n" for t, a, b in zip(times, frame["y_true"], frame["y_pred"], strict=True))
     path = tmp_path / "events.csv"
     path.write_text("time,y_true,y_pred\n" + "".join(rows))
-    assert diagnosed(path).to_dict() == diagnosed(frame).to_dict()
+    assert diagnosed(path, points=[20]).to_dict() == diagnosed(frame, points=[20]).to_dict()

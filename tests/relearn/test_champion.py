@@ -169,15 +169,15 @@ def test_a_concept_that_comes_back_finds_its_model():
 
 @pytest.mark.parametrize("model", [GaussianNB(), LogisticRegression(), DecisionTreeClassifier(min_samples_leaf=20)])
 def test_where_nothing_changes_the_loop_does_not_hurt(model):
-    # 5 seeds of 5,500 predictions that both get wrong by noise: the difference of two shares of right ones on the same
-    # examples has a standard error of at most sqrt(0.2 / 27,500) = 0.003 if they part on a fifth. Four are allowed.
+    # 3 seeds of 5,500 predictions that both get wrong by noise: the difference of two shares of right ones on the same
+    # examples has a standard error of at most sqrt(0.2 / 16,500) = 0.0035 if they part on a fifth. Four are allowed.
     ahead = []
-    for seed in range(5):
+    for seed in range(3):
         X, y = noisy(seed=seed)
         alone = model.fit(X[:500], y[:500]).predict(X[500:])
         said = ChampionRelearner(model).fit(X[:500], y[:500]).run(X[500:], y[500:])
         ahead.append(np.mean(said == y[500:]) - np.mean(alone == y[500:]))
-    assert np.mean(ahead) > -0.012
+    assert np.mean(ahead) > -0.014
 
 
 def test_a_slow_change_without_an_alarm_is_followed():
