@@ -56,6 +56,7 @@ def test_the_level_is_used_up_where_there_is_enough_to_see():
             assert min(measured[n]) >= 0.8 * level, (rate, n, measured[n])
 
 
+@pytest.mark.slow
 def test_the_plugin_null_leaves_most_of_the_level_unused_while_n_is_small():
     measured = outside(0.9, 1e-3, 0.8, 200_000, seed=13, kind="plugin")
     assert max(measured[30]) == 0.0
@@ -111,6 +112,7 @@ def test_nothing_happens_where_nothing_can(y_true, y_pred, alarms, kind):
     assert len(fr.LFR(null=kind).update_many(truth, guess)) <= limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.9, 0.98])
 def test_rare_positives_alarm_no_more_than_the_level_allows(decay):
     random = np.random.default_rng(32)

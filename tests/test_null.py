@@ -172,6 +172,7 @@ def test_bounds_are_monotone_in_the_counts(null_name):
             assert (np.diff(lower) >= -1e-4).all()
 
 
+@pytest.mark.slow
 def test_the_smaller_level_has_the_wider_bounds():
     levels = (0.4, 0.1, 1e-2, 1e-5, 1e-9)
     table = null.table(0.9, levels)

@@ -197,6 +197,7 @@ def test_no_state_that_a_detector_saved_is_refused(benchmark):
     assert (outcomes, wrong) == ({"ran": 600}, {})
 
 
+@pytest.mark.slow
 def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
     # Where the classifier is good nothing looks for an improvement: what evidence there was is multiplied by less
     # than 1 ever after, to below the smallest float, and its age, a larger number, gets there later.

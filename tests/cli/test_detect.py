@@ -154,6 +154,7 @@ def test_compare_puts_detectors_side_by_side(fourrates, drifting, wanted):
     assert table.status == 0
 
 
+@pytest.mark.slow
 def test_bounds_are_those_of_the_null(fourrates):
     from fourrates import null
 

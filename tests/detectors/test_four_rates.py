@@ -213,6 +213,7 @@ def correlated(random, size, share, correlation):
     return fresh[np.maximum.accumulate(source)]
 
 
+@pytest.mark.slow
 def test_correlated_errors_do_not_flood():
     # One alarm in 5,000 is asked for over 200,000 events: 40. Taken for independent, errors correlated 0.5 give many
     # times that; tempered, it is that of a budget: Poisson, standard deviation 6.3; twice the budget is allowed.
@@ -401,6 +402,7 @@ def test_the_reference_is_read_in_the_order_of_the_labels_whichever_is_positive(
 # The budget -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recalls", "mix"),
     [((0.9, 0.9), (0.5, 0.5)), ((0.97, 0.7), (0.8, 0.2)), ((0.8, 0.8, 0.8, 0.8), (0.25, 0.25, 0.25, 0.25))],

@@ -132,6 +132,7 @@ def test_a_cycle_of_the_classes_is_not_one_of_the_errors():
     assert "the share of 1 follows the day" in problems(frame)
 
 
+@pytest.mark.slow
 def test_correlated_errors_are_not_taken_for_a_cycle():
     """Noise of the stream's own kind is what a cycle must stand out from."""
     for seed in range(20):  # at 1e-4 for each of four quantities, one in 125 would be a surprise
@@ -230,6 +231,7 @@ def test_rows_without_a_label_are_counted():
         diagnosed({"y_true": [None] * 10, "y_pred": [1] * 10}, labels=(0, 1))
 
 
+@pytest.mark.slow
 def test_larger_falls_are_found_sooner_and_correlation_costs_its_share():
     frame = stream(60_000)
     found = fr.diagnose(frame, arl=100_000)
@@ -279,6 +281,7 @@ def test_many_classes_are_told_by_name():
     assert "classes: cat 3" in str(found)
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_once_in_bounded_memory():
     frame = stream(100_000)
     pairs = list(zip(frame["y_true"].tolist(), frame["y_pred"].tolist(), strict=True))
@@ -292,6 +295,7 @@ def test_a_stream_is_read_once_in_bounded_memory():
     assert peaks[1] < 1.1 * peaks[0]
 
 
+@pytest.mark.slow
 def test_files_and_frames_give_the_same(tmp_path):
     frame = stream(20_000)
     times = np.datetime_as_string(frame["time"])
