@@ -313,8 +313,9 @@ class Events:
             raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
         found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
         rarer = self._rarer(found_labels, truths)
-        if rarer is not None:
-            found_labels.sort(key=lambda label: label == rarer)
+        if len(found_labels) == 2:  # the positive one last, as in the counts of a reference
+            last = rarer if self._positive is None else self._positive
+            found_labels.sort(key=lambda label: label == last)
         self._set_labels(found_labels)
         self._check_score(self.columns.score, f"{source}: ")
         told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
