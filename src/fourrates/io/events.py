@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -414,6 +413,8 @@ class Events:
         return "a value"
 
     def _unknown(self, table: Table, name: str, at: int) -> InputError:
+        from shlex import quote
+
         value = item(table.data[name], at)
         labels = self.labels.values
         known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")
