@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Positions = npt.NDArray[np.int64]
 
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
-NAT = np.datetime64("NaT")
+NAT = np.datetime64("NaT", "us")
 
 MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
 
