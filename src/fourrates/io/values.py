@@ -321,7 +321,7 @@ def _arrow_moments(column: Any) -> Times:
     """An Arrow column of dates or times in its own unit, without pyarrow.compute, which takes long to import."""
     pa = pyarrow("pyarrow")
     numbers = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
-    unit = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")
+    unit: Any = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")
     since_1970 = arrow_numbers(column.view(numbers), 0).astype(np.int64, copy=False).view(f"M8[{unit}]")
     gone = _arrow_nulls(column)
     return since_1970 if gone is None else np.where(gone, np.datetime64("NaT", unit), since_1970)
