@@ -1,17 +1,26 @@
 """Tables and alerts go to folders of the tests' own, so that no test depends on what a user's machine holds."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from receiver import Receiver
 
+# One thread for each process of the tests, in which matrices are small: more would only wait for each other. Read when
+# NumPy, SciPy and scikit-learn are loaded.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
+    """Tables are shared by the processes of pytest-xdist, whose own folders lie in one: each is built once."""
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "tables"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FOURRATES_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("FOURRATES_CACHE", str(shared))
         patch.setenv("FOURRATES_STATE", str(tmp_path_factory.mktemp("state")))
         yield
 

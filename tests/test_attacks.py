@@ -148,6 +148,7 @@ def keys_of_one_hash(kind, size):
     return [*itertools.islice(itertools.product([PRIME * i for i in range(8)], repeat=5), size)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "tuples"])
 def test_keys_chosen_to_have_one_hash_cost_no_more_than_others(kind):
     size = 20_000  # as one chain, 200 million comparisons: ten seconds at best
@@ -176,6 +177,7 @@ def flickering(array, values, stop):
             array[:] = value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("take", ["detector", "coded", "bank", "bank coded", "keys"])
 def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     size, stop = 20_000, threading.Event()
@@ -187,7 +189,7 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     thread.start()
     bank, refused = fr.Bank(arl=100_000), []
     try:
-        end = time.monotonic() + 0.7
+        end = time.monotonic() + 0.4
         while time.monotonic() < end:
             try:
                 if take == "detector":
@@ -207,6 +209,7 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     assert fr.Bank.from_bytes(bank.to_bytes()).to_bytes() == bank.to_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DETECTORS)
 def test_a_detector_is_used_by_one_thread_at_a_time(kind):
     random = np.random.default_rng(4)
@@ -233,10 +236,11 @@ def test_a_detector_is_used_by_one_thread_at_a_time(kind):
     assert type(detector).from_bytes(saved).to_bytes() == saved
 
 
+@pytest.mark.slow
 def test_a_bank_is_used_by_one_thread_at_a_time_and_stays_whole():
     random = np.random.default_rng(5)
     bank, refused = fr.Bank(arl=100_000), []
-    end = time.monotonic() + 2
+    end = time.monotonic() + 1
 
     def use(seed):
         draws = np.random.default_rng(seed)
@@ -303,6 +307,7 @@ def test_bytes_that_change_after_they_were_checked_are_not_used():
     assert again.to_bytes() == detector.to_bytes()
 
 
+@pytest.mark.slow
 def test_coded_events_cost_the_same_however_many_drifts_they_hold():
     """Each call looks at what it takes, not at the whole batch: 200,000 events with drifts all along."""
     size = 200_000
@@ -317,6 +322,7 @@ def test_coded_events_cost_the_same_however_many_drifts_they_hold():
     assert drifts == len(fr.FourRates(arl=100).update_many(truth, guess))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
@@ -337,6 +343,7 @@ def written(path, streams=5):
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["detect", "watch"])
 def test_more_streams_than_asked_for_are_refused(tmp_path, command):
     data = Path(written(tmp_path / "data.csv"))
@@ -347,6 +354,7 @@ def test_more_streams_than_asked_for_are_refused(tmp_path, command):
         assert (b"more than 4 streams (--max-streams)" in done.stderr) == (status == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("long", ["predictions", "labels"])
 def test_a_line_of_late_labels_or_their_predictions_is_bounded_as_asked_for(tmp_path, long):
     predictions, labels = tmp_path / "predictions.jsonl", tmp_path / "labels.jsonl"
@@ -361,6 +369,7 @@ def test_a_line_of_late_labels_or_their_predictions_is_bounded_as_asked_for(tmp_
     assert f"{long}.jsonl, line 3: longer than 60 bytes (--max-line)" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_line_and_a_state_are_bounded_as_asked_for(tmp_path):
     data, state = written(tmp_path / "data.jsonl"), tmp_path / "state"
     Path(data).write_text('{"y_true": 1, "y_pred": 1}\n' * 50)
@@ -374,6 +383,7 @@ def test_a_line_and_a_state_are_bounded_as_asked_for(tmp_path):
     assert "state: a state of more than 100 bytes" in refused.stderr
 
 
+@pytest.mark.slow
 def test_nothing_goes_over_the_network_unasked(tmp_path):
     """No socket is made by a run that writes all it can write."""
     watch = "import sys; sys.addaudithook(lambda event, _: event.startswith('socket.') and sys.exit('a socket'))\n"

@@ -67,14 +67,26 @@ def states(bank):
     [
         pytest.param(fr.LFR(detect=1e-3), 200, 60_000, id="short streams"),
         pytest.param(fr.LFR(detect=1e-3), 3, 60_000, id="long streams"),
-        pytest.param(fr.LFR(0.98, 0.05, 1e-3), 20, 40_000, id="slow decay"),
-        pytest.param(fr.LFR((0.8, 0.95), 0.05, 1e-3), 20, 40_000, id="two decays"),
-        pytest.param(fr.LFR({"tpr": (0.7, 0.9), "ppv": 0.8}, detect=1e-3), 20, 40_000, id="decays by rate"),
+        pytest.param(fr.LFR(0.98, 0.05, 1e-3), 20, 40_000, id="slow decay", marks=pytest.mark.slow),
+        pytest.param(fr.LFR((0.8, 0.95), 0.05, 1e-3), 20, 40_000, id="two decays", marks=pytest.mark.slow),
+        pytest.param(
+            fr.LFR({"tpr": (0.7, 0.9), "ppv": 0.8}, detect=1e-3),
+            20,
+            40_000,
+            id="decays by rate",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(fr.LFR(detect=1e-3, sides="down"), 20, 40_000, id="one side"),
         pytest.param(fr.LFR(detect=1e-3, sides={"tpr": "up", "npv": "down"}), 20, 40_000, id="sides by rate"),
         pytest.param(fr.LFR(detect=1e-3, null="plugin"), 20, 40_000, id="plug-in"),
         pytest.param(fr.LFR(detect=1e-3, labels=range(5)), 10, 60_000, id="five classes"),
-        pytest.param(fr.LFR((0.9, 0.95), detect=1e-3, labels=range(3)), 10, 40_000, id="three classes, two decays"),
+        pytest.param(
+            fr.LFR((0.9, 0.95), detect=1e-3, labels=range(3)),
+            10,
+            40_000,
+            id="three classes, two decays",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(fr.FourRates(2_000), 200, 60_000, id="FourRates, short streams"),
         pytest.param(fr.FourRates(2_000), 3, 60_000, id="FourRates, long streams"),
         pytest.param(fr.FourRates(2_000, mix="alarm", sides="down"), 20, 40_000, id="FourRates, one side"),
@@ -270,6 +282,7 @@ def test_a_dictionary_begins_streams_only_for_keys_that_occur():
     assert set(bank) == {"a", "c"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-50, 50), st.integers(0, 10**6)))))
 @settings(max_examples=100, deadline=None)
 def test_the_index_is_a_dictionary(batches):
@@ -674,6 +687,7 @@ def test_false_discoveries_stay_within_their_share(drifted, late):
         assert np.mean(power) >= 0.9
 
 
+@pytest.mark.slow
 def test_a_new_period_begins_without_discoveries():
     bank = fr.Bank(fr.LFR(detect=1e-8))
     truth = np.ones(2000, int)

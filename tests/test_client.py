@@ -96,6 +96,7 @@ def test_a_label_never_overtakes_its_prediction(monitor, served, tmp_path):
     assert [kind for _, kind, _ in monitor.requests] == ["predictions", "labels"]
 
 
+@pytest.mark.slow
 def test_rows_go_out_when_a_batch_is_full_or_has_waited(monitor, served, tmp_path):
     with fr.Client(served.url, folder=tmp_path, batch=10, wait=60) as client:
         for number in range(10):
@@ -111,6 +112,7 @@ def test_rows_go_out_when_a_batch_is_full_or_has_waited(monitor, served, tmp_pat
         wait_for(lambda: len(monitor.column("y_true")) == 16)
 
 
+@pytest.mark.slow
 def test_what_is_logged_while_the_server_is_away_arrives_in_order_when_it_is_back(monitor, tmp_path, caplog):
     with Served(monitor.app) as served:
         port = served.port
@@ -128,6 +130,7 @@ def test_what_is_logged_while_the_server_is_away_arrives_in_order_when_it_is_bac
     assert client.dropped == 0
 
 
+@pytest.mark.slow
 def test_what_one_process_left_is_sent_by_the_next(monitor, tmp_path):
     with Served(monitor.app) as served:
         port = served.port
@@ -139,6 +142,7 @@ def test_what_one_process_left_is_sent_by_the_next(monitor, tmp_path):
     assert monitor.column("y_true") == [1, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_batch_whose_answer_was_lost_counts_once(monitor, served, tmp_path):
     monitor.lost = 2
     with fr.Client(served.url, folder=tmp_path) as client:
@@ -149,6 +153,7 @@ def test_a_batch_whose_answer_was_lost_counts_once(monitor, served, tmp_path):
     assert (client.sent, client.repeated) == (0, 3)
 
 
+@pytest.mark.slow
 def test_an_overloaded_server_is_left_alone_for_as_long_as_it_asks(monitor, served, tmp_path):
     monitor.answers = [JSONResponse({}, 429, {"Retry-After": "2"})]
     with fr.Client(served.url, folder=tmp_path, wait=0.01) as client:
@@ -295,6 +300,7 @@ def test_many_threads_may_log_at_once(monitor, served, tmp_path):
     assert len(ids) == len(set(ids)) == 4_000
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_has_sent_everything(monitor, served, tmp_path):
     program = f"""
 import fourrates as fr
@@ -305,6 +311,7 @@ client.log("m", y_true=[1, 0], y_pred=[1, 1])
     assert monitor.column("y_true") == [1, 0]
 
 
+@pytest.mark.slow
 def test_a_forked_process_logs_its_own_rows_and_not_those_of_its_parent(monitor, served, tmp_path):
     program = f"""
 import os, sys

@@ -39,8 +39,8 @@ def outside(decay, level, rate, streams, seed, kind="exact"):
 @pytest.mark.parametrize("decay", [0.9, 0.98])
 @pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.95, 0.99, 1.0])
 def test_false_alarms_stay_within_the_level_at_every_sample_size(rate, decay):
-    level, streams = 1e-3, 400_000
-    error = math.sqrt(level / streams)  # 5 % of the level
+    level, streams = 1e-3, 200_000
+    error = math.sqrt(level / streams)  # 7 % of the level
     for n, sides in outside(decay, level, rate, streams, seed=11).items():
         for share in sides:
             assert share <= level + 4 * error, (n, sides)
@@ -48,14 +48,15 @@ def test_false_alarms_stay_within_the_level_at_every_sample_size(rate, decay):
 
 @pytest.mark.slow
 def test_the_level_is_used_up_where_there_is_enough_to_see():
-    # At least 0.8 of the level; the standard error of the measured share is 2.5 % of it.
-    level, streams = 1e-3, 1_600_000
+    # At least 0.8 of the level; the standard error of the measured share is 3.5 % of it.
+    level, streams = 1e-3, 800_000
     for rate in (0.5, 0.8):
         measured = outside(0.9, level, rate, streams, seed=12)
         for n in (60, 120, 500, 5000):
             assert min(measured[n]) >= 0.8 * level, (rate, n, measured[n])
 
 
+@pytest.mark.slow
 def test_the_plugin_null_leaves_most_of_the_level_unused_while_n_is_small():
     measured = outside(0.9, 1e-3, 0.8, 200_000, seed=13, kind="plugin")
     assert max(measured[30]) == 0.0
@@ -111,6 +112,7 @@ def test_nothing_happens_where_nothing_can(y_true, y_pred, alarms, kind):
     assert len(fr.LFR(null=kind).update_many(truth, guess)) <= limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.9, 0.98])
 def test_rare_positives_alarm_no_more_than_the_level_allows(decay):
     random = np.random.default_rng(32)

@@ -61,6 +61,7 @@ def names():
     }
 
 
+@pytest.mark.slow
 @blocks("python")
 def test_python(where, text, names, folder):
     if ">>>" in text:

@@ -176,7 +176,7 @@ def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "count"), [("records", 5_000), ("files", 3_000), ("banks", 1_000)])
+@pytest.mark.parametrize(("source", "count"), [("records", 2_000), ("files", 1_500), ("banks", 500)])
 def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, source, count):
     # A sample; `make fuzz` tries a million.
     resource = pytest.importorskip("resource", reason="no way to ask for the memory used")
@@ -197,6 +197,7 @@ def test_no_state_that_a_detector_saved_is_refused(benchmark):
     assert (outcomes, wrong) == ({"ran": 600}, {})
 
 
+@pytest.mark.slow
 def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
     # Where the classifier is good nothing looks for an improvement: what evidence there was is multiplied by less
     # than 1 ever after, to below the smallest float, and its age, a larger number, gets there later.

@@ -84,7 +84,7 @@ def test_no_excursion_is_lost(parameters):
     detector = fr.LFR(**parameters)
     tests = sum(len(state.statistics) for state in detector.rates.values())
     trace = Trace(detector, points=400 * tests)
-    truth, guess = (column[:30_000].copy() for column in events(100_000))
+    truth, guess = (column[:12_000].copy() for column in events(100_000))
     guess[:20] = 1 - truth[:20]  # a first bin with extremes
     bits = {name: [] for name in detector.rates}
     for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
@@ -94,7 +94,7 @@ def test_no_excursion_is_lost(parameters):
             bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
     trace.take(truth, guess)
     width = trace._recorder.width
-    assert 30_000 / width <= 100
+    assert 12_000 / width <= 100
     firsts = {curve.rate: curve for curve in reversed(trace.curves())}
     for curve in firsts.values():
         every = np.array(bits[curve.rate])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fourrates.bank import Bank
 from fourrates.budget.levels import design
-from fourrates.detectors import DDM, DDMOCI, EDDM, LFR, NFR, FourRates, PerfSim, ThreeMeasures
+from fourrates.detectors import LFR, FourRates
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
 from fourrates.findings import Findings, detect
 from fourrates.lazy import importer
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fourrates.budget.delay import expected_delay
     from fourrates.budget.run_length import expected_run_length
     from fourrates.client import Client
+    from fourrates.detectors import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
     from fourrates.diagnosis import Diagnosis, diagnose
     from fourrates.join import LabelJoin
 
@@ -61,8 +62,14 @@ __getattr__ = importer(
     __name__,
     {
         "Client": "client",
+        "DDM": "detectors",
+        "DDMOCI": "detectors",
         "Diagnosis": "diagnosis",
+        "EDDM": "detectors",
         "LabelJoin": "join",
+        "NFR": "detectors",
+        "PerfSim": "detectors",
+        "ThreeMeasures": "detectors",
         "best_decay": "budget.decay",
         "diagnose": "diagnosis",
         "expected_delay": "budget.delay",

@@ -35,12 +35,12 @@ def in_words(found: Mapping[str, float]) -> str | None:
     --------
     >>> from fourrates.dispersion import in_words
     >>> in_words({"tnr": 1.2, "tpr": 4.3})
-    'your events are correlated: 100 of them tell as much as 23 independent ones (tpr; of tnr 83)'
+    'your events are correlated: 100 of them tell as much as 23 independent ones (for tpr; for tnr 83)'
     >>> in_words({"tnr": 1.0, "tpr": 1.0})
     """
     most = max(found, key=lambda rate: found[rate], default=None)
     if most is None or found[most] < TOLD:
         return None
-    others = ", ".join(f"of {rate} {100 / one:.0f}" for rate, one in found.items() if rate != most)
-    aside = f" ({most}; {others})" if 0 < len(found) - 1 <= 3 else f" ({most})"
+    others = ", ".join(f"for {rate} {100 / one:.0f}" for rate, one in found.items() if rate != most)
+    aside = f" (for {most}; {others})" if 0 < len(found) - 1 <= 3 else f" (for {most})"
     return f"your events are correlated: 100 of them tell as much as {100 / found[most]:.0f} independent ones{aside}"

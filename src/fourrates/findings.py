@@ -13,7 +13,8 @@ import numpy as np
 from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
-from fourrates.detectors.four_rates import confusion_counts
+from fourrates.detectors.base import rate_names
+from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.opening import pyarrow
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
 SHOWN = 20  # findings in a summary
+RATES = 6  # recalls of a reference that are told
 FEW = 5  # streams named in a sentence
 FEWER = 24  # times fewer points for the picture of each stream, where there are many
 
@@ -221,6 +223,7 @@ def make(
         if "reference" not in accepted:
             raise ValueError(f"{kind.__name__} takes no reference; FourRates does")
         given["reference"] = reference
+        say(_reference_in_words(reference, labels))
     if arl is not None and budget is not None:
         raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
     asked = arl if arl is not None else budget
@@ -237,6 +240,14 @@ def make(
         given["arl"], sentence = default_budget(event_rate(times))
         say(sentence)
     return kind(**given)
+
+
+def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str:
+    """The recalls of a reference, so that counts given in another order than was meant are noticed."""
+    counts = in_order_of_codes(reference, labels)
+    recalls = zip(rate_names(labels.values), counts.diagonal(), counts.sum(axis=1), strict=False)
+    told = [f"{name} {right / total:.3f} of {total:,}" for name, right, total in recalls]
+    return "reference: " + ", ".join(told[:RATES]) + (" ..." if len(told) > RATES else "")
 
 
 def reference_counts(

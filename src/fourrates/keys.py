@@ -6,7 +6,7 @@ nan, a null) and nothing that cannot be hashed is a key.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import numbers
 import os
 from collections.abc import Hashable, Sequence
@@ -338,7 +338,7 @@ def key_to_json(key: Any) -> Any:
     if isinstance(key, tuple):
         return {"tuple": [key_to_json(one) for one in key]}
     if isinstance(key, bytes):
-        return {"bytes": base64.b64encode(key).decode()}
+        return {"bytes": binascii.b2a_base64(key, newline=False).decode()}
     if key is None or type(key) in (str, int, float, bool):
         return key
     raise TypeError(f"save keeps keys that are numbers, strings, bytes or tuples of them, not {key!r}; pickle does")
@@ -350,7 +350,7 @@ def key_from_json(saved: Any) -> Hashable:
         case {"tuple": list(several)}:
             return tuple(key_from_json(one) for one in several)
         case {"bytes": str(text)}:
-            return base64.b64decode(text)
+            return binascii.a2b_base64(text)
         case str() | int() | float() | bool() | None:
             return saved
     raise ValueError(f"{saved!r} is no saved key")

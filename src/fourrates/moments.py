@@ -38,7 +38,7 @@ def moments(times: Any) -> tuple[npt.NDArray[np.float64], Unit]:
         kinds = {isinstance(value, date | np.datetime64) for value in listed if value is not None}
         if len(kinds) == 2:
             raise TypeError("times must all be numbers, or all be dates")
-        missing, kind = (np.datetime64("NaT"), "M8[us]") if True in kinds else (math.nan, "f8")
+        missing, kind = (np.datetime64("NaT", "us"), "M8[us]") if True in kinds else (math.nan, "f8")
         try:
             values = np.array([missing if value is None else value for value in listed], kind).reshape(values.shape)
         except (TypeError, ValueError):

@@ -63,6 +63,7 @@ KEPT = 0.998  # of a level; the rest pays for that, for single precision and for
 MARKS = 128  # rows beyond the window, equally spaced in 1 / n
 STEPS = 4000  # values of R in each of them
 FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
+CLEAR = 1e-9  # between a value that R can take and a bound below it
 INDEPENDENT = 2.0**40  # a population that answers for every n
 VERSION = 3  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
 
@@ -186,7 +187,8 @@ def _is_sound(arrays: Arrays, shapes: list[tuple[int, ...]], window: int) -> boo
     if [array.shape for array in arrays] != shapes:
         return False
     near, far, rare = arrays
-    if not all(((lowest <= array) & (array <= 1)).all() for array, lowest in ((near, 0), (far, -1), (rare, 0))):
+    lowest = -2 * CLEAR  # of a bound clear of an atom at 0
+    if not all(((least <= array) & (array <= 1)).all() for array, least in ((near, lowest), (far, -1), (rare, 0))):
         return False  # what is not a number is in no range
     rises = near[:, 1:] > near[:, :-1]
     rises[:, [n * (n + 1) // 2 - 1 for n in range(1, window + 1)]] = False  # from the end of a row to the next
@@ -305,8 +307,8 @@ def _near_plugin(
 
 
 def _clear_of(atom: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """A bound a hair below a value that R can take: R is rounded as it is carried along."""
-    return np.nextafter(np.asarray(np.asarray(atom) - 1e-9, np.float32), np.float32(-1))
+    """A bound slightly below a value that R can take: R is rounded as it is carried along."""
+    return np.nextafter(np.asarray(np.asarray(atom) - CLEAR, np.float32), np.float32(-1))
 
 
 def _arrangements(decay: float) -> Iterator[tuple[int, list[npt.NDArray[np.float64]]]]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Positions = npt.NDArray[np.int64]
 
 TRACED = 2000  # streams that are followed for pictures: each takes some 100 kB
-NAT = np.datetime64("NaT")
+NAT = np.datetime64("NaT", "us")
 
 MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
 
@@ -260,15 +260,19 @@ class Run:
                 raise InputError(f"more than {self.max_streams:,} streams (--max-streams)")
             number = self._numbers[name] = len(self._names)
             self._names.append(name)
-            start = self.detector.clone()
+            reference = self.references.get(name) if self.references and name is not None else None
             if self._bank is None:
                 self._detectors.append(self.detector.clone())
-            elif self.references is not None and name in self.references:
-                reference = self.references[name]
+            elif reference is not None:
                 self._bank.add_references({number: reference})
-                start = type(start)(**start.parameters | {"reference": reference, "after": self.after})
             if self._trace is not None and number < TRACED:
-                self._traces[number] = self._trace(start)
+                self._traces[number] = self._trace(self._starting(reference))
+
+    def _starting(self, reference: Any) -> Detector:
+        """The detector of a stream that begins; with a reference of its own where it has one."""
+        if reference is None:
+            return self.detector.clone()
+        return type(self.detector)(**self.detector.parameters | {"reference": reference, "after": self.after})
 
     def _advance(self, number: int, batch: Batch, positions: Positions | None) -> list[Found]:
         """Give the events of a batch to the detector of their stream."""

@@ -156,6 +156,7 @@ def test_what_is_too_old_becomes_a_dead_letter_and_is_named(tmp_path):
     assert any(id in sentence and "given up" in sentence for sentence in told)
 
 
+@pytest.mark.slow
 def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
     spool = Spool(tmp_path / "spool", [Told(failures=10**9)], first_pause=10)
     ids = [spool.put({"at": at}) for at in range(2)]

@@ -43,6 +43,7 @@ def test_a_receiver_refuses_what_was_changed_replayed_or_signed_by_another(recei
         verify(**good, now=time.time() + 1000)
 
 
+@pytest.mark.slow
 def test_an_address_that_swallows_everything_leaves_time_for_the_next_one(receiver, monkeypatch):
     """A name may have an IPv6 address that leads nowhere, and an IPv4 address that works."""
     with socket.socket() as deaf:
@@ -108,6 +109,7 @@ def drip(head, each):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer", [drip(b"", b"H"), drip(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), drip(b"HTTP/1.1 100 C\r\n\r\n", b"")]
 )
@@ -119,6 +121,7 @@ def test_the_deadline_is_for_the_whole_call_however_slowly_the_answer_drips(rece
     assert 0.5 < time.monotonic() - start < 1.5
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_does_not_hold_up_a_success(receiver):
     receiver.answers = [drip(b"HTTP/1.1 200 OK\r\n\r\n", b"x")]
     start = time.monotonic()

@@ -27,6 +27,7 @@ def test_same_seed_same_result_and_the_detector_is_left_alone():
     assert detector.events == 0
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_what_repeated_runs_show():
     detector = fr.LFR(detect=2e-3)
     runs = [simulated_run_length(detector, SOUND, 100, seed=seed) for seed in range(16)]

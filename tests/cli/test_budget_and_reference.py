@@ -97,3 +97,13 @@ def test_expect_says_that_larger_falls_are_found_sooner(fourrates):
         assert large["median"] < small["median"]
     for wrong in ("900,100", "a,b,c,d", "0,0,1,1"):
         assert fourrates("expect", wrong).status == 2
+
+
+@pytest.mark.parametrize("words", [[], ["--positive", "fraud"]])
+def test_counts_of_a_reference_have_the_positive_class_last_whether_it_is_named_or_guessed(fourrates, tmp_path, words):
+    path = tmp_path / "words.csv"
+    path.write_text("label,prediction\n" + "ok,ok\n" * 95 + "fraud,fraud\n" * 5)
+    ran = fourrates("detect", path, "--reference", "9550,250,50,150", *words)
+    assert ran.status == 0
+    assert "classes from the data: ok, fraud; fraud" in ran.err
+    assert "reference: tnr 0.974 of 9,800, tpr 0.750 of 200" in ran.err

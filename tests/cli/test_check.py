@@ -7,12 +7,14 @@ import pytest
 import fourrates as fr
 
 
+@pytest.mark.slow
 def test_check_says_what_the_library_says(fourrates, drifting):
     ran = fourrates("check", drifting, "--json")
     assert ran.status == 0
     assert json.loads(ran.out) == json.loads(json.dumps(fr.diagnose(drifting).to_dict(), default=str))
 
 
+@pytest.mark.slow
 def test_check_shows_volume_problems_budget_and_falls(fourrates, drifting):
     ran = fourrates("check", drifting, "--budget", "one a quarter")
     assert ran.status == 0
@@ -36,6 +38,7 @@ def test_check_refuses_what_it_cannot_use(fourrates, drifting, words, why):
     assert why in ran.err
 
 
+@pytest.mark.slow
 def test_a_volume_and_patience_make_a_budget(fourrates):
     words = ["--volume", "40,000 a day", "--budget", "one a quarter", "--fall", 20]
     ran = fourrates("expect", *words, "--json")

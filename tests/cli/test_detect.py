@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import fourrates as fr
 
 CAREFUL = "LFR(detect=1e-6)"
+ROOT = Path(__file__).parents[2]
 
 
 def drifts_of(ran):
@@ -154,6 +156,7 @@ def test_compare_puts_detectors_side_by_side(fourrates, drifting, wanted):
     assert table.status == 0
 
 
+@pytest.mark.slow
 def test_bounds_are_those_of_the_null(fourrates):
     from fourrates import null
 
@@ -180,10 +183,13 @@ def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_finds_both_changes_and_writes_its_report(fourrates, tmp_path):
+def test_the_demo_finds_both_changes_and_writes_its_report_as_the_page_shows(fourrates, tmp_path):
     ran = fourrates("demo", tmp_path / "demo")
     assert ran.status == 0
     assert ran.out.startswith("2 drifts in 200,000 events")
     assert "tpr ↓" in ran.out
     assert "tpr ↑" in ran.out
     assert (tmp_path / "demo" / "report.html").stat().st_size < 2_000_000
+    page = {" ".join(line.split()) for line in (ROOT / "docs" / "cli.md").read_text().splitlines()}
+    found = fourrates("detect", tmp_path / "demo" / "transactions.csv").out
+    assert [line for line in found.splitlines() if " ".join(line.split()) not in page] == []

@@ -23,6 +23,7 @@ def batches(stream, cuts):
         yield from io.read({name: column[start:end] for name, column in frame.items()}, columns=io.Columns(time="time"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [fr.LFR(), fr.FourRates(50_000)], ids=["LFR", "FourRates"])
 def test_a_stream_cut_anywhere_gives_the_same_drifts(stream, detector):
     whole = Run(detector)
@@ -94,6 +95,7 @@ def test_files_in_turn_give_what_one_file_gives(detect, rows, wanted, tmp_path):
     assert without_places(found) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_file_of_lines_that_grows_goes_on_where_it_ended_and_half_a_line_is_left(
     detect, rows, wanted, tmp_path, kind

@@ -101,6 +101,7 @@ def test_nothing_among_the_negatives_matters():
     ]
 
 
+@pytest.mark.slow
 def test_a_drift_that_keeps_the_recall_is_invisible():
     # The tnr falls from 0.8 to 0.6, the tpr stays at 0.8. Four deviations of the difference, two-sided: a chance of 1
     # in 16,000 if it is blind. It cannot pass by alarming alike everywhere: where the tpr falls from 0.75 to 0.25, the

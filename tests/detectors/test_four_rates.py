@@ -214,6 +214,7 @@ def correlated(random, size, share, correlation):
     return fresh[np.maximum.accumulate(source)]
 
 
+@pytest.mark.slow
 def test_correlated_errors_do_not_flood():
     # One alarm in 5,000 is asked for over 200,000 events: 40. Taken for independent, errors correlated 0.5 give many
     # times that; tempered, it is that of a budget: Poisson, standard deviation 6.3; twice the budget is allowed.
@@ -276,7 +277,7 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_all_ways_of_feeding_it_give_the_same_drifts_in_all_fields(name, data, seed):
     make = lambda: fr.FourRates(300, **WAYS[name])  # noqa: E731
     classes = len(make().labels.values)
@@ -320,7 +321,7 @@ def test_all_ways_of_feeding_it_give_the_same_drifts_in_all_fields(name, data, s
 def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
     makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand
-    truth, guess = stream((15, (0.9, 0.9)), (15, (0.2, 0.3)), seed=14)
+    truth, guess = stream((5, (0.9, 0.9)), (5, (0.2, 0.3)), seed=14)
     states = [one.to_bytes() for one in makers]
     for pair in zip(truth.tolist(), guess.tolist(), strict=True):
         for i, one in enumerate(makers):
@@ -402,6 +403,7 @@ def test_the_reference_is_read_in_the_order_of_the_labels_whichever_is_positive(
 # The budget -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recalls", "mix"),
     [((0.9, 0.9), (0.5, 0.5)), ((0.97, 0.7), (0.8, 0.2)), ((0.8, 0.8, 0.8, 0.8), (0.25, 0.25, 0.25, 0.25))],

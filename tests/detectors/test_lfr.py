@@ -206,19 +206,19 @@ def test_rates_say_where_each_rate_stands():
 
 @pytest.mark.slow
 def test_levels_and_decays_may_differ_by_rate():
-    detector = fr.LFR({"tpr": 0.95, "ppv": (0.8, 0.95)}, {"tnr": 0.1}, {"tpr": 1e-3, "npv": 1e-7})
+    detector = fr.LFR({"tpr": 0.85, "ppv": (0.7, 0.85)}, {"tnr": 0.1}, {"tpr": 1e-3, "npv": 1e-7})
     rates = detector.rates
     assert [[s.decay for s in rates[name].statistics] for name in ("tpr", "tnr", "ppv")] == [
-        [0.95],
+        [0.85],
         [0.9],
-        [0.8, 0.95],
+        [0.7, 0.85],
     ]
     detector.update_many(*restless(2, 200, 1))
     tpr, npv, ppv = (detector.rates[name] for name in ("tpr", "npv", "ppv"))
-    assert tpr.detect == null.bounds(tpr.n, round(tpr.estimate * tpr.n), 1e-3, 0.95)
+    assert tpr.detect == null.bounds(tpr.n, round(tpr.estimate * tpr.n), 1e-3, 0.85)
     assert npv.detect == null.bounds(npv.n, round(npv.estimate * npv.n), 1e-7)
     # Two decays share the level.
-    assert ppv.statistics[1].warn == null.bounds(ppv.n, round(ppv.estimate * ppv.n), 0.005, 0.95)
+    assert ppv.statistics[1].warn == null.bounds(ppv.n, round(ppv.estimate * ppv.n), 0.005, 0.85)
 
 
 @pytest.mark.slow
@@ -323,7 +323,7 @@ def test_positive_says_which_label_the_rates_are_about():
 
 
 @pytest.mark.slow
-def test_ten_million_events_leave_no_trace_in_memory():
+def test_millions_of_events_leave_no_trace_in_memory():
     detector = fr.LFR(labels=range(3))
     truth, guess = (array.astype(np.uint8) for array in restless(3, 100_000, 2))
 
@@ -332,14 +332,14 @@ def test_ten_million_events_leave_no_trace_in_memory():
             detector.update_many(truth, guess)
 
     tracemalloc.start()
-    feed(20)
+    feed(10)
     size, before = len(detector.to_bytes()), tracemalloc.get_traced_memory()[0]
-    feed(100)
+    feed(40)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert detector.events == 12_000_000
+    assert detector.events == 5_000_000
     assert len(detector.to_bytes()) < 1.5 * size < 6_000  # packed: not always equally small
-    # Python keeps up to 2,000 freed tuples of each small size for later, some 0.1 MB. A byte an event would be 10 MB.
+    # Python keeps up to 2,000 freed tuples of each small size for later, some 0.1 MB. A byte an event would be 4 MB.
     assert grown < 500_000
 
 

@@ -103,6 +103,7 @@ def test_a_batch_equals_one_at_a_time_over_any_split(case, data, classes, seed):
     assert single.to_bytes() == whole.to_bytes() == split.to_bytes()
 
 
+@pytest.mark.slow
 @every
 def test_the_streams_of_this_suite_hold_warnings_and_drifts(case):
     drifts, flags = one_at_a_time(make(case), *restless(3000))
@@ -279,6 +280,7 @@ def test_a_drift_leaves_what_a_fresh_detector_has_but_for_the_count(case):
     assert later == [drift.shifted(shift) for drift in anew]
 
 
+@pytest.mark.slow
 @every
 def test_the_state_does_not_grow_with_the_stream(case):
     detector = make(case)

@@ -22,8 +22,9 @@ def stream(size=60_000, seed=0, positives=0.3, errors=0.1, per_day=2_000, **colu
     return {"time": times, "y_true": truth, "y_pred": truth ^ wrong, **columns}
 
 
-def diagnosed(frame, **options):
-    return fr.diagnose(frame, points=[20], **options)
+def diagnosed(frame, points=(), **options):
+    """Without the delays of falls, which are simulated, unless some are asked for."""
+    return fr.diagnose(frame, points=points, **options)
 
 
 def problems(frame, **options):
@@ -131,6 +132,7 @@ def test_a_cycle_of_the_classes_is_not_one_of_the_errors():
     assert "the share of 1 follows the day" in problems(frame)
 
 
+@pytest.mark.slow
 def test_correlated_errors_are_not_taken_for_a_cycle():
     """Noise of the stream's own kind is what a cycle must stand out from."""
     for seed in range(20):  # at 1e-4 for each of four quantities, one in 125 would be a surprise
@@ -202,7 +204,7 @@ def test_times_that_run_backwards_are_counted_within_their_stream():
 def test_one_class_only_is_said():
     frame = stream(1_000)
     frame["y_true"][:] = 0
-    found = diagnosed(frame)
+    found = diagnosed(frame, points=[20])
     assert "one class only: every true label is 0" in " | ".join(found.problems)
     assert found.falls == ()
 
@@ -229,6 +231,7 @@ def test_rows_without_a_label_are_counted():
         diagnosed({"y_true": [None] * 10, "y_pred": [1] * 10}, labels=(0, 1))
 
 
+@pytest.mark.slow
 def test_larger_falls_are_found_sooner_and_correlation_costs_its_share():
     frame = stream(60_000)
     found = fr.diagnose(frame, arl=100_000)
@@ -255,7 +258,7 @@ def test_a_fall_that_a_false_alarm_would_precede_is_said_to_be_lost():
 
 
 def test_it_can_be_printed_kept_and_shown():
-    found = diagnosed(stream())
+    found = diagnosed(stream(), points=[20])
     assert json.loads(json.dumps(found.to_dict()))["per_day"] == pytest.approx(2_000, rel=1e-3)
     assert repr(found).startswith("<Diagnosis: 60,000 events")
     shown = found._repr_html_()
@@ -272,12 +275,13 @@ def test_many_classes_are_told_by_name():
     random = np.random.default_rng(7)
     truth = random.choice(["cat", "dog", "owl"], 5_000)
     guess = np.where(random.random(5_000) < 0.9, truth, "cat")
-    found = diagnosed((truth, guess))
+    found = diagnosed((truth, guess), points=[20])
     assert found.labels == ("cat", "dog", "owl")
     assert {one.rate for one in found.falls} == {"recall:cat", "recall:dog", "recall:owl"}
     assert "classes: cat 3" in str(found)
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_once_in_bounded_memory():
     frame = stream(100_000)
     pairs = list(zip(frame["y_true"].tolist(), frame["y_pred"].tolist(), strict=True))
@@ -291,10 +295,11 @@ def test_a_stream_is_read_once_in_bounded_memory():
     assert peaks[1] < 1.1 * peaks[0]
 
 
+@pytest.mark.slow
 def test_files_and_frames_give_the_same(tmp_path):
     frame = stream(20_000)
     times = np.datetime_as_string(frame["time"])
     rows = (f"{t},{a},{b}\n" for t, a, b in zip(times, frame["y_true"], frame["y_pred"], strict=True))
     path = tmp_path / "events.csv"
     path.write_text("time,y_true,y_pred\n" + "".join(rows))
-    assert diagnosed(path).to_dict() == diagnosed(frame).to_dict()
+    assert diagnosed(path, points=[20]).to_dict() == diagnosed(frame, points=[20]).to_dict()

@@ -160,6 +160,7 @@ OF_ECP = [
 ]
 
 
+@pytest.mark.slow
 def test_the_changes_are_those_of_ecp():
     random = np.random.default_rng(42)
     for i, expected in enumerate(OF_ECP):

@@ -60,6 +60,7 @@ def test_what_is_written_just_before_a_rename_is_read(log):
         assert got + drain(follower) == [*numbered(0, 1200), b"end"]
 
 
+@pytest.mark.slow
 def test_what_is_written_to_the_old_file_after_the_rename_is_read_before_the_new_one(log):
     with follow(log, linger=0.3) as follower:
         with log.open("a") as old:

@@ -69,6 +69,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path):
     assert log == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
     def stop(one, done, total):
         if done == 2:

@@ -140,6 +140,7 @@ def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
     assert single.detector.to_bytes() == whole.detector.to_bytes()
 
 
+@pytest.mark.slow
 def test_streams_of_this_suite_hold_lapsed_warnings():
     X, y = restless()
     relearner = Relearner(Centroids(), make(fr.LFR), min_examples=30).fit(X[:200], y[:200])

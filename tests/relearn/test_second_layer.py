@@ -30,6 +30,7 @@ def learner(model=None):
     return Learner(model or Centroids(), fr.LFR().labels)
 
 
+@pytest.mark.slow
 @every
 def test_batches_cut_anywhere_give_the_same(layer):
     X, y = restless()
@@ -63,6 +64,7 @@ def test_a_true_change_is_confirmed_and_learnt_from(layer):
     assert np.mean(said[1400:] == y[1700:]) > 0.95
 
 
+@pytest.mark.slow
 @both
 def test_false_alarms_are_dismissed_and_change_nothing(layer):
     X, y = noisy(20_000)
@@ -78,6 +80,7 @@ def test_false_alarms_are_dismissed_and_change_nothing(layer):
     assert len(loop.models) == 1 + len(loop.drifts)
 
 
+@pytest.mark.slow
 def test_the_sequential_test_dismisses_most_false_alarms_and_hardly_a_drift():
     # A model that is right in 80 %, 100 alarms at 20 labels of which 13 are right. Without a drift a confirmation needs
     # labels twice as likely as they are, which has a probability of at most a half (Ville). After a real fall to 60 %,
@@ -125,6 +128,7 @@ def test_a_fall_of_one_recall_is_seen_where_the_loss_is_the_same():
     assert "recall of" in verdict.why
 
 
+@pytest.mark.slow
 def test_the_rate_test_keeps_its_level():
     # 2,000 pairs of windows of one concept: 0.05 asked for, exact tests are below it; its standard error is 0.005.
     random = np.random.default_rng(5)
@@ -137,6 +141,7 @@ def test_the_rate_test_keeps_its_level():
     assert found / 2000 < 0.05 + 3 * 0.005
 
 
+@pytest.mark.slow
 def test_the_permutation_test_keeps_its_level():
     # 400 pairs of windows: the p-value is exact, so 0.1 with a standard error of 0.015.
     random = np.random.default_rng(6)

@@ -227,6 +227,7 @@ def test_ten_million_events_make_a_page_of_less_than_two_megabytes():
     assert len(text.encode()) < 2_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [0, 1])
 def test_a_picture_has_a_panel_for_each_rate(streams):
     from fourrates.plot import figure

@@ -241,6 +241,7 @@ class TestEveryEndpointOfAServer:
                 path = route.path.replace("{name}", "fraud").replace("{id}", "x")
                 yield method, path, needed(method, path)[0]
 
+    @pytest.mark.slow
     def test_answers_only_who_may_ask(self, served):
         tokens = Tokens(served.data)
         held = {scope: tokens.create(scope, [scope])[0] for scope in SCOPES}
@@ -276,6 +277,7 @@ class TestEveryEndpointOfAServer:
         ]:
             assert served.http.get("/api/stream", headers=credentials).status_code == status
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("ending", ["revoked", "expired"])
     def test_a_stream_ends_within_seconds_after_its_token_does(self, served, ending):
         tokens = Tokens(served.data)

@@ -309,6 +309,7 @@ def test_webhooks_are_signed(tmp_path, receiver, monkeypatch):
     bench.close()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Apprise imports
 @pytest.mark.parametrize(
     "address",
@@ -338,6 +339,7 @@ def test_a_monitor_with_an_address_that_is_none_is_refused(start):
     assert answer.status_code == 422, "what is shown of an address does not take its place"
 
 
+@pytest.mark.slow
 def test_the_test_button_tells_what_became_of_it(start, receiver):
     served = start()
     config = {"alerts": {"channels": [receiver.url, "http://127.0.0.1:9/hook"]}}
@@ -356,6 +358,7 @@ def stream(drifts_at=3_000, size=6_000, seed=3):
     return truth.tolist(), np.where(right, truth, 1 - truth).tolist()
 
 
+@pytest.mark.slow
 def test_a_drift_in_a_real_stream_reaches_the_receiver(start, receiver):
     served = start(alert_interval=0.0)
     served.http.put("/api/monitors/fraud", json={"arl": 100_000, "alerts": {"channels": [receiver.url]}})
@@ -370,6 +373,7 @@ def test_a_drift_in_a_real_stream_reaches_the_receiver(start, receiver):
     assert served.http.post(f"/api/monitors/fraud/drifts/{drift}/acknowledge").json()["acknowledged"]
 
 
+@pytest.mark.slow
 def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
     """A real process, killed right after its answers, again and again: every finding is told, each under one id."""
     receiver = Receiver()

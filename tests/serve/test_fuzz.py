@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("starlette")
 
 
+@pytest.mark.slow
 def test_requests_that_nobody_should_send_are_answered_and_do_no_harm(benchmark, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "benchmarks"), *sys.path])
     found = benchmark("serve_fuzz").main(1_500, seed=5, slow_too=False)

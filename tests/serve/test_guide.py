@@ -17,6 +17,7 @@ ADDRESS = "http://127.0.0.1:8421"
 BLOCKS = [block for block in re.findall(r"^```bash\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL) if ADDRESS in block]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the libraries that Apprise loads for an address
 @pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="no curl or no bash")
 def test_every_curl_of_the_guide_is_answered(start, tmp_path):
@@ -51,6 +52,7 @@ def test_the_settings_of_the_guide_are_those_there_are():
     assert told == set(MonitorConfig.__struct_fields__)
 
 
+@pytest.mark.slow
 def test_the_demonstration_drifts_and_recovers_as_it_says(start):
     """A period of it: the broken country is found, then the whole; within a minute, and not before anything broke."""
     served = start()

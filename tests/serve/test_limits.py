@@ -151,6 +151,7 @@ def test_an_endless_body_is_cut_off_even_where_nobody_reads_it(served):
     assert sent < 40 << 20  # the limit, what is read after an answer, and the buffers of the system
 
 
+@pytest.mark.slow
 def test_a_head_that_drips_in_is_ended(served):
     with Connection(served) as connection:
         connection.send(b"GET / HTTP/1.1\r\nX: ")
@@ -160,6 +161,7 @@ def test_a_head_that_drips_in_is_ended(served):
         dripping.join()
 
 
+@pytest.mark.slow
 def test_the_end_of_a_slow_head_is_told(served):
     with Connection(served) as connection:
         connection.send(b"POST /size HT")
@@ -168,6 +170,7 @@ def test_the_end_of_a_slow_head_is_told(served):
         assert code_of(answer) == "too_slow"
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_in_is_ended(served):
     with Connection(served) as connection:
         connection.send(head("/size", "Content-Length: 1000"))
@@ -199,6 +202,7 @@ def drip_into(connection, stop):
         pass
 
 
+@pytest.mark.slow
 def test_a_slow_but_steady_body_is_taken(served):
     with Connection(served) as connection:
         connection.send(head("/size", f"Content-Length: {MAX_BODY}"))
@@ -208,17 +212,20 @@ def test_a_slow_but_steady_body_is_taken(served):
         assert b'{"size":100000}' in connection.socket.recv(1 << 16)
 
 
+@pytest.mark.slow
 def test_a_body_that_stops_after_its_answer_is_ended_without_a_second_answer(served):
     with Connection(served) as connection:
         connection.send(head("/ignore", "Content-Length: 1000") + b"some")
         assert ends_within(2, connection).count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.slow
 def test_a_connection_that_says_nothing_is_ended(served):
     with Connection(served) as connection:
         assert ends_within(2, connection) == b""
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_left(served):
     with Connection(served) as connection:
         connection.send(head("/pour", method="GET"))
@@ -232,6 +239,7 @@ def test_a_client_that_does_not_read_is_left(served):
             pass
 
 
+@pytest.mark.slow
 def test_a_long_answer_that_is_read_is_not_ended(served):
     with Connection(served) as connection:
         connection.send(head("/drip", "Connection: close", method="GET"))

@@ -59,6 +59,7 @@ def test_what_a_monitor_has_seen_is_counted(start):
     assert found[of("batches_total")] == 3
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_does_not_become_labels(start):
     served = start()
     for number in range(200):
@@ -98,6 +99,7 @@ def test_health_and_readiness(start):
     assert served.http.get("/readyz").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_log_is_lines_of_json(tmp_path):
     command = [sys.executable, "-m", "fourrates", "serve", "--port=0", "--data", tmp_path / "data"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)

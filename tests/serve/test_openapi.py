@@ -60,6 +60,7 @@ def drifted(served):
     return served.http.post("/api/monitors/fraud/events", json=body).json()["findings"][0]
 
 
+@pytest.mark.slow
 def test_answers_about_a_monitor_are_as_described(start, tmp_path):
     """Generated requests, sound and unsound, to a monitor and a drift that are there; nothing but it is removed."""
     pytest.importorskip("schemathesis")
@@ -69,13 +70,14 @@ def test_answers_about_a_monitor_are_as_described(start, tmp_path):
     told = schemathesis(
         served,
         tmp_path,
-        20,
+        8,
         *("--config-file", str(config), "--exclude-method", "DELETE", "--phases", "examples,coverage,fuzzing"),
     )
     assert "Missing test data" not in told, "some operations were never reached"
     assert len(served.http.get("/api/monitors").json()["monitors"]) == 1
 
 
+@pytest.mark.slow
 def test_answers_about_monitors_of_any_name_are_as_described(start, tmp_path):
     pytest.importorskip("schemathesis")
-    schemathesis(start(), tmp_path, 10, "--config-file", "/dev/null", "--phases", "fuzzing")
+    schemathesis(start(), tmp_path, 5, "--config-file", "/dev/null", "--phases", "fuzzing")

@@ -99,6 +99,7 @@ def test_a_drift_away_from_the_reference_stands_though_somebody_has_seen_it(star
     assert monitor.kinds()[-1] == ("recovery", None)
 
 
+@pytest.mark.slow
 def test_how_drifts_stand_is_the_same_after_a_start_from_the_journal(start, tmp_path):
     monitor = Monitored(start, by=["country"])
     for place, country in enumerate(["DE", "FR", "IT"]):

@@ -54,6 +54,7 @@ def facts(client, name):
     return {fact: shown[fact] for fact in FACTS}, drifts, segments
 
 
+@pytest.mark.slow
 def test_a_monitor_that_was_killed_comes_back_as_it_was(tmp_path, options):
     name = f"m{len(options)}"
     # With snapshots after every few batches, and without one: replay alone, and snapshot and replay, must agree.
@@ -84,6 +85,7 @@ def test_a_second_server_on_the_same_data_is_refused(tmp_path, options):
         store.close()
 
 
+@pytest.mark.slow
 def test_a_backup_taken_while_it_runs_is_a_whole_server(tmp_path):
     server = Server(tmp_path / "data")
     with server, Client(server.port) as client:
@@ -104,6 +106,7 @@ def test_a_backup_taken_while_it_runs_is_a_whole_server(tmp_path):
         assert facts(client, "m") == before
 
 
+@pytest.mark.slow
 def test_new_settings_are_part_of_the_journal(tmp_path):
     server = Server(tmp_path / "data")
     with server, Client(server.port) as client:
@@ -122,6 +125,7 @@ def test_new_settings_are_part_of_the_journal(tmp_path):
             assert again.call("GET", "/api/monitors/m")[1]["config"]["threshold"] == 0.9
 
 
+@pytest.mark.slow
 def test_the_journal_is_cut_where_a_snapshot_covers_it_but_for_the_latest_events(tmp_path):
     server = Server(tmp_path / "data", "--snapshot-bytes", "20000", "--keep-events", "1000")
     with server, Client(server.port) as client:
@@ -156,6 +160,7 @@ def test_a_snapshot_that_is_damaged_is_refused(tmp_path):
             Monitor.restore(saved[:cut], b"k" * 16, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_kills_under_load_lose_nothing_and_count_nothing_twice(database, benchmark, tmp_path):
     if database == "postgresql" and postgres_programs() is None:

@@ -184,6 +184,7 @@ def served(toy, monkeypatch):
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direct", [True, False])
 def test_what_is_nowhere_is_fetched_into_the_cache_and_then_stays(toy, served, direct):
     served("/", direct)
@@ -192,6 +193,7 @@ def test_what_is_nowhere_is_fetched_into_the_cache_and_then_stays(toy, served, d
     assert len(datasets.paths("toy", fetch=False)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "direct", "message"),
     [

@@ -16,7 +16,6 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
-from fourrates.cli.progress import Progress
 from fourrates.cli.ticker import Ticker
 from fourrates.detectors import Detector
 from fourrates.dispersion import dispersions, in_words
@@ -27,6 +26,7 @@ from fourrates.plain import counted
 from fourrates.run import Found, Run
 
 if TYPE_CHECKING:
+    from fourrates.cli.progress import Progress
     from fourrates.io import History, Joined
 
 SHOWN = 40  # drifts in the table
@@ -120,7 +120,7 @@ def detect(
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
     columns = Columns(truth, pred, score, time, by, id)
-    saved = None if state is None else Progress.load(state, max_state)
+    saved = None if state is None else _saved(state, max_state)
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
     trace = None if report is None and plot is None else tracer(many=columns.by is not None)
@@ -183,6 +183,8 @@ def detect(
         _print(run, events, found)
     if state is not None and history is not None:
         sys.stdout.flush()  # first what was found, then the state that goes on from there
+        from fourrates.cli.progress import Progress
+
         Progress(
             run=run.to_bytes(),
             columns=events.columns,
@@ -191,6 +193,13 @@ def detect(
             files=history.to_list(),
         ).save(state)
     return 1 if fail_on == "drift" and any(not one.is_recovery for one in found) else 0
+
+
+def _saved(state: Path, max_state: int) -> Progress | None:
+    """What an earlier run left; none did where there is no such file."""
+    from fourrates.cli.progress import Progress
+
+    return Progress.load(state, max_state)
 
 
 def _resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | None) -> Run:

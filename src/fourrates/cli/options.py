@@ -73,6 +73,7 @@ classes = together(
     ),
 )
 DEFAULT = "FourRates"
+NAMES = [name for name in fourrates.detectors.__all__ if name != "Detector"]
 detector = option(
     "--detector",
     "-d",
@@ -244,12 +245,7 @@ class Spec:
 
 def known() -> dict[str, type[Detector]]:
     """The detectors by name."""
-    exported = {name: getattr(fourrates.detectors, name) for name in fourrates.detectors.__all__}
-    return {
-        name: kind
-        for name, kind in exported.items()
-        if isinstance(kind, type) and issubclass(kind, Detector) and kind is not Detector
-    }
+    return {name: getattr(fourrates.detectors, name) for name in NAMES}
 
 
 def spec(text: str) -> Spec:
@@ -289,12 +285,13 @@ def spec(text: str) -> Spec:
 
 
 def _kind(name: str) -> type[Any]:
-    ours = {one.lower(): kind for one, kind in known().items()}
+    ours = {one.lower(): one for one in NAMES}
     if name.lower() in ours:
-        return ours[name.lower()]
+        kind: type[Detector] = getattr(fourrates.detectors, ours[name.lower()])  # which imports this one alone
+        return kind
     if name.startswith("river."):
         return _river(name.removeprefix("river."))
-    raise InputError(f"no detector {name!r}; there are {', '.join(known())}, and river.NAME where river is installed")
+    raise InputError(f"no detector {name!r}; there are {', '.join(NAMES)}, and river.NAME where river is installed")
 
 
 def _river(name: str) -> type[Any]:

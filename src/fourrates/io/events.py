@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -313,8 +312,9 @@ class Events:
             raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
         found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
         rarer = self._rarer(found_labels, truths)
-        if rarer is not None:
-            found_labels.sort(key=lambda label: label == rarer)
+        if len(found_labels) == 2:  # the positive one last, as in the counts of a reference
+            last = rarer if self._positive is None else self._positive
+            found_labels.sort(key=lambda label: label == last)
         self._set_labels(found_labels)
         self._check_score(self.columns.score, f"{source}: ")
         told = ", ".join(map(str, found_labels[:12])) + (" ..." if len(found_labels) > 12 else "")
@@ -413,6 +413,8 @@ class Events:
         return "a value"
 
     def _unknown(self, table: Table, name: str, at: int) -> InputError:
+        from shlex import quote
+
         value = item(table.data[name], at)
         labels = self.labels.values
         known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")

@@ -307,7 +307,7 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
     utc = False
     for at, value in enumerate(listed):
         if is_missing(value):
-            micros[at] = np.datetime64("NaT")
+            micros[at] = np.datetime64("NaT", "us")
             continue
         moment = _moment(value)
         if moment is None:
@@ -321,10 +321,10 @@ def _arrow_moments(column: Any) -> Times:
     """An Arrow column of dates or times in its own unit, without pyarrow.compute, which takes long to import."""
     pa = pyarrow("pyarrow")
     numbers = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
-    unit = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")
+    unit: Any = getattr(column.type, "unit", "D" if numbers == pa.int32() else "ms")
     since_1970 = arrow_numbers(column.view(numbers), 0).astype(np.int64, copy=False).view(f"M8[{unit}]")
     gone = _arrow_nulls(column)
-    return since_1970 if gone is None else np.where(gone, np.datetime64("NaT"), since_1970)
+    return since_1970 if gone is None else np.where(gone, np.datetime64("NaT", unit), since_1970)
 
 
 def _plain_times(values: list[Any]) -> tuple[Times, bool] | None:
@@ -371,7 +371,7 @@ def _epoch(values: npt.NDArray[Any]) -> Times:
     if values.dtype.kind == "f":
         scaled = values.astype(np.float64) * per_micro
         held = np.abs(scaled) < 2.0**63  # what is missing, infinite or beyond all time is no moment
-        return np.where(held, np.where(held, scaled, 0).astype(np.int64).view("M8[us]"), np.datetime64("NaT"))
+        return np.where(held, np.where(held, scaled, 0).astype(np.int64).view("M8[us]"), np.datetime64("NaT", "us"))
     scaled = values.astype(np.int64)
     return (scaled * int(per_micro) if per_micro >= 1 else scaled // 1000).view("M8[us]")
 
