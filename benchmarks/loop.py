@@ -3,8 +3,8 @@
 1. *Real streams*: accuracy, F1 and G-mean of every prediction, each made before its label was known, of a model that is
    never learnt again, of one learnt again at even intervals, of one learnt again when river's ADWIN alarms, and of
    `ChampionRelearner`. All learn from the same first examples; the two peers learn from as many of the newest, as often
-   as the loop learnt a model, challengers that never served included. ADWIN's delta is the one of a grid whose number
-   of fits comes nearest to that.
+   as the loop learnt a model, challengers that never led included. ADWIN's delta is the one of a grid whose number
+   of fits comes nearest to that. The loop runs four times: by its default measure, and by each of the three alone.
 2. *HLFR*: LFR alone, with the permutation test behind it, and with a test of the rates, on the paper's four data sets.
 3. *Public data*: the share of right predictions of the paper's loop and of champion and challenger.
 
@@ -45,6 +45,7 @@ from fourrates.streams import permuted
 
 Record = dict[str, Any]
 MEASURES: tuple[Measure, ...] = ("accuracy", "f1", "g_mean")
+ALL: tuple[Measure, ...] = ("mean", *MEASURES)
 MODELS = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
     "naive Bayes": make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-6)),
@@ -53,6 +54,8 @@ MODELS = {
 DELTAS = (0.9, 0.5, 0.2, 0.05, 0.01, 0.002, 1e-4, 1e-6)
 ALLOWED = 0.5  # points below the best of the others
 LOOK = 64  # predictions made at once for ADWIN
+BLOCKS = 40  # of a stream, for standard errors
+PEERS = ("never", "periodic", "ADWIN")
 
 
 def learnt(model: Any, stream: Stream, start: int, stop: int) -> Any:
@@ -101,13 +104,34 @@ def adwins(name: str, kind: str) -> list[tuple[np.ndarray, int]]:
     return [adwin(MODELS[kind], STREAMS[name](), delta) for delta in DELTAS]
 
 
-def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -> Record:
+def jackknife(truths: np.ndarray, said: np.ndarray, other: np.ndarray) -> list[float]:
+    """The standard error of each difference of measures, in points: the stream's blocks left out one at a time."""
+    blocks = [part for part in np.array_split(np.arange(truths.size), BLOCKS) if part.size]
+    tables = np.array([[_confusion(truths[part], one[part]) for one in (said, other)] for part in blocks])
+    left = tables.sum(axis=0) - tables
+    differences = np.array([[_measures(own) - _measures(peer)] for own, peer in left]).reshape(len(blocks), -1)
+    spread = ((differences - differences.mean(axis=0)) ** 2).sum(axis=0) * (len(blocks) - 1) / len(blocks)
+    return [100 * float(one) for one in np.sqrt(spread)]
+
+
+def _confusion(truths: np.ndarray, said: np.ndarray) -> np.ndarray:
+    return np.bincount(2 * truths + said, minlength=4).reshape(2, 2)
+
+
+def _measures(table: np.ndarray) -> np.ndarray:
+    """Accuracy, F1 and G-mean of a table of truths and predictions."""
+    (tn, fp), (fn, tp) = table
+    recalls = tp / max(tp + fn, 1), tn / max(tn + fp, 1)
+    return np.array([(tp + tn) / table.sum(), 2 * tp / max(2 * tp + fp + fn, 1), np.sqrt(recalls[0] * recalls[1])])
+
+
+def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
     model, rest = MODELS[kind], slice(stream.first, None)
     X, y = stream.features, stream.labels
-    begun = time.perf_counter()
+    begun = time.process_time()
     loop = ChampionRelearner(model, measure=measure).fit(X[: stream.first], y[: stream.first])
     said = {"champion": loop.run(X[rest], y[rest])}
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     refits = {"champion": loop.fits - 1, "never": 0}
     said["never"] = never(model, stream)
     said["periodic"], refits["periodic"] = periodic(model, stream, loop.fits - 1)
@@ -115,7 +139,7 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -
     nearest = min(range(len(tried)), key=lambda i: abs(tried[i][1] - refits["champion"]))
     said["ADWIN"], refits["ADWIN"] = tried[nearest]
     scores = {who: [100 * getattr(totals(y[rest], one), m) for m in MEASURES] for who, one in said.items()}
-    best = [max(scores[who][i] for who in ("never", "periodic", "ADWIN")) for i in range(len(MEASURES))]
+    peers = [max(PEERS, key=lambda who: scores[who][i]) for i in range(len(MEASURES))]
     return {
         "stream": name,
         "model": kind,
@@ -125,7 +149,8 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -
         "injected": stream.injected,
         "examples": int(y.size - stream.first),
         "scores": scores,
-        "ahead": [own - other for own, other in zip(scores["champion"], best, strict=True)],
+        "ahead": [scores["champion"][i] - scores[who][i] for i, who in enumerate(peers)],
+        "errors": [jackknife(y[rest], said["champion"], said[who])[i] for i, who in enumerate(peers)],
         "refits": refits,
         "delta": DELTAS[nearest],
         "drifts": len(loop.drifts),
@@ -135,20 +160,19 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure = "mean") -
     }
 
 
-def place(one: Record) -> tuple[int, int, str]:
+def place(one: Record) -> tuple[int, int, int]:
     """Where a record stands among the others."""
-    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), one.get("measure", "mean")
+    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), ALL.index(one["measure"])
 
 
-def streams(only: list[str], models: list[str], measures: tuple[Measure, ...]) -> list[Record]:
-    """All streams with all models; each is written down when it is done, and what is there of others stays."""
+def streams(only: list[str], models: list[str]) -> list[Record]:
+    """All streams with all models, by each measure; written down when done, and what is there of others stays."""
     path = RESULTS / "loop.json"
-    part = "streams" if measures == ("mean",) else "measures"
     for name, load in STREAMS.items():
-        if (only and name not in only) or (part == "measures" and name in TUNED):
+        if only and name not in only:
             continue
         stream = load()
-        for kind, measure in product(models or MODELS, measures):
+        for kind, measure in product(models or MODELS, ALL):
             one = of_stream(name, stream, kind, measure)
             print(
                 f"{name:<14}{kind:<20}{measure:<9}"
@@ -156,15 +180,18 @@ def streams(only: list[str], models: list[str], measures: tuple[Measure, ...]) -
                     f"{who} {' '.join(f'{value:.1f}' for value in one['scores'][who])} ({one['refits'][who]})"
                     for who in one["scores"]
                 )
-                + f"   ahead {' '.join(f'{value:+.1f}' for value in one['ahead'])}"
-                + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} exchanges, {one['seconds']:.0f} s",
+                + "   ahead "
+                + " ".join(
+                    f"{value:+.1f}({error:.1f})" for value, error in zip(one["ahead"], one["errors"], strict=True)
+                )
+                + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} champions, {one['seconds']:.0f} s",
                 flush=True,
             )
             numbers = json.loads(path.read_text()) if path.exists() else {}
-            kept = {place(other): other for other in numbers.get(part, [])} | {place(one): one}
-            numbers[part] = [kept[at] for at in sorted(kept)]
+            kept = {place(other): other for other in numbers.get("streams", [])} | {place(one): one}
+            numbers["streams"] = [kept[at] for at in sorted(kept)]
             keep("loop", numbers)
-    found = json.loads(path.read_text())[part]
+    found = json.loads(path.read_text())["streams"]
     assert isinstance(found, list)
     return found
 
@@ -260,25 +287,31 @@ def public(runs: dict[str, int]) -> list[Record]:
 
 
 def marks(numbers: Record) -> int:
-    """How many marks were missed."""
+    """How many marks were missed: each measure of the loop that serves it, on streams nothing was tuned on."""
     shown = [one for one in numbers.get("streams", []) if not one["tuned"]]
+    own = [one for one in shown if one["measure"] != "mean"]
     below = [
-        (one["stream"], one["model"], m)
-        for one in shown
-        for m, by in zip(MEASURES, one["ahead"], strict=True)
-        if by < -ALLOWED
+        f"{one['stream']}, {one['model']}, {one['measure']}: {one['ahead'][i]:+.1f} ({one['errors'][i]:.1f})"
+        for one in own
+        if one["ahead"][i := MEASURES.index(one["measure"])] < -ALLOWED
     ]
-    injected = [(one["stream"], one["model"]) for one in shown if one["injected"] and one["ahead"][0] <= 0]
-    print(f"{len(below)} of {3 * len(shown)} figures more than {ALLOWED} points below the best of the others: {below}")
+    clear = sum(one["ahead"][i] < -2 * one["errors"][i] for one in own for i in [MEASURES.index(one["measure"])])
+    injected = [
+        f"{one['stream']}, {one['model']}"
+        for one in own
+        if one["measure"] == "accuracy" and one["injected"] and one["ahead"][0] <= 0
+    ]
+    default = [by for one in shown if one["measure"] == "mean" for by in one["ahead"]]
+    print(f"{len(below)} of {len(own)} figures more than {ALLOWED} points below the best of the others: {below}")
+    print(f"{clear} of {len(own)} figures are below it by more than two standard errors")
     print(f"injected changes on which another is at least as accurate: {injected}")
+    print(f"default measure: {sum(by < -ALLOWED for by in default)} of {len(default)} are more than {ALLOWED} below")
     return len(below) + len(injected)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", choices=("streams", "measures", "hlfr", "public"), help="one part; the others stay as they are"
-    )
+    parser.add_argument("--only", choices=("streams", "hlfr", "public"), help="one part; the others stay as they are")
     parser.add_argument("--stream", action="append", default=[], choices=list(STREAMS), help="these streams only")
     parser.add_argument("--model", action="append", default=[], choices=list(MODELS), help="these models only")
     parser.add_argument("--dataset", action="append", default=[], choices=list(WITHIN), help="these data sets only")
@@ -293,8 +326,7 @@ def main() -> int:
     }
     begun = time.perf_counter()
     parts: dict[str, Callable[[], list[Record]]] = {
-        "streams": partial(streams, options.stream, options.model, ("mean",)),
-        "measures": partial(streams, options.stream, options.model, MEASURES),
+        "streams": partial(streams, options.stream, options.model),
         "hlfr": partial(second_layer, runs, options.layer),
         "public": partial(public, runs),
     }

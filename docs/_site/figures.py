@@ -448,61 +448,108 @@ def _three(values: list[float], form: str = ".1f") -> str:
     return " / ".join(format(value, form) for value in values)
 
 
-def _loop_rows(earlier: bool) -> list[dict[str, Any]]:
-    """What was measured with the loop as it is, which has a measure, or as it was before it had one."""
-    return [one for one in results("loop")["streams"] if ("measure" not in one) == earlier]
+LOOP_MEASURES = ("accuracy", "f1", "g_mean")
+LOOP_PEERS = ("never", "periodic", "ADWIN")
 
 
-def loop_table(earlier: bool = False) -> str:
-    """Accuracy, F1 and G-mean of champion and challenger and of its peers."""
+def _loop_rows() -> list[dict[str, Any]]:
+    """A row a stream and model: each measure of the loop that was told to serve it, and of its peers in that run."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in results("loop")["streams"]:
+        if one["measure"] != "mean":
+            found.setdefault((one["stream"], one["model"]), {})[one["measure"]] = one
     rows = []
-    for one in _loop_rows(earlier):
-        name = one["stream"] + (" (tuned)" if one["tuned"] else "") + (" (injected)" if one["injected"] else "")
-        name += " (fresh)" if one.get("fresh") else ""
-        scores, refits = one["scores"], one["refits"]
-        rows.append(
+    for runs in found.values():
+        if len(runs) == len(LOOP_MEASURES):
+            own = [(runs[name], at) for at, name in enumerate(LOOP_MEASURES)]
+            rows.append(
+                runs["accuracy"]
+                | {
+                    "scores": {who: [one["scores"][who][at] for one, at in own] for who in (*LOOP_PEERS, "champion")},
+                    "ahead": [one["ahead"][at] for one, at in own],
+                    "errors": [one["errors"][at] for one, at in own],
+                    "fits": [one["refits"]["champion"] for one, _ in own],
+                }
+            )
+    return rows
+
+
+def _loop_stream(one: dict[str, Any]) -> str:
+    marks = [name for name in ("tuned", "injected", "fresh") if one[name]]
+    return one["stream"] + "".join(f" ({name})" for name in marks)
+
+
+def _with_errors(ahead: list[float], errors: list[float]) -> str:
+    return " / ".join(f"**{by:+.1f}** ({error:.1f})" for by, error in zip(ahead, errors, strict=True))
+
+
+def loop_table() -> str:
+    """Accuracy, F1 and G-mean of the loop, told which of them counts, and of its peers."""
+    return table(
+        ["stream", "model", *LOOP_PEERS, "loop", "ahead (standard error)", "fits"],
+        (
             [
-                name,
+                _loop_stream(one),
                 one["model"],
-                *(_three(scores[who]) for who in ("never", "periodic")),
-                f"{_three(scores['ADWIN'])} ({refits['ADWIN']})",
-                _three(scores["champion"]),
-                f"**{_three(one['ahead'], '+.1f')}**",
-                f"{refits['champion']:,}",
+                *(_three(one["scores"][who]) for who in (*LOOP_PEERS, "champion")),
+                _with_errors(one["ahead"], one["errors"]),
+                " / ".join(f"{fits:,}" for fits in one["fits"]),
+            ]
+            for one in _loop_rows()
+        ),
+    )
+
+
+def loop_default_table() -> str:
+    """The same of one run of the loop by its default measure."""
+    return table(
+        ["stream", "model", "loop", "ahead (standard error)", "fits", "ADWIN's fits", "drifts", "champions"],
+        (
+            [
+                _loop_stream(one),
+                one["model"],
+                _three(one["scores"]["champion"]),
+                _with_errors(one["ahead"], one["errors"]),
+                f"{one['refits']['champion']:,}",
+                str(one["refits"]["ADWIN"]),
                 str(one["drifts"]),
                 str(one["decisions"].get("promote", 0)),
             ]
-        )
-    head = ["stream", "model", "never", "periodic", "ADWIN (fits)", "champion", "ahead", "fits", "drifts", "exchanges"]
-    return table(head, rows)
+            for one in results("loop")["streams"]
+            if one["measure"] == "mean"
+        ),
+    )
 
 
-def loop_summary(earlier: bool = False) -> str:
+def loop_summary(default: bool = False) -> str:
     """How many of the figures are short, and by how much."""
-    shown = [one for one in _loop_rows(earlier) if not one["tuned"]]
-    ahead = [by for one in shown for by in one["ahead"]]
+    rows = [one for one in results("loop")["streams"] if one["measure"] == "mean"] if default else _loop_rows()
+    shown = [one for one in rows if not one["tuned"]]
+    pairs = [pair for one in shown for pair in zip(one["ahead"], one["errors"], strict=True)]
+    ahead = sorted(by for by, _ in pairs)
     injected = [one for one in shown if one["injected"]]
     return (
         f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half "
         f"a point below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
-        f"{sorted(ahead)[len(ahead) // 2]:+.1f} points."
-    ) + (
-        " Where a change was injected the accuracy is higher in "
+        f"{ahead[len(ahead) // 2]:+.1f} points. Of those that fall short,\n"
+        f"{sum(by < -max(0.5, 2 * error) for by, error in pairs)} do so by more than two standard errors. Where a "
+        f"change was injected the accuracy is higher in\n"
         f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
-        if injected
-        else ""
     )
 
 
-def loop_measures_table() -> str:
-    """How far ahead the loop is by the measure it was told to serve."""
-    names = {"accuracy": 0, "f1": 1, "g_mean": 2}
-    rows = []
-    for one in results("loop").get("measures", []):
-        at = names[one["measure"]]
-        values = [f"{one['scores'][who][at]:.1f}" for who in ("never", "periodic", "ADWIN", "champion")]
-        rows.append([one["stream"], one["model"], one["measure"], *values, f"**{one['ahead'][at]:+.1f}**"])
-    return table(["stream", "model", "measure", "never", "periodic", "ADWIN", "champion", "ahead"], rows)
+def loop_shortfalls() -> str:
+    """The figures that fall short, each with its standard error."""
+    names = ("accuracy", "F1", "G-mean")
+    return table(
+        ["stream", "model", "measure", "ahead", "standard error"],
+        (
+            [_loop_stream(one), one["model"], names[at], f"{one['ahead'][at]:+.1f}", f"{one['errors'][at]:.1f}"]
+            for one in _loop_rows()
+            for at in range(3)
+            if one["ahead"][at] < -0.5
+        ),
+    )
 
 
 def loop_public_table() -> str:

@@ -1,7 +1,7 @@
 """A classifier that is watched, and learnt again when that helps.
 
 :class:`Relearner` is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted.
-:class:`ChampionRelearner` is the one to use: a new model serves only after it has beaten the one that does.
+:class:`ChampionRelearner` is the one to use: several models vote, each with as much say as it has earned.
 Both take streams one example at a time or in batches, labels at once or late, and give predictions, drifts, and the
 :class:`Life` of every model.
 """

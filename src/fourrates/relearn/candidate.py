@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from fourrates.detectors import Detector
     from fourrates.relearn.window import Window
 
 NEVER = 1 << 62  # a position no stream reaches
@@ -29,11 +28,9 @@ class Candidate:
     weight : float
         How likely it is the best one now, relative to the others; 0 until it takes part.
     wins, losses : int
-        Examples on which it alone, or the champion alone, was right, since that one serves.
+        Examples on which it alone, or the champion alone, was right, since that one is champion.
     ahead : float
         What it has shown before it takes part: the logarithm of the odds that it is better than the champion.
-    detector : Detector or None
-        Watches what it predicts, whether it serves or not.
     """
 
     def __init__(self, model: Any = None, window: range | None = None) -> None:
@@ -42,7 +39,6 @@ class Candidate:
         self.weight = 0.0
         self.wins = self.losses = 0
         self.ahead = 0.0
-        self.detector: Detector | None = None
 
     def wanted(self, events: int, examples: Window) -> range:
         """The examples to learn from now."""

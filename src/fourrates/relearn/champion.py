@@ -1,4 +1,4 @@
-"""A loop that never hurts: a new model serves only after it has beaten the one that does."""
+"""A loop that does not hurt: what is predicted is a vote, and models have as much say in it as they have earned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
-from fourrates.relearn.contest import RATE, Contest
+from fourrates.relearn.contest import RATE, Contest, vote
 from fourrates.relearn.decision import Decision, Kind
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
@@ -34,14 +34,15 @@ MOST_AHEAD = 5.0  # logarithm of the odds that a challenger may bring from the e
 
 
 class ChampionRelearner(Loop):
-    """Predict, observe, and let a challenger serve once it has beaten the champion.
+    """Predict by a vote of several models, in which each has as much say as it has earned.
 
-    The champion serves. Next to it there are challengers, whose predictions nobody sees: one that learns from all
-    examples since the last drift (from `drift.window.start` on, that is `started`), and some that learn from the newest
-    examples; and models that served before. Each has a weight: how likely it is the best of them now, by what each
-    predicted right so far. The first that weighs `threshold` times as much as the champion takes its place. The first
-    model and one that is learnt at even intervals are among them, so the loop is never far behind either; a false alarm
-    costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
+    One that learns from all examples since the last drift (from `drift.window.start` on, that is `started`), one that
+    learns from what came after the alarm, some that learn from the newest examples, and models as they were: the first
+    one, and those that led before a drift. Each has a weight: how likely it is the best of them now, by what each
+    predicted right so far. What is predicted is the class with the largest weighted mean of their probabilities. The
+    heaviest is the champion, until another weighs `threshold` times as much. The first model and one that is learnt at
+    even intervals are among them, so the loop is never far behind either; a false alarm costs a few fits, a drift
+    without an alarm is followed as well, and a concept that comes back finds its model.
 
     **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
     matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
@@ -52,16 +53,18 @@ class ChampionRelearner(Loop):
     model : scikit-learn or river classifier
         What to learn; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
     detector : Detector, optional
-        As it should begin; a clone of it watches the champion. Default ``FourRates(arl=2_000)``: a false
-        alarm costs a few fits, so the budget is generous.
+        As it should begin; a clone of it watches what is predicted. Default ``FourRates(arl=2_000, sides="down")``: a
+        false alarm costs a few fits, so the budget is generous, and a recall that rises needs no new model.
     memory : int, optional
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
     measure : {"mean", "accuracy", "f1", "g_mean"}
         What counts as better: the share of right predictions, F1 of the positive class, the geometric mean of the
-        recalls, or the mean of the three. A model that is best by one of them may be poor by another.
+        recalls, or the mean of the three. Predictions that are best by one of them may be poor by another: told "f1" or
+        "g_mean", the loop multiplies the probability of each class by what an example of it is worth.
     threshold : float
-        The odds it takes to become champion: how many times as much as the champion a challenger must weigh.
+        The odds it takes to become champion: how many times as much as the champion a challenger must weigh. It has no
+        bearing on what is predicted.
     min_examples : int
         How many examples a challenger needs at least.
     min_class : int
@@ -77,14 +80,16 @@ class ChampionRelearner(Loop):
     ----------
     detector : Detector
         The one that watches.
-    model : classifier or None
-        The one that serves.
     champion : Held, Since or Memory
-        What it is; `str` says it.
+        The candidate with the most say; `str` says which it is, `weight` how much of the say it has.
+    challengers : tuple of Held, Since and Memory
+        The others.
+    model : classifier or None
+        The champion's.
     drifts : list of Drift
         All drifts so far. Their positions count the labels observed, from 0.
     models : tuple of Life
-        The life of every model so far, the serving one last.
+        The life of every champion so far, with what was predicted while it led.
     decisions : list of Decision
         What was decided, when, and on what evidence.
     fits : int
@@ -94,16 +99,18 @@ class ChampionRelearner(Loop):
 
     Notes
     -----
+    - *The vote*: `predict_proba` where the model has it; otherwise a model gives all its say to the class it predicts.
     - *The weights*: a right prediction multiplies a weight by e to the power of what the example is worth, which is 1
       for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
       spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
-    - *What is weighed* is a way of learning. When the champion's own examples have moved on (the newest 500, say), it
-      is retrained and serves at once.
-    - *On a drift* the champion serves on, and a copy of it is kept as it is. The challenger that begins there is first
-      learnt from half of the examples since the start and compared with the champion on the other half.
-    - *Each has a detector*: a challenger is watched before it serves, so that its drift is seen soon after it does.
-    - *Cost*: four fits each time a memory is renewed, and one each time the window since the drift is half as long
-      again. For n labels and the shortest memory m that is about 5.3 n / m fits, and up to 6 + `keep` predictions each.
+    - *What is weighed* is a way of learning. When its examples have moved on (the newest 500, say), it is retrained
+      and keeps its weight.
+    - *On a drift* a copy of the champion is kept as it is. The challenger that begins there is first learnt from half
+      of the examples since the start and compared with the champion on the other half. Another one begins at the alarm:
+      a start that is dated too early would leave examples of the old concept in all windows.
+    - *Cost*: four fits each time a memory is renewed, and one each time a window since the drift or the alarm is half
+      as long again. For n labels and the shortest memory m that is about 5.3 n / m fits and some 20 a drift, and up to
+      7 + `keep` predictions each, twice where labels come late.
     - *A fit that fails*, or a class with too few examples: the champion serves on, the decision is kept, and the next
       try comes when there are new examples. A failure is raised as :class:`FitError` once the batch has been taken.
     - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
@@ -120,20 +127,16 @@ class ChampionRelearner(Loop):
     >>> loop = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for decision in loop.decisions:
-    ...     if decision.kind == "promote" and decision.at > 2_000:
+    ...     if decision.kind == "promote" and decision.at > 2_400:
     ...         print(f"{decision.at:,}: {decision.about}")
-    2,202: the newest 500
-    2,542: all since 2,429
-    2,649: all since 2,557
-    4,570: the newest 500
+    2,527: all since 2,505
+    4,739: the newest 500
     5,270: the newest 2,000
     5,509: the newest 8,000
-    5,525: the first model
-    6,435: the newest 500
-    7,953: the newest 2,000
+    5,517: the model of 2,505
 
-    The first change is at label 2,500, the second at 5,500: after that the first model came back, which had not served
-    for 3,000 labels. Between changes those that are about as good take turns.
+    The first change is at label 2,500. The second is at 5,500: after that the model comes back that led before the
+    first. Between changes those that are about as good take turns.
     """
 
     def __init__(
@@ -151,7 +154,9 @@ class ChampionRelearner(Loop):
         max_pending: int = 100_000,
         max_wait: float | timedelta | np.timedelta64 | None = None,
     ) -> None:
-        super().__init__(model, FourRates(arl=2_000) if detector is None else detector, max_pending, max_wait)
+        super().__init__(
+            model, FourRates(arl=2_000, sides="down") if detector is None else detector, max_pending, max_wait
+        )
         self.threshold = check_number(threshold, "threshold")
         if self.threshold < 1:
             raise ValueError(f"threshold {threshold!r} is less than 1")
@@ -162,7 +167,6 @@ class ChampionRelearner(Loop):
         self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
         self.decisions: list[Decision] = []
         self.fits = 0
-        self._template = self.detector.clone()
         self.champion: Candidate = Held(None, None, "no model")
         self._challengers: list[Candidate] = []
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
@@ -199,19 +203,16 @@ class ChampionRelearner(Loop):
             shortest *= LONGER
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
-        """Put a model to service; one by hand is held as it is."""
+        """Let a model be the champion; one by hand is held as it is and outvotes the others for now."""
         if why in ("first", "hand"):
             name = f"the model of {self.events:,}" if why == "hand" else "the first model"
             self.champion = Held(model, window, name, first=why == "first")
-            self.champion.weight = max([1.0, *(one.weight for one in self._challengers)])
-            self._crown()
+            self.champion.weight = self.threshold * sum(one.weight for one in self._challengers) or 1.0
+            self._count_anew()
         return super()._begin(model, why, window)
 
-    def _crown(self) -> None:
-        """Watch the champion, and count wins and losses against it from now on."""
-        if self.champion.detector is None:
-            self.champion.detector = self._template.clone()
-        self.detector = self.champion.detector
+    def _count_anew(self) -> None:
+        """Count wins and losses against the champion from now on."""
         for one in (self.champion, *self._challengers):
             one.wins = one.losses = 0
 
@@ -222,53 +223,63 @@ class ChampionRelearner(Loop):
             self._enter(MEMORY)
         due = min(one.due for one in (self.champion, *self._challengers))
         size = min(block, due - self.events, truths.size)
-        self._fill(guesses, rows, size)
-        rows, truths, guesses = take(rows, slice(size)), truths[:size], guesses[:size]
-        members, said = self._ask_all(rows, guesses)
-        right, worth = said == truths, self._tally.weights(truths, guesses)
-        contest = Contest(members)
-        crossed = contest.take(right, worth, self.threshold)
-        enough = size if crossed is None else crossed + 1
-        start = self.events - self.detector.events
-        taken, drift = self.detector.update_coded(truths[:enough], guesses[:enough].astype(np.uint16))
-        if taken < enough:
-            contest = Contest(members)
-            contest.take(right[:, :taken], worth[:taken])
-        contest.settle()
-        for one, codes in zip(members[1:], said[1:], strict=True):
-            self._watch(one, truths[:taken], codes[:taken])
-        self._tally.add(truths[:taken], guesses[:taken])
-        self._examples.add(take(rows, slice(taken)), truths[:taken])
-        self.events += taken
-        self._count(truths[:taken], guesses[:taken])
-        if drift is not None:
-            self._drifted(drift.shifted(start))
-        best = max(members, key=lambda one: one.weight)
-        if best is not self.champion and best.weight >= self.threshold * self.champion.weight:
-            self._promote(best)
-        return taken
+        rows, truths = take(rows, slice(size)), truths[:size]
+        members, forecasts = self._ask_all(rows)
+        done = 0
+        while done < size:
+            served, drift = self._observe(members, forecasts[:, done:], truths[done:])
+            rest = slice(done, done + served.size)
+            guesses[rest] = served
+            self._examples.add(take(rows, rest), truths[rest])
+            self.events += served.size
+            self._count(truths[rest], served)
+            done = rest.stop
+            if drift is not None:
+                self._drifted(drift)
+            best = max(members, key=lambda one: one.weight)
+            if best is not self.champion and best.weight >= self.threshold * self.champion.weight:
+                self._promote(best)
+                order = [members.index(one) for one in (self.champion, *self._challengers) if one in members]
+                members, forecasts = [members[i] for i in order], forecasts[order]
+            if drift is not None:
+                break
+        return done
 
-    def _ask_all(self, rows: Any, guesses: npt.NDArray[np.int32]) -> tuple[list[Candidate], npt.NDArray[np.int32]]:
-        """The champion and the challengers that have a model, and what each says of these examples."""
-        members, said = [self.champion], [guesses]
+    def _observe(
+        self, members: list[Candidate], forecasts: npt.NDArray[np.float64], truths: Codes
+    ) -> tuple[npt.NDArray[np.int32], Drift | None]:
+        """Predict and take labels up to a drift or to the moment another one should be champion."""
+        contest = Contest(members, self._tally)
+        served = contest.take(forecasts, truths, self.threshold)
+        start = self.events - self.detector.events
+        taken, drift = self.detector.update_coded(truths[: served.size], served.astype(np.uint16))
+        if taken < served.size:
+            contest = Contest(members, self._tally)
+            contest.take(forecasts[:, :taken], truths[:taken])
+        contest.settle()
+        self._tally = contest.tally
+        return served[:taken], None if drift is None else drift.shifted(start)
+
+    def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
+        """What all say together, as things stand."""
+        if self.model is None:
+            return super()._ask(rows)
+        members, forecasts = self._ask_all(rows)
+        return vote(members, forecasts, self._tally)
+
+    def _ask_all(self, rows: Any) -> tuple[list[Candidate], npt.NDArray[np.float64]]:
+        """The champion and the challengers that have a model, and the probabilities each gives to the classes."""
+        members, forecasts = [self.champion], [self._learner.forecast(self.model, rows)]
         for one in self._challengers:
             if one.model is not None:
                 try:
-                    said.append(self._learner.ask(one.model, rows))
+                    forecasts.append(self._learner.forecast(one.model, rows))
                 except Exception as error:  # of the model's own
-                    one.model, one.detector, one.weight = None, None, 0.0
+                    one.model, one.weight = None, 0.0
                     self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
                 else:
                     members.append(one)
-        return members, np.array(said)
-
-    def _watch(self, one: Candidate, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
-        """Let the detector of a challenger see what it predicts: once it serves, what it did before is known."""
-        if one.detector is None:
-            one.detector = self._template.clone()
-        codes, done = guesses.astype(np.uint16), 0
-        while done < codes.size:
-            done += one.detector.update_coded(truths, codes, done)[0]
+        return members, np.array(forecasts)
 
     # Drifts and champions -----------------------------------------------------------------------------------
 
@@ -286,6 +297,8 @@ class ChampionRelearner(Loop):
         self._challengers.append(new)
         self._decide("drift", new, str(drift))
         self._rehearse(new)
+        if self.events - start >= self.min_examples:  # the start may be dated too early: what comes now is new for sure
+            self._challengers.append(Since(self.events, self.events + self.min_examples))
         self._let_go()
 
     def _rehearse(self, new: Since) -> None:
@@ -304,17 +317,17 @@ class ChampionRelearner(Loop):
             self._decide("fail", new, f"{type(error).__name__}: {error}")
             return
         wins, losses = (own == truths) & (champion != truths), (own != truths) & (champion == truths)
-        worth = self._tally.weights(truths, champion)
+        worth = self._tally.worth()[truths]
         new.wins, new.losses = int(wins.sum()), int(losses.sum())
         new.ahead = RATE * float(worth[wins].sum() - worth[losses].sum())
 
     def _promote(self, best: Candidate) -> None:
-        """Let a challenger serve; the one that served becomes a challenger."""
+        """Let a challenger be the champion; the one that was becomes a challenger."""
         self._decide("promote", best)
         self._challengers = [self.champion, *(one for one in self._challengers if one is not best)]
         self.champion = best
         self._begin(best.model, "return" if isinstance(best, Held) else "challenger", best.window)
-        self._crown()
+        self._count_anew()
         self._let_go()
 
     def _let_go(self) -> None:

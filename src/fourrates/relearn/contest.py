@@ -1,72 +1,93 @@
-"""Which of several models is the best one now? Weights by what each got right, a share of which always starts again."""
+"""Which of several models is the best one now, and what do they say together? Weights by what each got right."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
+    from fourrates.labels import Codes
     from fourrates.relearn.candidate import Candidate
+    from fourrates.relearn.measure import Tally
+
+    Forecasts = npt.NDArray[np.float64]  # by member, example and class
 
 SHARE = 0.005  # of all weight is spread evenly after each label: the best model is another one about every 200 labels
 RATE = 1.0  # what a right prediction that counts 1 adds to the logarithm of a weight
 
 
 class Contest:
-    """The weights of the champion and its challengers, by what each predicted right.
+    """The weights of the champion and its challengers, and the vote they cast by them.
 
-    A right prediction multiplies a weight by e to the power of what the example is worth. Then a small share of all
-    weight is spread evenly: the *fixed share* of Herbster and Warmuth (1998). So a weight is how likely it is that this
-    model is the best one now, if the best one changes now and then. The one with the largest weight is never far behind
-    any of the others, nor behind the best sequence of them with few changes: the loss by n labels exceeds the least one
-    by at most about ln(k) + (changes) * ln(k n / changes), over `RATE`, for k models.
+    What is predicted is the class with the largest mean probability, weighted by how likely each member is the best
+    one, times what an example of the class is worth where the measure asks for that. When the label has come, a right
+    prediction multiplies the weight of a member by e to the power of what the example is worth. Then a small share of
+    all weight is spread evenly: the *fixed share* of Herbster and Warmuth (1998). So a weight is how likely it is that
+    this model is the best one now, if the best one changes now and then. Whoever follows such weights is never far
+    behind any of the members, nor behind the best sequence of them with few changes: the loss by n labels exceeds the
+    least one by at most about ln(k) + (changes) * ln(k n / changes), over `RATE`, for k models.
 
     Parameters
     ----------
     members : several Candidate
         The champion first.
+    tally : Tally
+        What was predicted so far; it is not changed.
     """
 
-    def __init__(self, members: Sequence[Candidate]) -> None:
+    def __init__(self, members: Sequence[Candidate], tally: Tally) -> None:
         self.members = members
-        self.weights = [one.weight for one in members]
-        self.wins = [one.wins for one in members]
-        self.losses = [one.losses for one in members]
+        self.weights = np.array([one.weight for one in members])
+        self.tally = tally.copy()
+        self._wins = np.zeros(len(members), np.int64)
+        self._losses = np.zeros(len(members), np.int64)
 
-    def take(
-        self, right: npt.NDArray[np.bool_], worth: npt.NDArray[np.float64], threshold: float = math.inf
-    ) -> int | None:
-        """Take what each member got right, and what each example is worth, in order.
+    def take(self, forecasts: Forecasts, truths: Codes, threshold: float = math.inf) -> npt.NDArray[np.int32]:
+        """Predict each example, then take its label, in order.
 
         Returns
         -------
-        int or None
-            The first example after which some weight is `threshold` times that of the champion; what comes behind it
-            is not taken.
+        array of int
+            The class predicted for each example, up to the first after which the weight of some member is `threshold`
+            times that of the champion; what comes behind it is not taken.
         """
-        weights, members = self.weights, range(len(self.weights))
-        even = SHARE / len(weights)
-        for at, (column, gain) in enumerate(zip(right.T.tolist(), worth.tolist(), strict=True)):
-            champion, factor = column[0], math.exp(RATE * gain)
-            for j in members:
-                if column[j]:
-                    weights[j] *= factor
-                if column[j] != champion:
-                    self.wins[j] += column[j]
-                    self.losses[j] += champion
-            total = sum(weights)
-            for j in members:
-                weights[j] = even + (1 - SHARE) * weights[j] / total
-            if max(weights) >= threshold * weights[0]:
-                return at
-        return None
+        right = forecasts.argmax(axis=2) == truths
+        said = np.empty(truths.size, np.int32)
+        weights, tally, even = self.weights, self.tally, SHARE / len(self.members)
+        for at, truth in enumerate(truths.tolist()):
+            said[at] = guess = int((tally.stakes() * _mean(weights, forecasts[:, at])).argmax())
+            weights = np.where(right[:, at], weights * math.exp(RATE * tally.worth()[truth]), weights)
+            weights = even + (1 - SHARE) / weights.sum() * weights
+            tally.add_one(truth, guess)
+            if weights.max() >= threshold * weights[0]:
+                said = said[: at + 1]
+                break
+        self.weights = weights
+        right = right[:, : said.size]
+        self._wins += (right & ~right[0]).sum(axis=1)
+        self._losses += (~right & right[0]).sum(axis=1)
+        return said
 
     def settle(self) -> None:
         """Give each member its weight, and what it won and lost against the champion."""
-        for one, weight, wins, losses in zip(self.members, self.weights, self.wins, self.losses, strict=True):
-            one.weight, one.wins, one.losses = weight, wins, losses
+        for one, weight, wins, losses in zip(self.members, self.weights, self._wins, self._losses, strict=True):
+            one.weight = float(weight)
+            one.wins += int(wins)
+            one.losses += int(losses)
+
+
+def vote(members: Sequence[Candidate], forecasts: Forecasts, tally: Tally) -> npt.NDArray[np.int32]:
+    """What the members say together of each example, as things stand."""
+    weights = np.array([one.weight for one in members])
+    return np.asarray((tally.stakes() * _mean(weights, forecasts)).argmax(axis=1), np.int32)
+
+
+def _mean(weights: npt.NDArray[np.float64], forecasts: Forecasts) -> npt.NDArray[np.float64]:
+    """The sum over members, in their order: the same to the last bit however many examples there are."""
+    return np.asarray((weights.reshape(-1, *[1] * (forecasts.ndim - 1)) * forecasts).sum(axis=0))

@@ -7,7 +7,7 @@ from typing import Literal
 
 Kind = Literal["drift", "fit", "refit", "promote", "wait", "fail", "drop"]
 WORDS = {
-    "drift": "the champion drifted, a challenger begins:",
+    "drift": "drift, a challenger begins:",
     "fit": "challenger learnt:",
     "refit": "champion learnt again:",
     "promote": "new champion:",
@@ -32,7 +32,7 @@ class Decision:
     window : range or None
         The examples it has learnt from.
     evidence : float
-        Of its contest with the champion.
+        How many times as much as the champion it weighs.
     wins, losses : int
         Examples of the contest on which it alone was right, and on which the champion alone was.
     reason : str

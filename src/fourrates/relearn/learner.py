@@ -64,6 +64,17 @@ class Learner:
         said = [model.predict_one(row) for row in rows] if self.river else model.predict(rows)
         return self.codes(said, "prediction").astype(np.int32)
 
+    def forecast(self, model: Any, rows: Any) -> npt.NDArray[np.float64]:
+        """The probability a model gives to each class, one row an example; 1 for what it says if it knows no others."""
+        classes = len(self.labels.values)
+        if count(rows) == 0:
+            return np.empty((0, classes))
+        if self.river or not hasattr(model, "predict_proba"):
+            return np.eye(classes)[self.ask(model, rows)]
+        found = np.zeros((count(rows), classes))
+        found[:, self.codes(model.classes_, "class")] = model.predict_proba(rows)
+        return found
+
     def codes(self, labels: npt.ArrayLike, name: str) -> Codes:
         """The codes of labels, or an error that names the first that is unknown."""
         try:

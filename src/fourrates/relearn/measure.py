@@ -53,7 +53,7 @@ class Tally:
     >>> for measure in ("accuracy", "f1", "g_mean", "mean"):
     ...     tally = Tally(2, measure)
     ...     tally.add(truths, guesses)
-    ...     print(measure, tally.weights(np.array([0, 1]), np.array([0, 1])).round(2))
+    ...     print(measure, tally.worth().round(2))
     accuracy [1. 1.]
     f1 [0.67 1.99]
     g_mean [0.09 1.49]
@@ -64,20 +64,38 @@ class Tally:
         self.measure = measure
         self._counts = np.zeros((3, classes), np.int64)  # true, predicted, and right, by class
 
+    def copy(self) -> Tally:
+        """One that goes on counting by itself."""
+        other = Tally(self._counts.shape[1], self.measure)
+        other._counts = self._counts.copy()
+        return other
+
     def add(self, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
         """Count predictions."""
         size = self._counts.shape[1]
         for row, codes in enumerate((truths, guesses, truths[truths == guesses])):
             self._counts[row] += np.bincount(codes, minlength=size)
 
-    def weights(self, truths: Codes, guesses: npt.NDArray[np.int32]) -> Weights:
-        """What each of these examples is worth, by what was predicted before it."""
-        size, rows = truths.size, np.arange(truths.size)
-        before = np.zeros((3, size, self._counts.shape[1]), np.int64)
-        before[0, rows[1:], truths[:-1]] = 1
-        before[1, rows[1:], guesses[:-1]] = 1
-        before[2, rows[1:], truths[:-1]] = truths[:-1] == guesses[:-1]
-        return class_weights(before.cumsum(axis=1) + self._counts[:, None], self.measure)[rows, truths]
+    def add_one(self, truth: int, guess: int) -> None:
+        """Count one prediction."""
+        self._counts[0, truth] += 1
+        self._counts[1, guess] += 1
+        self._counts[2, truth] += truth == guess
+
+    def worth(self) -> Weights:
+        """What the next example is worth, by class."""
+        if self.measure == "accuracy":
+            return np.ones(self._counts.shape[1])
+        return class_weights(self._counts, self.measure)
+
+    def stakes(self) -> Weights:
+        """What to multiply the probability of each class by before the largest is predicted.
+
+        For F1 and the G-mean what an example of the class is worth: that maximises what the next one adds to the
+        measure. For accuracy, and for the mean, which leaves that choice to the models, the most probable class is
+        predicted.
+        """
+        return self.worth() if self.measure in ("f1", "g_mean") else np.ones(self._counts.shape[1])
 
 
 def class_weights(counts: npt.NDArray[np.int64], measure: Measure) -> Weights:
