@@ -134,7 +134,7 @@ class Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.gather(*(asyncio.to_thread(feed.stop) for feed in self.feeds))  # they use the writer
-            await asyncio.to_thread(self.writer.stop)
+            await self.writer.stop()
             await asyncio.to_thread(self.channels.close)
             self.store.close()
 
