@@ -255,7 +255,7 @@ def make_batch(
 def _needed(column: Any, name: str) -> Any:
     if column is None:
         raise ApiError(422, "no_column", f"the column {name} is missing", {"column": name})
-    if is_json(column) and bytes(memoryview(column)[:1]) != b"[":
+    if is_json(column) and memoryview(column)[0] != ord("["):
         raise ApiError(422, "not_a_column", f"{name} is not a list of values", {"column": name})
     return column
 
