@@ -161,7 +161,8 @@ class Service:
         await asyncio.to_thread(self.registry.load)
         gc.freeze()  # what is there now stays: no need to look through it again and again
         self.writer.start(asyncio.get_running_loop())
-        tasks = [asyncio.create_task(self.tell()), asyncio.create_task(self.alerting.run(self.observer.watched))]
+        going = (self.tell(), self.hub.beat(), self.alerting.run(self.observer.watched))
+        tasks = [asyncio.create_task(one) for one in going]
         for feed in self.feeds:
             feed.start(asyncio.get_running_loop())
         self.ready = True
