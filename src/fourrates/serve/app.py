@@ -151,8 +151,7 @@ class Service:
         found = []
         for name in sorted(names & self.registry.lives.keys()):
             live = self.registry.lives[name]
-            monitor = live.monitor
-            found.append((name, live.summary(), monitor.series.last_point(monitor.names, monitor.classes - 1)))
+            found.append((name, live.summary(), live.monitor.last_point()))
         return found
 
     @asynccontextmanager

@@ -108,7 +108,8 @@ def read_table(body: bytes, content_type: str, by: list[str], max_rows: int) -> 
     raise ApiError(
         415,
         "bad_type",
-        f"content type {kind[:80]!r} is none of application/json, application/x-ndjson and {ARROW_TYPES[0]}",
+        f"content type {kind[:80]!r} is none of application/json, application/x-ndjson and {ARROW_TYPES[0]}; "
+        "with curl: -H 'content-type: application/json'",
     )
 
 
