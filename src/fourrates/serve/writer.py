@@ -1,9 +1,9 @@
 """The one thread that writes: requests are applied in the order of the journal, committed together, then answered.
 
-Requests wait in the event loop while a group is being written, and are then handed over together: the longer a commit
-takes, the more of them share the next one. Small batches of events for the same monitor become one batch of the
-journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the monitors
-it touched are brought back to what the store has.
+Requests wait in the event loop while a group is being written, and a moment longer, so that clients that were just
+answered come along; then they are handed over together. Small batches of events for the same monitor become one batch of
+the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
+monitors it touched are brought back to what the store has.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRo
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks at what else there is to do
+GATHER = 0.001  # seconds to wait for as many requests as there were last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
@@ -93,7 +94,7 @@ class Writer:
         self.registry, self.store, self.settings = registry, registry.store, registry.settings
         self._published = published
         self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
-        self._called = self._busy = False  # whether a group is about to be handed over; whether one is being written
+        self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
         self._queue: queue.SimpleQueue[list[Ingest | Ask] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
@@ -150,18 +151,33 @@ class Writer:
         return result
 
     def _add(self, job: Ingest | Ask) -> None:
-        """Have a job done with the next group: when all that is ready now in the event loop has come too."""
+        """Have a job done with the next group."""
         assert self._loop is not None
         self._waiting.append(job)
-        if not (self._busy or self._called):
-            self._called = True
+        if self._busy:
+            return
+        if len(self._waiting) == self._expected:  # as many as last time; whatever else is ready now comes along
             self._loop.call_soon(self._hand_over)
+        elif len(self._waiting) == 1:
+            self._loop.call_later(GATHER, self._hand_over)
 
     def _hand_over(self) -> None:
-        self._called, self._busy = False, True
+        if self._busy or not self._waiting:
+            return
+        self._busy = True
         most = self.settings.group_size
         jobs, self._waiting = self._waiting[:most], self._waiting[most:]
         self._queue.put(jobs)
+
+    def _finish(self, done: int) -> None:
+        """A group was answered: go on with the next one."""
+        assert self._loop is not None
+        self._busy = False
+        self._expected = min(done + len(self._waiting), self.settings.group_size)
+        if len(self._waiting) >= self._expected:
+            self._hand_over()
+        elif self._waiting:
+            self._loop.call_later(GATHER, self._hand_over)
 
     # The thread -----------------------------------------------------------------------------------------------
 
@@ -203,9 +219,7 @@ class Writer:
                     future.set_exception(answer)
                 else:
                     future.set_result(answer)
-            self._busy = False
-            if self._waiting:
-                self._hand_over()
+            self._finish(len(jobs))
             if changed:
                 self._published([*changed], told)
 
