@@ -1,8 +1,8 @@
 """The one thread that writes: requests are applied in the order of the journal, committed together, then answered.
 
 Requests wait in the event loop while a group is being written, and a moment longer, so that clients that were just
-answered come along; then they are handed over together. Small batches of events for the same monitor become one batch of
-the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
+answered come along; then they are handed over together. Small batches of events for the same monitor become one batch
+of the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
 monitors it touched are brought back to what the store has.
 """
 
