@@ -34,7 +34,7 @@ from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRo
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks at what else there is to do
-GATHER = 0.001  # seconds to wait for as many requests as there were last time
+SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there were last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
@@ -95,6 +95,8 @@ class Writer:
         self._published = published
         self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
         self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
+        self._gather = SHORTEST  # seconds to wait for them: half of what it took to write the last group
+        self._handed_over = 0.0
         self._queue: queue.SimpleQueue[list[Ingest | Ask] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
@@ -159,12 +161,13 @@ class Writer:
         if len(self._waiting) == self._expected:  # as many as last time; whatever else is ready now comes along
             self._loop.call_soon(self._hand_over)
         elif len(self._waiting) == 1:
-            self._loop.call_later(GATHER, self._hand_over)
+            self._loop.call_later(self._gather, self._hand_over)
 
     def _hand_over(self) -> None:
+        assert self._loop is not None
         if self._busy or not self._waiting:
             return
-        self._busy = True
+        self._busy, self._handed_over = True, self._loop.time()
         most = self.settings.group_size
         jobs, self._waiting = self._waiting[:most], self._waiting[most:]
         self._queue.put(jobs)
@@ -173,11 +176,12 @@ class Writer:
         """A group was answered: go on with the next one."""
         assert self._loop is not None
         self._busy = False
+        self._gather = min(max((self._loop.time() - self._handed_over) / 2, SHORTEST), LONGEST)
         self._expected = min(done + len(self._waiting), self.settings.group_size)
         if len(self._waiting) >= self._expected:
             self._hand_over()
         elif self._waiting:
-            self._loop.call_later(GATHER, self._hand_over)
+            self._loop.call_later(self._gather, self._hand_over)
 
     # The thread -----------------------------------------------------------------------------------------------
 
