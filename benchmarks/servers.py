@@ -82,6 +82,12 @@ class Server:
                 return int(line.split()[1]) * 1024
         raise RuntimeError("no VmRSS")
 
+    def processor_time(self) -> float:
+        """Seconds of processor time it has used."""
+        assert self.process is not None
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def __enter__(self) -> Server:
         return self.start()
 

@@ -234,3 +234,17 @@ def test_drifts_of_the_service_are_those_of_detectors_fed_with_the_same_events(s
     assert examples["ids"] == own[one["started"] : one["at"] + 1].tolist()
     assert np.sum(one["confusion_after"]) == one["at"] - one["started"] + 1
     assert np.add(one["confusion_before"], one["confusion_after"]).tolist() == one["confusion"]
+
+
+def test_the_series_ends_with_how_things_stand_though_all_events_came_at_once(server):
+    assert server.http.get("/api/monitors/m/series").json()["event"] == []
+    for rate in (0.0, 1.0):  # all right, then all wrong, within the moment between two points
+        truths = [0, 1] * 500
+        guesses = [truth if not rate else 1 - truth for truth in truths]
+        body = {"y_true": truths, "y_pred": guesses, "time": [1_700_000_000.0] * 1_000}
+        assert server.http.post("/api/monitors/m/events", json=body).status_code == 200
+    found = server.http.get("/api/monitors/m/series").json()
+    assert found["event"][-1] == 2_000
+    assert found["rates"]["tpr"]["value"][-1] == 0.0
+    detail = server.http.get("/api/monitors/m").json()
+    assert detail["events"] == 2_000

@@ -100,10 +100,26 @@ def test_a_backup_taken_while_it_runs_is_a_whole_server(tmp_path):
         target.parent.mkdir()
         done = CliRunner().invoke(serve, ["backup", "--data", str(tmp_path / "data"), str(target)])
         assert done.exit_code == 0, done.output
+        assert target.stat().st_mode & 0o077 == 0  # nobody else's business, like the data
         feed(client, "m", 1, seed=2)
     other = Server(tmp_path / "restored")
     with other, Client(other.port) as client:
         assert facts(client, "m") == before
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [("nowhere/copy.db", "No such file or directory"), ("there.db", "is there already")]
+)
+def test_a_backup_that_cannot_be_written_says_why(tmp_path, target, told):
+    from click.testing import CliRunner
+
+    from fourrates.cli.serve import serve
+
+    open_store(Settings(data=tmp_path / "data")).close()
+    (tmp_path / "there.db").write_bytes(b"mine")
+    done = CliRunner().invoke(serve, ["backup", "--data", str(tmp_path / "data"), str(tmp_path / target)])
+    assert told in str(done.exception)
+    assert (tmp_path / "there.db").read_bytes() == b"mine"
 
 
 @pytest.mark.slow

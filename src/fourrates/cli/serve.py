@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,10 @@ serve.help = help_of(serve)
 @_data
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(data: Path, database: str | None, target: Path) -> None:
-    """Write a copy of everything to TARGET, while the server runs.
+    """Write a copy of the monitors and all that was found to TARGET, while the server runs.
 
-    Of SQLite it is a database file, to be put in place of fourrates.db; of PostgreSQL a dump for pg_restore.
+    Of SQLite it is a database file, to be put in place of fourrates.db; of PostgreSQL a dump for pg_restore. Tokens are
+    not in it: copy the folder tokens, or make new ones.
     """
     from fourrates.serve.settings import Settings
     from fourrates.serve.store import StoreError, open_store
@@ -138,14 +140,21 @@ def backup(data: Path, database: str | None, target: Path) -> None:
     settings = Settings(data=data, database=database)
     if database is None and not (data / "fourrates.db").exists():
         raise InputError(f"{data}: no data of a server here")
-    if target.exists():
-        raise InputError(f"{target}: is there already")
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # as private as the data itself
+    except FileExistsError:
+        raise InputError(f"{target}: is there already") from None
+    except OSError as error:
+        raise InputError(f"{target}: {error.strerror}") from None
     try:
         store = open_store(settings, owner=False)
         try:
             store.backup(str(target))
         finally:
             store.close()
-    except StoreError as error:
-        raise InputError(str(error)) from None
+    except BaseException as error:
+        target.unlink()
+        if isinstance(error, StoreError):
+            raise InputError(str(error)) from None
+        raise
     opt.say(f"{target}: {target.stat().st_size:,} bytes")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -161,6 +161,7 @@ def _unauthorized(message: str) -> ApiError:
     return ApiError(401, "unauthorized", message, headers={"WWW-Authenticate": "Bearer"})
 
 
+@lru_cache(maxsize=100)
 def _is_loopback(host: str) -> bool:
     """Whether a Host header names this machine as only this machine can."""
     try:

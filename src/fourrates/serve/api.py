@@ -208,11 +208,7 @@ class Api:
         """How the rates went."""
         points = number(request, "points", 600, 2, 2_000)
 
-        def look(live: Live) -> dict[str, Any]:
-            monitor = live.monitor
-            return monitor.series.as_json(monitor.names, points, monitor.classes - 1)
-
-        return json(await self._ask(request, look))
+        return json(await self._ask(request, lambda live: live.monitor.drawn(points)))
 
     async def rejected(self, request: Request) -> Response:
         """Rows that were set aside."""

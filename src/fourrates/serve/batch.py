@@ -94,6 +94,36 @@ class Batch(msgspec.Struct, array_like=True):
         return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
 
 
+def can_join(one: Batch, other: Batch) -> bool:
+    """Whether two batches of a monitor can become one: events without ids, each row of which is one more event."""
+    return all(batch.kind == EVENTS and batch.ids is None for batch in (one, other))
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """The rows of batches that can be joined, in order, as one batch, taken when the last of them was.
+
+    A batch alone is itself.
+    """
+    last = batches[-1]
+    if len(batches) == 1:
+        return last
+    made = Batch(EVENTS, last.received, sum(batch.size for batch in batches))
+    made.truths = b"".join([batch.truths for batch in batches])
+    made.guesses = b"".join([batch.guesses for batch in batches])
+    if any(batch.times for batch in batches):
+        made.times = b"".join(
+            [batch.times or np.full(batch.size, batch.received, "<f8").tobytes() for batch in batches]
+        )
+    if any(batch.segments for batch in batches):
+        numbers: dict[str, int] = {}
+        codes = []
+        for batch in batches:
+            renamed = np.array([numbers.setdefault(name, len(numbers)) for name in batch.segments], "<u4")
+            codes.append(renamed[np.frombuffer(batch.segment_codes, "<u4")].tobytes())
+        made.segments, made.segment_codes = [*numbers], b"".join(codes)
+    return made
+
+
 class Seen(msgspec.Struct):
     """A drift that somebody acknowledged: the values of its segment as JSON, None for the whole, and its event."""
 

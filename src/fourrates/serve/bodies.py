@@ -108,7 +108,8 @@ def read_table(body: bytes, content_type: str, by: list[str], max_rows: int) -> 
     raise ApiError(
         415,
         "bad_type",
-        f"content type {kind[:80]!r} is none of application/json, application/x-ndjson and {ARROW_TYPES[0]}",
+        f"content type {kind[:80]!r} is none of application/json, application/x-ndjson and {ARROW_TYPES[0]}; "
+        "with curl: -H 'content-type: application/json'",
     )
 
 
@@ -255,7 +256,7 @@ def make_batch(
 def _needed(column: Any, name: str) -> Any:
     if column is None:
         raise ApiError(422, "no_column", f"the column {name} is missing", {"column": name})
-    if is_json(column) and bytes(memoryview(column)[:1]) != b"[":
+    if is_json(column) and memoryview(column)[0] != ord("["):
         raise ApiError(422, "not_a_column", f"{name} is not a list of values", {"column": name})
     return column
 

@@ -1,13 +1,14 @@
 """What happens, as it happens: server-sent events to any number of readers.
 
-A reader that does not keep up is not waited for: its queue is bounded, and when it overflows the reader is told to load
-everything again (`resync`). A reader that comes back names the last event it saw and gets what it missed.
+An event is encoded once for all readers, and what happens in one turn of the event loop is sent in one piece. A reader
+that does not keep up is not waited for: what waits for it is bounded, and when that overflows it is dropped and the
+reader told to load everything again (`resync`). A reader that comes back names the last event it saw and gets what it
+missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +20,7 @@ import msgspec
 REMEMBERED = 1_000  # events that a reader who comes back can still get
 WAITING = 256  # events that wait for one reader
 HEARTBEAT = 15.0  # seconds
-CHECK = 2.0  # seconds between two looks at whether a reader may still listen
+CHECK = 2.0  # seconds between two looks at readers to whom nothing is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,23 @@ class Message:
 class Reader:
     """One who listens."""
 
-    __slots__ = ("lost", "monitor", "queue")
+    __slots__ = ("ended", "lost", "monitor", "waiting", "woken")
 
     def __init__(self, monitor: str | None) -> None:
         self.monitor = monitor
-        self.queue: asyncio.Queue[Message | None] = asyncio.Queue(WAITING + 1)  # None ends the stream
-        self.lost = False
+        self.waiting: list[bytes] = []
+        self.lost = self.ended = False
+        self.woken = asyncio.Event()
 
     def wants(self, message: Message) -> bool:
         """Whether an event is for this reader."""
         return self.monitor is None or message.monitor == self.monitor
+
+    def take(self) -> bytes:
+        """What waits, in one piece."""
+        found = b"".join(self.waiting)
+        self.waiting.clear()
+        return found
 
 
 class Hub:
@@ -63,16 +71,26 @@ class Hub:
         self._past.append(message)
         for reader in self.readers:
             if not reader.lost and reader.wants(message):
-                if reader.queue.qsize() >= WAITING:
+                if len(reader.waiting) >= WAITING:
                     reader.lost = True
+                    reader.waiting.clear()
                     self.dropped += 1
                 else:
-                    reader.queue.put_nowait(message)
+                    reader.waiting.append(message.body)
+                reader.woken.set()
 
     def close(self) -> None:
         """End all streams."""
         for reader in self.readers:
-            reader.queue.put_nowait(None)
+            reader.ended = True
+            reader.woken.set()
+
+    async def beat(self) -> None:
+        """Wake all readers now and then: to say that the server is there, and to see whether they may still listen."""
+        while True:
+            await asyncio.sleep(CHECK)
+            for reader in self.readers:
+                reader.woken.set()
 
     def _body(self, event: str, number: int, data: Any) -> bytes:
         text = msgspec.json.encode(data)
@@ -95,7 +113,6 @@ class Hub:
         """The events for one reader, as they are sent; they end when `allowed` says that it may not listen any more."""
         reader = Reader(monitor)
         clock = asyncio.get_running_loop().time
-        heartbeat, check = clock() + HEARTBEAT, math.inf if allowed is None else clock() + CHECK
         self.readers.add(reader)
         try:
             yield self._body("hello", self._number, {"server": self.boot})
@@ -103,30 +120,27 @@ class Hub:
                 missed = self.missed(last, reader)
                 if missed is None:
                     yield self._body("resync", self._number, {})
-                else:
-                    for message in missed:
-                        yield message.body
+                elif missed:
+                    yield b"".join(message.body for message in missed)
+            heartbeat, check = clock() + HEARTBEAT, clock() + CHECK
             while True:
+                await reader.woken.wait()
+                reader.woken.clear()
+                if reader.ended:
+                    return
                 if allowed is not None and clock() >= check:
                     if not allowed():
                         return
                     check = clock() + CHECK
                 if reader.lost:
-                    while not reader.queue.empty():
-                        if reader.queue.get_nowait() is None:
-                            return
                     reader.lost = False
                     yield self._body("resync", self._number, {})
-                try:
-                    waiting = await asyncio.wait_for(reader.queue.get(), max(min(heartbeat, check) - clock(), 0))
-                except TimeoutError:
-                    if clock() >= heartbeat:
-                        yield b": still here\n\n"
-                        heartbeat = clock() + HEARTBEAT
+                elif reader.waiting:
+                    yield reader.take()
+                elif clock() >= heartbeat:
+                    yield b": still here\n\n"
+                else:
                     continue
-                if waiting is None:
-                    return
-                yield waiting.body
                 heartbeat = clock() + HEARTBEAT
         finally:
             self.readers.discard(reader)

@@ -8,7 +8,7 @@ comes back, and why nothing here looks at a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Codes = npt.NDArray[np.uint16]
     Numbers = npt.NDArray[np.int64]
+    Point = npt.NDArray[np.float64]
 
 WHOLE = -1  # the number of the whole among those of the segments
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
@@ -187,7 +188,7 @@ class Monitor:
         if self.config.follows_rate and self.events >= self.tune_at:
             self._tune()
         if self.series.wants(self.last_time):
-            self._add_point(self.last_time)
+            self.series.add(*self._present())
         return Outcome(pairs, batch.size - repeated, repeated, found)
 
     def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
@@ -272,12 +273,23 @@ class Monitor:
                 del self.standing[segment]
                 return
 
-    def _add_point(self, time: float) -> None:
+    def _present(self) -> list[Point]:
+        """How things stand, as a point of the series; none before anything came."""
+        if self.last_time != self.last_time:
+            return []
         baselines = [
             share.value if (share := state.baseline) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
         ]
-        self.series.add(self.events, time, self.detector.evidence, baselines, self.confusion)
+        return [self.series.point(self.events, self.last_time, self.detector.evidence, baselines, self.confusion)]
+
+    def drawn(self, most: int) -> dict[str, Any]:
+        """How the rates went, up to now, in a limited number of points."""
+        return self.series.as_json(self.names, most, self.classes - 1, self._present())
+
+    def last_point(self) -> dict[str, Any]:
+        """The last point of :meth:`drawn`."""
+        return self.series.last_point(self.names, self.classes - 1, self._present())
 
     # Budgets in time, and new settings ------------------------------------------------------------------------
 

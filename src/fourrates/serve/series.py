@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from fourrates.plain import finite
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    Point = npt.NDArray[np.float64]
 
 LONG, RECENT = 1_024, 600  # points of the whole life, and of late
 APART = 1.0  # seconds between two points, at most, while events come
@@ -31,8 +34,8 @@ class Series:
         self.width = 3 + 4 * self.classes
         self.stride = 1
         self.last = 0.0  # when the last point was taken
-        self.long: list[npt.NDArray[np.float64]] = []
-        self.recent: list[npt.NDArray[np.float64]] = []
+        self.long: list[Point] = []
+        self.recent: list[Point] = []
 
     def wants(self, time: float) -> bool:
         """Whether a point should be taken now: a while after the last, or a part of a short life after it."""
@@ -41,17 +44,21 @@ class Series:
         since = time - self.last
         return since >= APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
 
-    def add(
+    def point(
         self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
-    ) -> None:
-        """Take a point."""
+    ) -> Point:
+        """How things stand, as a point."""
         k = self.classes
         point = np.empty(self.width)
         point[0], point[1], point[2], point[3 : 3 + k] = events, time, evidence, baselines[:k]
         point[3 + k : 3 + 2 * k] = confusion.sum(1)[:k]
         point[3 + 2 * k : 3 + 3 * k] = confusion.sum(0)[:k]
         point[3 + 3 * k :] = np.diagonal(confusion)[:k]
-        self.last = time
+        return point
+
+    def add(self, point: Point) -> None:
+        """Take a point."""
+        events, self.last = point[0], float(point[1])
         if not self.long or events - self.long[-1][0] >= self.stride:
             self.long.append(point)
             if len(self.long) > LONG:
@@ -61,11 +68,11 @@ class Series:
         if len(self.recent) > RECENT:
             del self.recent[: len(self.recent) - RECENT]
 
-    def points(self, most: int) -> npt.NDArray[np.float64]:
-        """A limited number of points, in order: those of the whole life, and those of late."""
-        if not self.long and not self.recent:
+    def points(self, most: int, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
+        """A limited number of points, in order: those of the whole life, those of late, and how things stand now."""
+        joined = {int(point[0]): point for point in (*self.long, *self.recent, *present)}
+        if not joined:
             return np.empty((0, self.width))
-        joined = {int(point[0]): point for point in (*self.long, *self.recent)}
         rows = np.stack([joined[events] for events in sorted(joined)])
         if len(rows) > most:
             kept = np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))
@@ -84,24 +91,28 @@ class Series:
             own[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
         self.last = float(self.recent[-1][1]) if self.recent else 0.0
 
-    def _both(self) -> tuple[list[npt.NDArray[np.float64]], list[npt.NDArray[np.float64]]]:
+    def _both(self) -> tuple[list[Point], list[Point]]:
         return self.long, self.recent
 
-    def last_point(self, names: tuple[str, ...], share_of: int) -> dict[str, Any]:
-        """The latest point alone, with the same names as the whole series."""
-        rows = np.stack(self.recent) if self.recent else np.empty((0, self.width))
+    def last_point(self, names: tuple[str, ...], share_of: int, present: Sequence[Point]) -> dict[str, Any]:
+        """How things stand, with the same names as the whole series."""
+        recent = [*self.recent, *present]
+        if present and self.recent and self.recent[-1][0] == present[0][0]:  # nothing came since the last point
+            recent.pop()
+        rows = np.stack(recent) if recent else np.empty((0, self.width))
         found = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
         rates = {
             rate: {name: _last(column) for name, column in one.items()} for rate, one in found.pop("rates").items()
         }
         return {**{name: _last(column) for name, column in found.items()}, "rates": rates}
 
-    def as_json(self, names: tuple[str, ...], most: int, share_of: int) -> dict[str, Any]:
+    def as_json(self, names: tuple[str, ...], most: int, share_of: int, present: Sequence[Point]) -> dict[str, Any]:
         """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.
 
-        `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix.
+        `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix. It
+        ends with the `present` point: events after the last point that was taken may be all there ever are.
         """
-        return self._shown(self.points(most), names, share_of)
+        return self._shown(self.points(most, present), names, share_of)
 
     def _shown(
         self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0

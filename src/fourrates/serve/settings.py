@@ -33,8 +33,6 @@ class Settings:
         Seconds for which an idempotency key is remembered.
     snapshot_bytes : int
         A monitor is saved when its journal since the last snapshot is larger than this and than twice the snapshot.
-    group_wait : float
-        Seconds that the writer waits for more requests to commit together.
     group_size : int
         Requests in one transaction, at most.
     alert_interval : float
@@ -59,7 +57,6 @@ class Settings:
     keep_events: int = 50_000
     keep_keys: float = 3 * 86_400.0
     snapshot_bytes: int = 32 << 20
-    group_wait: float = 0.001
     group_size: int = 512
     alert_interval: float = 60.0
     token_required: bool | None = None

@@ -1,7 +1,9 @@
 """The one thread that writes: requests are applied in the order of the journal, committed together, then answered.
 
-Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the monitors it touched
-are brought back to what the store has.
+Requests wait in the event loop while a group is being written, and a moment longer, so that clients that were just
+answered come along; then they are handed over together. Small batches of events for the same monitor become one batch
+of the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
+monitors it touched are brought back to what the store has.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
 
-from fourrates.serve.batch import CONFIG, Batch, Entry, encode
+from fourrates.serve.batch import CONFIG, Batch, Entry, can_join, encode, joined
 from fourrates.serve.bodies import Rejected
 from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
@@ -31,7 +34,8 @@ from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRo
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
 IDLE = 0.25  # seconds between looks at what else there is to do
-SLICE = 0.0002  # seconds between two looks at whether enough have come
+SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there were last time
+JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
 FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17": die after the 17th commit, before its answers
@@ -64,7 +68,7 @@ class _Turn:
     """A group in the making."""
 
     group: Group = field(default_factory=Group)
-    answers: list[tuple[asyncio.Future[bytes], bytes]] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     touched: dict[int, Live] = field(default_factory=dict)
     entries: dict[int, tuple[int, list[Entry]]] = field(default_factory=dict)  # of each monitor, from which event on
     keys: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
@@ -72,6 +76,7 @@ class _Turn:
 
 
 Published = Callable[[list[str], list[dict[str, Any]]], None]
+Answer = tuple[asyncio.Future[Any], Any]  # who waits, and a result or an exception for them
 
 
 class Writer:
@@ -88,13 +93,17 @@ class Writer:
     def __init__(self, registry: Registry, published: Published) -> None:
         self.registry, self.store, self.settings = registry, registry.store, registry.settings
         self._published = published
-        self._queue: queue.SimpleQueue[Ingest | Ask | None] = queue.SimpleQueue()
+        self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
+        self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
+        self._gather = SHORTEST  # seconds to wait for them: half of what it took to write the last group
+        self._handed_over = 0.0
+        self._queue: queue.SimpleQueue[list[Ingest | Ask] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
         self._forget_at = 0.0
-        self._expected = 1  # requests in the next group
         self._broken: dict[int, Live] = {}
+        self._to_trim: dict[int, Live] = {}  # monitors with too many rows set aside
         self.commits = self.batches = 0
         self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
@@ -103,10 +112,12 @@ class Writer:
         self._loop = loop
         self._thread.start()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Finish what was asked for, and end."""
+        if self.alive:
+            await self.ask(lambda: None)
         self._queue.put(None)
-        self._thread.join()
+        await asyncio.to_thread(self._thread.join)
 
     @property
     def alive(self) -> bool:
@@ -116,7 +127,7 @@ class Writer:
     @property
     def backlog(self) -> int:
         """Requests that wait."""
-        return self._queue.qsize()
+        return len(self._waiting)
 
     def submit(
         self,
@@ -130,90 +141,117 @@ class Writer:
         """Hand in a batch; the answer comes when it is on disk, together with where to go on in its source."""
         assert self._loop is not None
         future: asyncio.Future[bytes] = self._loop.create_future()
-        self._queue.put(Ingest(live.name, live.row.uid, batch, rejected, key, digest, future, source))
+        self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, future, source))
         return future
 
     async def ask(self, function: Callable[[], Result]) -> Result:
         """Do something in the writer thread, where monitors stand still."""
         assert self._loop is not None
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Ask(function, future))
+        self._add(Ask(function, future))
         result: Result = await future
         return result
+
+    def _add(self, job: Ingest | Ask) -> None:
+        """Have a job done with the next group."""
+        assert self._loop is not None
+        self._waiting.append(job)
+        if self._busy:
+            return
+        if len(self._waiting) == self._expected:  # as many as last time; whatever else is ready now comes along
+            self._loop.call_soon(self._hand_over)
+        elif len(self._waiting) == 1:
+            self._loop.call_later(self._gather, self._hand_over)
+
+    def _hand_over(self) -> None:
+        assert self._loop is not None
+        if self._busy or not self._waiting:
+            return
+        self._busy, self._handed_over = True, self._loop.time()
+        most = self.settings.group_size
+        jobs, self._waiting = self._waiting[:most], self._waiting[most:]
+        self._queue.put(jobs)
+
+    def _finish(self, done: int) -> None:
+        """A group was answered: go on with the next one."""
+        assert self._loop is not None
+        self._busy = False
+        self._gather = min(max((self._loop.time() - self._handed_over) / 2, SHORTEST), LONGEST)
+        self._expected = min(done + len(self._waiting), self.settings.group_size)
+        if len(self._waiting) >= self._expected:
+            self._hand_over()
+        elif self._waiting:
+            self._loop.call_later(self._gather, self._hand_over)
 
     # The thread -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        going = True
-        while going:
-            jobs, going = self._collect()
-            turn: list[Ingest] = []
-            for job in jobs:
-                if isinstance(job, Ingest):
-                    turn.append(job)
-                    continue
-                self._take(turn)
-                turn = []
-                self._answer_ask(job)
-            self._take(turn)
+        while True:
+            try:
+                jobs = self._queue.get(timeout=0 if self._saving is not None else IDLE)
+            except queue.Empty:
+                jobs = []
+            if jobs is None:
+                return
+            if jobs:
+                self._do(jobs)
             try:
                 self._tidy()
             except StoreError as error:
                 self._saving = None
                 log.warning("not saved: %s", error)
 
-    def _collect(self) -> tuple[list[Ingest | Ask], bool]:
-        """What has come, after waiting a moment for more."""
-        jobs: list[Ingest | Ask] = []
-        try:
-            first = self._queue.get(timeout=0 if self._saving is not None else IDLE)
-        except queue.Empty:
-            return jobs, True
-        if first is None:
-            return jobs, False
-        jobs.append(first)
-        if isinstance(first, Ingest):  # as many as last time will soon be here again
-            until = time.monotonic() + self.settings.group_wait
-            while self._queue.qsize() + 1 < self._expected and time.monotonic() < until:
-                time.sleep(SLICE)
-        while len(jobs) < self.settings.group_size:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                return jobs, False
-            jobs.append(job)
-        self._expected = len(jobs)
-        return jobs, True
+    def _do(self, jobs: list[Ingest | Ask]) -> None:
+        """Do what a group asks for, in order, and answer everybody in one call."""
+        answers: list[Answer] = []
+        changed: dict[str, None] = {}
+        told: list[dict[str, Any]] = []
+        for is_ask, some in groupby(jobs, lambda job: isinstance(job, Ask)):
+            if is_ask:
+                answers += [self._answer(job) for job in some if isinstance(job, Ask)]
+                continue
+            turn = self._take([job for job in some if isinstance(job, Ingest)])
+            answers += turn.answers
+            changed |= dict.fromkeys(live.name for live in turn.touched.values())
+            told += self._told(turn)
 
-    def _answer_ask(self, job: Ask) -> None:
+        def wake() -> None:
+            for future, answer in answers:
+                if future.done():  # the client has gone
+                    continue
+                if isinstance(answer, BaseException):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+            self._finish(len(jobs))
+            if changed:
+                self._published([*changed], told)
+
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(wake)
+        if told and self.on_findings is not None:
+            self.on_findings()
+
+    def _answer(self, job: Ask) -> Answer:
         try:
-            result = job.function()
+            return job.future, job.function()
         except StoreError as error:
-            self._resolve([(job.future, unavailable(str(error)))])
+            return job.future, unavailable(str(error))
         except Exception as error:
             if not isinstance(error, ApiError):
                 log.exception("a request failed")
-            self._resolve([(job.future, error)])
-        else:
-            self._resolve([(job.future, result)])
+            return job.future, error
 
-    def _take(self, jobs: list[Ingest]) -> None:
-        """Apply, commit, answer."""
-        if not jobs:
-            return
+    def _take(self, jobs: list[Ingest]) -> _Turn:
+        """Apply and commit; what comes back has the answers, and what has changed on disk."""
         turn = _Turn()
         try:
             self._mend()
             keys = [job.key for job in jobs if job.key is not None]
             known = self.store.known_keys(keys) if keys else {}
-            failed: list[tuple[asyncio.Future[Any], Any]] = []
-            for job in jobs:
-                try:
-                    self._apply(job, turn, known)
-                except ApiError as error:
-                    failed.append((job.future, error))
+            for run in _runs(jobs):
+                self._apply(run, turn, known)
             for number, (first, entries) in turn.entries.items():
                 events = sum(entry.events for entry in entries)
                 turn.group.journal.append(JournalRow(number, first, events, encode(entries)))
@@ -222,14 +260,12 @@ class Writer:
         except StoreError as error:
             log.error("not written: %s", error)
             self._broken |= turn.touched
-            self._resolve([(job.future, unavailable(str(error))) for job in jobs])
-            return
+            return _Turn(answers=[(job.future, unavailable(str(error))) for job in jobs])
         except Exception:
             log.exception("a defect: nothing of this group was written")
             self._broken |= turn.touched
             defect = ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
-            self._resolve([(job.future, defect) for job in jobs])
-            return
+            return _Turn(answers=[(job.future, defect) for job in jobs])
         if turn.group.journal:
             self.commits += 1
             self.batches += len(turn.answers)
@@ -238,40 +274,55 @@ class Writer:
                 live = turn.touched[row.monitor]
                 live.position = row.position
                 live.unsaved += len(row.body)
-        told = self._told(turn)
-        self._resolve([*turn.answers, *failed], [live.name for live in turn.touched.values()], told)
-        if told and self.on_findings is not None:
-            self.on_findings()
+        return turn
 
-    def _apply(self, job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> None:
-        if job.key is not None:
-            met = known.get(job.key) or turn.keys.get(job.key)
-            if met is not None:
-                if met[0] != job.digest:
-                    raise ApiError(
-                        422,
-                        "key_reused",
-                        "this Idempotency-Key came with another body before",
-                        {"header": "Idempotency-Key"},
-                    )
-                turn.answers.append((job.future, met[1]))
-                return
-        live = self.registry.get(job.monitor)
-        if live.row.uid != job.uid:
-            raise no_monitor(job.monitor)  # it was removed, and another one made
+    def _apply(self, run: list[Ingest], turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> None:
+        """Take the requests of a run as one batch, but for those that were taken before."""
+        run = [job for job in run if not _answered(job, turn, known)]
+        if not run:
+            return
+        first_job = run[0]
+        live = self.registry.lives.get(first_job.monitor)
+        if live is None or live.row.uid != first_job.uid:  # it was removed, and maybe another one made
+            turn.answers += [(job.future, no_monitor(job.monitor)) for job in run]
+            return
+        batch = joined([job.batch for job in run])
         monitor, row = live.monitor, live.row
         first = monitor.events
         try:
-            outcome = monitor.apply(job.batch)
+            outcome = monitor.apply(batch)
         except ValueError as error:
+            if len(run) > 1:  # nothing has changed: see which of them it is
+                for job in run:
+                    self._apply([job], turn, known)
+                return
             code = "too_many_segments" if "segments" in str(error) else "bad_batch"
-            raise ApiError(422, code, str(error)) from None
+            turn.answers.append((first_job.future, ApiError(422, code, str(error))))
+            return
         turn.touched[row.id] = live
         begun, entries = turn.entries.setdefault(row.id, (first, []))
-        entries.append(Entry(len(outcome.pairs), job.batch, pairs_blob(outcome.pairs)))
+        entries.append(Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs)))
         found = [self.registry.finding(live, one, begun, entries) for one in outcome.found]
         turn.group.findings += found
         turn.findings += [(live, one) for one in found]
+        if batch.kind == CONFIG:
+            turn.group.configs.append((batch.config, row.id))
+            live.plan = Plan(monitor.config)
+        end = first
+        for job in run:
+            begin, end = end, end + job.batch.size
+            alone = len(run) == 1  # where more are taken together each row is an event
+            self._note(
+                job,
+                turn,
+                row.id,
+                outcome.accepted if alone else job.batch.size,
+                outcome.repeated,
+                [one.id for one, at in zip(found, outcome.found, strict=True) if alone or begin <= at.event < end],
+            )
+
+    def _note(self, job: Ingest, turn: _Turn, monitor: int, accepted: int, repeated: int, findings: list[str]) -> None:
+        """Have the answer of a request, and what else is kept of it, go with the group."""
         for one in job.rejected:
             saved = {
                 "row": one.row,
@@ -280,19 +331,12 @@ class Writer:
                 "problem": one.problem,
                 "values": one.values,
             }
-            turn.group.rejected.append(RejectedRow(row.id, job.batch.received, _json(saved)))
+            turn.group.rejected.append(RejectedRow(monitor, job.batch.received, _json(saved)))
+        rejected = len(job.rejected)
         answer = msgspec.json.encode(
-            {
-                "accepted": outcome.accepted,
-                "repeated": outcome.repeated,
-                "rejected": len(job.rejected),
-                "findings": [one.id for one in found],
-            }
+            {"accepted": accepted, "repeated": repeated, "rejected": rejected, "findings": findings}
         )
         turn.answers.append((job.future, answer))
-        if job.batch.kind == CONFIG:
-            turn.group.configs.append((job.batch.config, row.id))
-            live.plan = Plan(monitor.config)
         if job.key is not None:
             turn.keys[job.key] = (job.digest, answer)
             turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
@@ -309,10 +353,8 @@ class Writer:
             told.append(body)
         for row in turn.group.rejected:
             turn.touched[row.monitor].rejected += 1
-        for number in {row.monitor for row in turn.group.rejected}:
-            if turn.touched[number].rejected > 2 * KEEP_REJECTED:
-                self.store.trim_rejected(number, KEEP_REJECTED)
-                turn.touched[number].rejected = self.store.count_rejected(number)
+            if turn.touched[row.monitor].rejected > 2 * KEEP_REJECTED:
+                self._to_trim[row.monitor] = turn.touched[row.monitor]
         return told
 
     def _mend(self) -> None:
@@ -322,38 +364,66 @@ class Writer:
             del self._broken[number]
 
     def _tidy(self) -> None:
-        """Save a monitor that is due, part by part; forget old keys."""
+        """Save a monitor that is due, part by part; forget old keys, and rows set aside."""
         if self._saving is None and (live := self.registry.due()) is not None and live.row.id not in self._broken:
             self._saving = self.registry.save(live)
         if self._saving is not None and next(self._saving, "done") == "done":
             self._saving = None
+        for number, live in [*self._to_trim.items()]:
+            self.store.trim_rejected(number, KEEP_REJECTED)
+            live.rejected = self.store.count_rejected(number)
+            del self._to_trim[number]
         now = time.time()
         if now >= self._forget_at:
             self._forget_at = now + FORGET
             self.store.forget_keys(now - self.settings.keep_keys)
 
-    def _resolve(
-        self,
-        answers: list[tuple[asyncio.Future[Any], Any]],
-        changed: list[str] | None = None,
-        told: list[dict[str, Any]] | None = None,
-    ) -> None:
-        """Wake everybody up, in one call."""
 
-        def wake() -> None:
-            for future, answer in answers:
-                if future.done():  # the client has gone
-                    continue
-                if isinstance(answer, BaseException):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
-            if changed:
-                self._published(changed, told or [])
+class _Run:
+    """Requests for one monitor that are taken as one batch."""
 
-        assert self._loop is not None
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(wake)
+    __slots__ = ("jobs", "keys", "rows")
+
+    def __init__(self, job: Ingest) -> None:
+        self.jobs, self.rows, self.keys = [job], job.batch.size, {job.key}
+
+    def add(self, job: Ingest) -> bool:
+        """Take one more, if it goes with the others; a key that comes twice has to be met after the first."""
+        rows = self.rows + job.batch.size
+        again = job.key is not None and job.key in self.keys
+        if again or rows > JOINED or not can_join(self.jobs[-1].batch, job.batch):
+            return False
+        self.jobs.append(job)
+        self.keys.add(job.key)
+        self.rows = rows
+        return True
+
+
+def _runs(jobs: list[Ingest]) -> Iterator[list[Ingest]]:
+    """The requests in runs; those for one monitor stay in order."""
+    last: dict[str, _Run] = {}
+    for job in jobs:
+        run = last.get(job.uid)
+        if run is None or not run.add(job):
+            if run is not None:
+                yield run.jobs
+            last[job.uid] = _Run(job)
+    for run in last.values():
+        yield run.jobs
+
+
+def _answered(job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
+    """Whether a request with this key was taken before; then its answer is that of then."""
+    met = None if job.key is None else known.get(job.key) or turn.keys.get(job.key)
+    if met is None:
+        return False
+    digest, answer = met
+    if digest == job.digest:
+        turn.answers.append((job.future, answer))
+    else:
+        problem = "this Idempotency-Key came with another body before"
+        turn.answers.append((job.future, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
+    return True
 
 
 def _json(value: Any) -> bytes:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -97,15 +97,14 @@ class SQLite(Store):
 
     def backup(self, path: str) -> None:
         """Write a copy, as of now, while everything goes on."""
-        target = sqlite3.connect(path)
         try:
-            source = sqlite3.connect(self.path, timeout=PATIENCE)
-            try:
+            with (
+                closing(sqlite3.connect(path)) as target,
+                closing(sqlite3.connect(self.path, timeout=PATIENCE)) as source,
+            ):
                 source.backup(target)  # in one step: a step for every page would restart at each commit
-            finally:
-                source.close()
-        finally:
-            target.close()
+        except sqlite3.Error as error:  # no room
+            raise StoreError(f"{path}: {error}") from None
 
     def close(self) -> None:
         """Let go of the file."""

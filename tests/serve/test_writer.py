@@ -1,0 +1,160 @@
+"""Requests that come together are committed together, and each is answered as if it had come alone."""
+
+import asyncio
+
+import msgspec
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+
+from fourrates.serve.batch import EVENTS, Batch, can_join, decode, joined
+from fourrates.serve.bodies import make_batch, read_table
+from fourrates.serve.columns import Plan
+from fourrates.serve.config import parse_config
+from fourrates.serve.errors import ApiError
+from fourrates.serve.monitor import Monitor
+from fourrates.serve.registry import Registry
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import Store, StoreError, open_store
+from fourrates.serve.writer import Writer
+
+
+def events(truths, guesses, shops=None, times=None):
+    body = {"y_true": truths, "y_pred": guesses}
+    if shops is not None:
+        body["by"] = {"shop": shops}
+    if times is not None:
+        body["time"] = times
+    return body
+
+
+class Together:
+    """A writer whose requests of one call come in the same turn of the event loop."""
+
+    def __init__(self, folder, config=b'{"arl": 1000}', **settings):
+        self.settings = Settings(data=folder / "data", **settings)
+        self.config = config
+
+    def send(self, *groups, key_of=lambda place: None):
+        """Send groups of bodies; for each body its answer, or the error it was refused with."""
+        return asyncio.run(self._send(groups, key_of))
+
+    async def _send(self, groups, key_of):
+        store = open_store(self.settings)
+        registry = self.registry = Registry(self.settings, store)
+        registry.load()
+        live = registry.lives.get("m") or registry.create("m", parse_config(self.config))
+        self.writer = writer = Writer(registry, lambda changed, told: None)
+        writer.start(asyncio.get_running_loop())
+        answers = []
+        for bodies in groups:
+            waiting = []
+            for place, body in enumerate(bodies):
+                table = read_table(msgspec.json.encode(body), "application/json", live.plan.by, 100_000)
+                batch, _ = make_batch(EVENTS, table, live.plan, 1_700_000_000.0 + place, max_rows=100_000)
+                key = key_of(place)
+                waiting.append(writer.submit(live, batch, [], key, b"" if key is None else batch.truths))
+            answers += await asyncio.gather(*waiting, return_exceptions=True)
+        self.entries = [entry for row in store.journal(live.row.id, 0) for entry in decode(row.body)]
+        self.commits, self.monitor = writer.commits, registry.lives["m"].monitor
+        await writer.stop()
+        store.close()
+        return [one if isinstance(one, ApiError) else msgspec.json.decode(one) for one in answers]
+
+
+def test_small_requests_become_one_batch_of_the_journal_and_have_an_answer_each(tmp_path):
+    together = Together(tmp_path)
+    answers = together.send([events([0, 1], [0, 1]), events([1], [0]), events([], []), events([0], [0])])
+    assert [one["accepted"] for one in answers] == [2, 1, 0, 1]
+    assert all(one["repeated"] == one["rejected"] == 0 and one["findings"] == [] for one in answers)
+    assert together.commits == 1
+    (entry,) = together.entries
+    assert (entry.events, entry.batch.truths, entry.batch.guesses) == (4, b"\0\1\1\0", b"\0\1\0\0")
+    assert together.monitor.confusion.tolist() == [[2, 0], [1, 1]]
+
+
+def test_a_drift_is_named_in_the_answer_of_the_request_that_showed_it(tmp_path):
+    together = Together(tmp_path)
+    good = [events([1], [1])] * 300
+    bad = [events([1], [0])] * 60
+    answers = together.send(good, bad)
+    named = [place for place, one in enumerate(answers) if one["findings"]]
+    assert len(named) == 1
+    assert named[0] > 300
+    (finding,) = together.registry.lives["m"].monitor.standing.values()
+    assert finding.event == named[0]
+
+
+def test_a_monitor_replayed_from_joined_batches_is_the_one_that_took_them(tmp_path):
+    random = np.random.default_rng(5)
+    bodies = []
+    for _ in range(400):
+        truths = (random.random(3) < 0.4).astype(int)
+        guesses = truths ^ (random.random(3) < (0.1 if len(bodies) < 200 else 0.5))
+        bodies.append(events(truths.tolist(), guesses.tolist(), random.choice(["a", "b", "c"], 3).tolist()))
+    together = Together(tmp_path, b'{"arl": 1000, "by": ["shop"]}')
+    together.send(bodies[:150], bodies[150:151], bodies[151:])
+    assert len(together.entries) < 10
+    assert len(together.monitor.segments) == 3
+    again = Monitor(parse_config(together.config), together.monitor.key, together.settings)
+    for entry in together.entries:
+        again.apply(entry.batch)
+    assert again.snapshot() == together.monitor.snapshot()
+
+
+def test_a_request_with_too_many_segments_refuses_itself_alone(tmp_path):
+    together = Together(tmp_path, b'{"arl": 1000, "by": ["shop"]}', max_segments=2)
+    answers = together.send(
+        [events([1], [1], ["a"]), events([1, 0], [1, 0], ["b", "c"]), events([0, 0], [0, 0], ["b", "a"])]
+    )
+    assert [getattr(one, "code", None) for one in answers] == [None, "too_many_segments", None]
+    assert together.monitor.events == 3
+
+
+def test_a_key_that_comes_twice_in_a_group_counts_once(tmp_path):
+    together = Together(tmp_path)
+    same, other = events([1], [1]), events([0], [0])
+    answers = together.send([same, same, other, events([1], [0])], key_of=lambda place: b"same" if place < 3 else b"x")
+    assert answers[0] == answers[1]
+    assert answers[2].code == "key_reused"
+    assert answers[3]["accepted"] == 1
+    assert together.monitor.events == 2
+
+
+def test_more_requests_than_a_group_holds_are_all_answered(tmp_path):
+    together = Together(tmp_path, group_size=10)
+    answers = together.send([events([1], [1])] * 95)
+    assert sum(one["accepted"] for one in answers) == 95
+    assert together.commits == 10
+
+
+def test_batches_with_ids_stay_by_themselves():
+    table = read_table(b'{"y_true": [1], "y_pred": [1], "id": ["a"]}', "application/json", [], 10)
+    batch, _ = make_batch(EVENTS, table, Plan(parse_config(b"{}")), 0.0, max_rows=10)
+    assert not can_join(batch, batch)
+
+
+def test_rows_without_a_time_keep_the_moment_they_came_at_next_to_rows_with_one():
+    timed = Batch(EVENTS, 50.0, 2, b"\0\0", b"\0\0", times=np.array([1.0, 2.0]).tobytes())
+    plain = Batch(EVENTS, 60.0, 1, b"\1", b"\1")
+    whole = joined([timed, plain])
+    assert np.frombuffer(whole.times).tolist() == [1.0, 2.0, 60.0]
+    assert whole.received == 60.0
+    assert joined([plain]) is plain
+
+
+def test_a_store_that_fails_refuses_the_group_and_the_monitor_comes_back(tmp_path, monkeypatch):
+    together = Together(tmp_path)
+    commit, calls = Store.commit, []
+
+    def failing(self, group):
+        calls.append(group)
+        if len(calls) == 1:
+            raise StoreError("no room")
+        commit(self, group)
+
+    monkeypatch.setattr(Store, "commit", failing)
+    answers = together.send([events([1], [1])] * 3, [events([0], [0])] * 2)
+    assert [getattr(one, "status", 200) for one in answers] == [503] * 3 + [200] * 2
+    assert together.monitor.events == 2
