@@ -82,7 +82,7 @@ class Bank:
     >>> bank = fr.Bank(arl=1_000_000)
     >>> for found in bank.update(shop, y_true, y_pred):
     ...     print(found)
-    Oslo: drift at 6,657, started about 6,578: tpr down: 0.899 -> 0.408
+    Oslo: drift at 6,657, started about 6,579: tpr down: 0.899 -> 0.407
     >>> len(bank), bank["Rome"].events, round(bank["Rome"].rates["tpr"].estimate, 2)
     (3, 10140, 0.91)
     """

@@ -145,7 +145,7 @@ class Drift:
         >>> from fourrates.streams import SCENARIOS
         >>> (drift,) = fr.FourRates(arl=100_000).update_many(*SCENARIOS["Imbalance2"].stream(seed=1))
         >>> drift.shortage
-        'the window holds 96 examples, about 18 of them positives: too few to learn from, wait for more'
+        'the window holds 80 examples, about 19 of them positives: too few to learn from, wait for more'
         """
         size = len(self.window)
         seen = {

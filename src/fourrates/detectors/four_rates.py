@@ -88,7 +88,7 @@ class FourRates(RecordDetector):
     >>> detector = fr.FourRates(arl=100_000)
     >>> drift, = detector.update_many(y_true, y_pred)
     >>> print(drift)
-    drift at 5,101, started about 4,997: tnr up: 0.807 -> 0.935; tpr down: 0.726 -> 0.364
+    drift at 5,105, started about 4,975: tpr down: 0.726 -> 0.349
     """
 
     __slots__ = ("_names", "_reported")
