@@ -139,7 +139,7 @@ def test_a_drift_that_could_not_be_told_is_found_again_and_no_event_is_counted_t
 
 
 def as_arrow(records, size=50):
-    """Messages of so many events each."""
+    """Messages with this number of events each."""
     for i in range(0, len(records), size):
         table, sink = pa.Table.from_pylist(records[i : i + size]), pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
