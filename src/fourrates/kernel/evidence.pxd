@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from fourrates.kernel.dispersion cimport Dispersion, Tempering
-from fourrates.kernel.lanes cimport LANES, SIZES
+from fourrates.kernel.lanes cimport LANES, SIZES, largest
 from fourrates.kernel.record cimport Rules
 
 
@@ -48,6 +48,19 @@ cdef struct Reference:
     float back, back_age    # under hold: evidence that the recall is back at it
 
 
+cdef inline float rate_since(const Recall* recall, int first) noexcept nogil:
+    """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
+    cdef int best = largest(recall.lanes.evidence, first, SIZES)
+    return recall.right[best] / max(recall.seen[best], <float>1e-30)
+
+
+cdef inline bint constant(const Recall* recall, const Reference* reference) noexcept nogil:
+    """Whether a recall was always right, or always wrong, in its reference too."""
+    if recall.ones == recall.n:
+        return reference.ones == reference.given
+    return recall.ones == 0 and reference.ones == 0
+
+
 cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
@@ -69,6 +82,7 @@ cdef struct Mix:
 cdef struct Ratios:
     # What scan derives from a record: the ratios of a recall's own lanes and of the shared ones, for wrong and right.
     int64_t valid
+    const Row* row
     float[2][LANES] own
     float[2][LANES] shared
 
@@ -101,8 +115,9 @@ cdef class EvidenceRules(Rules):
     cdef Reference* reference(self, char* record, int c) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
-    cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
-                     float p, float reach) noexcept nogil
+    cdef void temper(self, float* power, const Alternatives* alternatives, const float* dispersion, float p,
+                     float reach) noexcept nogil
+    cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil

@@ -17,8 +17,7 @@ import numpy as np
 
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios,
-    largest, part,
+    LANES, SIZES, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.memory cimport prefetch
@@ -26,18 +25,6 @@ from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
-
-cdef float rate_since(const Recall* recall, int first) noexcept nogil:
-    """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
-    cdef int best = largest(recall.lanes.evidence, first, SIZES)
-    return recall.right[best] / max(recall.seen[best], <float>1e-30)
-
-
-cdef bint constant(const Recall* recall, const Reference* reference) noexcept nogil:
-    """Whether a recall was always right, or always wrong, in its reference too."""
-    if recall.ones == recall.n:
-        return reference.ones == reference.given
-    return recall.ones == 0 and reference.ones == 0
 
 
 cdef class EvidenceRules(Rules):
@@ -286,18 +273,17 @@ cdef class EvidenceRules(Rules):
         return self.mix.shift[lane]
 
     @cython.final
-    cdef void temper(self, float* power, const Alternatives* alternatives, const Dispersion* dispersion,
-                     float p, float reach) noexcept nogil:
+    cdef void temper(self, float* power, const Alternatives* alternatives, const float* dispersion, float p,
+                     float reach) noexcept nogil:
         """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
 
-        Of blocks up to `reach` times that scale the largest dispersion counts.
+        Of blocks up to `reach` times that scale the largest dispersion counts; none is NULL.
         """
         cdef int i, b
         cdef float information, shift, size
-        cdef float[BLOCKS] found
         for i in range(SIZES):
             power[i] = 1.0 / self.fixed
-        if not self.estimate or not dispersions(dispersion, &self.tempering, found):
+        if dispersion == NULL:
             return
         for i in range(SIZES):
             shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
@@ -305,7 +291,12 @@ cdef class EvidenceRules(Rules):
             b, size = 0, SMALLEST * SMALLEST
             while b + 1 < BLOCKS and size * information <= reach * self.tempering.scale:
                 b, size = b + 1, size * SMALLEST
-            power[i] = 1.0 / (1.0 + self.tempering.inflation * (found[b] - 1.0))
+            power[i] = 1.0 / (1.0 + self.tempering.inflation * (dispersion[b] - 1.0))
+
+    @cython.final
+    cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil:
+        """The dispersion of blocks up to each size, or NULL if there is none or it is not estimated."""
+        return found if self.estimate and dispersions(dispersion, &self.tempering, found) else NULL
 
     @cython.final
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil:
@@ -314,7 +305,9 @@ cdef class EvidenceRules(Rules):
         cdef const Reference* reference = self.reference(record, c)
         cdef const Alternatives* together
         cdef const Row* row
-        cdef float[SIZES] own
+        cdef const float* of_class
+        cdef float[BLOCKS] found, found_of_all
+        cdef float[SIZES] power
         cdef float odds
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
@@ -326,12 +319,14 @@ cdef class EvidenceRules(Rules):
         recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
         row = self.row(recall, reference)
         together = &row.shared[c if self.classes == 2 else 0]
-        self.temper(recall.power, &row.own, &recall.dispersion, recall.base, self.tempering.reach)
-        # What all do together is no less correlated than what one class does.
-        self.temper(recall.shared_power, together, &shared.dispersion, recall.base, self.tempering.reach)
-        self.temper(own, together, &recall.dispersion, recall.base, self.tempering.reach)
-        for i in range(SIZES):
-            recall.shared_power[i] = min(recall.shared_power[i], own[i])
+        of_class = self.dispersed(&recall.dispersion, found)
+        self.temper(recall.power, &row.own, of_class, recall.base, self.tempering.reach)
+        self.temper(recall.shared_power, together, self.dispersed(&shared.dispersion, found_of_all), recall.base,
+                    self.tempering.reach)
+        if of_class != NULL:  # what all do together is no less correlated than what one class does
+            self.temper(power, together, of_class, recall.base, self.tempering.reach)
+            for i in range(SIZES):
+                recall.shared_power[i] = min(recall.shared_power[i], power[i])
 
     @cython.final
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
@@ -368,7 +363,7 @@ cdef class EvidenceRules(Rules):
             self.refresh(record, recall, truth)
             if ratios != NULL:
                 ratios.valid = 0
-        row = self.row(recall, reference)
+        row = self.row(recall, reference) if ratios == NULL or not ratios.valid else ratios.row
         together = &row.shared[truth if self.classes == 2 else 0]
         if ratios == NULL:
             ratios = &here
@@ -378,7 +373,7 @@ cdef class EvidenceRules(Rules):
             for i in range(2):
                 fourrates_ratios(recall.base, i, row.own.growth, recall.power, ratios.own[i])
                 fourrates_ratios(recall.base, i, together.growth, recall.shared_power, ratios.shared[i])
-            ratios.valid = 1
+            ratios.row, ratios.valid = row, 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
@@ -436,17 +431,20 @@ cdef class EvidenceRules(Rules):
         """Evidence that the classes shifted; whether it is enough."""
         cdef Mix* mix = <Mix*>(record + self.mixed)
         cdef float[SIZES] power
+        cdef float[BLOCKS] found
         cdef Ratios here
         cdef int positive = truth == 1, i
         if mix.n >= mix.due:
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
-            self.temper(power, &self.mix, &mix.dispersion, mix.base, <float>1e9)  # of all blocks, so it is the same for all
+            # Of all blocks, so it is the same for all lanes.
+            self.temper(power, &self.mix, self.dispersed(&mix.dispersion, found), mix.base, <float>1e9)
             mix.power = power[0]
             if ratios != NULL:
                 ratios.valid = 0
-        for i in range(SIZES):
-            power[i] = mix.power
+        if ratios == NULL or not ratios.valid:
+            for i in range(SIZES):
+                power[i] = mix.power
         if ratios == NULL:
             ratios = &here
             fourrates_ratios(mix.base, positive, self.mix.growth, power, here.own[positive])

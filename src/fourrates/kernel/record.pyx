@@ -15,7 +15,8 @@ from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, Pairs
 
 cdef enum:
     MANY = 6              # events of a stream in a row from which on they are taken together
-    TOGETHER = 8          # events whose records are asked for at once; more lines than a processor can wait for stall it
+    TOGETHER = 8          # events whose records are asked for at once,
+    WAITING = 40          # as long as they are no more lines than this: a processor that waits for more stalls
     BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
     CHECKED = 256         # records that are checked at a time
     BLOCKS = 64           # the most there are: then they are put together two by two
@@ -163,6 +164,7 @@ cdef class Arena:
     cdef object work
     cdef char* scratch                 # what is derived from the record of the present stream
     cdef size_t scratch_size
+    cdef int together                  # events whose records are asked for at once
     cdef bint busy
 
     def __init__(self, list rules):
@@ -176,6 +178,7 @@ cdef class Arena:
         self.scratch = _aligned(self.work)
         step = LINE if first.size <= 8 * LINE else 8  # a record of many lines may begin anywhere
         self.stride = (first.size + step - 1) // step * step
+        self.together = <int>min(max(WAITING * LINE // self.stride, 1), TOGETHER)
         self.shift = 0
         while (self.stride << (self.shift + 1)) <= BLOCK:
             self.shift += 1
@@ -297,9 +300,9 @@ cdef class Arena:
         cdef int state
         while i < size:
             if i >= asked:  # not one by one, so that they wait for their pages together
-                for j in range(i + TOGETHER, min(i + 2 * TOGETHER, size)):
+                for j in range(i + self.together, min(i + 2 * self.together, size)):
                     rules.fetch(self.at(slots[j]), truths[j], guesses[j])
-                asked = i + TOGETHER
+                asked = i + self.together
             record, end = self.at(slots[i]), i + 1
             while end < size and slots[end] == slots[i]:
                 end += 1
