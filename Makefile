@@ -48,7 +48,7 @@ check: $(VENV)/.installed-check
 FUZZ ?= --records 1000000 --files 100000 --banks 100000 --own 20000
 FUZZ_FILES ?= --count 12000
 FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000 --own 2000
-SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/test_bank.py tests/test_state.py
+SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/bank tests/test_state.py
 SANITIZED = LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
 fuzz: $(VENV)/.installed-check sanitized
 	$(BIN)/python benchmarks/fuzz_states.py $(FUZZ)
@@ -72,7 +72,7 @@ sanitized: $(VENV)/.installed-check
 # The quick tests on the lowest versions that pyproject.toml allows, in an environment of their own, without the tools
 # that would ask for later ones.
 FLOORS := build/floors
-QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/test_bank.py \
+QUICK := tests/detectors tests/io tests/report tests/cli tests/alerts/test_channels.py tests/test_state.py tests/bank \
     tests/test_attacks.py tests/test_findings.py
 floors:
 	rm -rf $(FLOORS)

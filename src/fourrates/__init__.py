@@ -11,9 +11,9 @@ from fourrates.bank import Bank
 from fourrates.budget.levels import design
 from fourrates.detectors import LFR, FourRates
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
+from fourrates.evidence.precision import PrecisionChange
 from fourrates.findings import Findings, detect
 from fourrates.lazy import importer
-from fourrates.precision import PrecisionChange
 from fourrates.record import step
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
+from fourrates.evidence.precision import PrecisionChange
 from fourrates.null import Bounds
-from fourrates.precision import PrecisionChange
 
 Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]

@@ -15,11 +15,11 @@ from fourrates.budget.words import default_budget, event_rate, is_duration, run_
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
-from fourrates.dispersion import dispersions, in_words
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.opening import pyarrow
 from fourrates.io.remarks import explain_all_missing
 from fourrates.run import Found, FoundShift, Run
+from fourrates.run.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fourrates.io import Joined
     from fourrates.labels import Labels
-    from fourrates.trace import Trace
+    from fourrates.run.trace import Trace
 
     Counts = npt.NDArray[np.int64]
     Say = Callable[[str], None]
@@ -327,7 +327,7 @@ def without_reference(run: Run) -> str:
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:
     """What follows the rates of a stream for pictures; more coarsely where there are many streams."""
-    from fourrates.trace import POINTS, Trace
+    from fourrates.run.trace import POINTS, Trace
 
     return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
 
@@ -359,7 +359,7 @@ def labels_in_memory(
 class Findings:
     """What :func:`detect` found: drifts and recoveries in order, to be looked at, kept, drawn or written.
 
-    Iterating gives :class:`~fourrates.found.Found`: the stream, the drift, and where it stands in the data.
+    Iterating gives :class:`~fourrates.run.found.Found`: the stream, the drift, and where it stands in the data.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 from fourrates.io import InputError
 from fourrates.names import shortened
 from fourrates.plain import counted
-from fourrates.trace import Curve, Trace, ordered
+from fourrates.run.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

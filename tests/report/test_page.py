@@ -16,8 +16,8 @@ from fourrates.cli.options import known
 from fourrates.report import page
 from fourrates.report.facts import gather
 from fourrates.run import Run
+from fourrates.run.trace import Trace
 from fourrates.streams import SCENARIOS, fraud
-from fourrates.trace import Trace
 
 
 def report(source, detector, **options):

@@ -8,7 +8,7 @@ from fourrates import io
 from fourrates.cli.options import known
 from fourrates.report import page as report
 from fourrates.run import Run
-from fourrates.trace import Trace
+from fourrates.run.trace import Trace
 
 pytest.importorskip("selenium", reason="selenium is not installed; make test-ui installs it")
 from selenium.webdriver.common.by import By

@@ -18,12 +18,12 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.ticker import Ticker
 from fourrates.detectors import Detector
-from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
 from fourrates.plain import counted
 from fourrates.run import Found, Run
+from fourrates.run.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     from fourrates.cli.progress import Progress
@@ -153,7 +153,7 @@ def detect(
         run = opt.make_run(chosen, events.labels, arl, batches.times, counts, trace)
     elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
         _check_same(run, chosen, events, arl, batches.times, counts, state)
-    run.max_streams = max_streams
+    run.streams.most = max_streams
     found: list[Found] = []
     try:
         with Ticker(progress) as ticker:

@@ -200,7 +200,7 @@ def watch(
         if run is None:
             run = made
         _check_same(made.detector, run.detector, state)
-    run.max_streams = max_streams
+    run.streams.most = max_streams
     name = "standard input" if file == "-" else file
     shown = None if by is not None else _shown(run, saved)
     with ExitStack() as stack:

@@ -10,16 +10,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fourrates import onset
-from fourrates.alternatives import SIZES, Sides
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
 from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
+from fourrates.evidence import onset
+from fourrates.evidence.alternatives import SIZES, Sides
+from fourrates.evidence.precision import Mixed, PrecisionChange, moved
+from fourrates.evidence.rules import WARN, Mix, evidence_rules
 from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
-from fourrates.precision import Mixed, PrecisionChange, moved
-from fourrates.rules import WARN, Mix, evidence_rules
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them

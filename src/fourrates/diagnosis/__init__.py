@@ -19,13 +19,13 @@ from fourrates.diagnosis.cycles import Cycle, Hours
 from fourrates.diagnosis.order import Clock, Errors
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
-from fourrates.dispersion import dispersions
 from fourrates.findings import Begun, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
 from fourrates.io.values import numbers
 from fourrates.labels import Labels
 from fourrates.run import Run
+from fourrates.run.dispersion import dispersions
 
 if TYPE_CHECKING:
     import numpy.typing as npt

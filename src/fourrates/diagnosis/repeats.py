@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.ids import fingerprints
 from fourrates.io.values import is_missing
+from fourrates.join.ids import fingerprints
 from fourrates.kernel.fingerprint import Hasher
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.io.values import Times
-    from fourrates.paired import Pairs
+    from fourrates.join.paired import Pairs
 
     Fingerprints = npt.NDArray[np.void]
 

@@ -35,7 +35,7 @@ cdef class EvidenceRules(Rules):
     classes : int
         Number of classes.
     settings : dict
-        Numbers by name, as :mod:`fourrates.rules` makes them: thresholds, alternatives with their weights, and what
+        Numbers by name, as :mod:`fourrates.evidence.rules` makes them: thresholds, alternatives with their weights, and what
         there is to know of lags and dispersion.
     """
 

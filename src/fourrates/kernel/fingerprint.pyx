@@ -1,6 +1,6 @@
 """Keyed fingerprints of ids: 96 bits by SipHash-1-3 with its output of 128, over a block that holds the kind and the
 length of the id, and then its bytes. What kinds there are, and what bytes an id has, is the business of
-:mod:`fourrates.ids`; here stand the loops over arrays of them.
+:mod:`fourrates.join.ids`; here stand the loops over arrays of them.
 
 Why 96 bits: with n ids held, an id that is not among them is taken for one of them with probability n / 2**96. A
 billion lookups among ten million ids go wrong with probability 1.3e-13; with 64 bits that would be 5e-4. The key keeps

@@ -19,8 +19,8 @@ from fourrates.relearn.decision import Decision, Kind
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
 from fourrates.relearn.measure import Tally, check_measure
+from fourrates.relearn.rows import take
 from fourrates.relearn.window import Window
-from fourrates.rows import take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,11 +12,11 @@ from fourrates.detectors import Detector
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.join import LabelJoin
-from fourrates.paired import Pairs
+from fourrates.join.paired import Pairs
 from fourrates.relearn.learner import Learner
 from fourrates.relearn.life import FitError, Life, Why
 from fourrates.relearn.pending import Examples
-from fourrates.rows import count, join, take
+from fourrates.relearn.rows import count, join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

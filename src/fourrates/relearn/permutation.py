@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.detectors.parameters import check_whole
+from fourrates.relearn.rows import join, take
 from fourrates.relearn.second_layer import SecondLayer
-from fourrates.rows import join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,9 +16,9 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
+from fourrates.relearn.rows import take
 from fourrates.relearn.second_layer import SecondLayer, Verdict
 from fourrates.relearn.window import Window
-from fourrates.rows import take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.dispersion import dispersions
 from fourrates.drift import Direction, RateChange, Share
+from fourrates.run.dispersion import dispersions
 
 if TYPE_CHECKING:
+    from fourrates.evidence.precision import PrecisionChange
     from fourrates.io import Events, Joined
-    from fourrates.precision import PrecisionChange
     from fourrates.run import Found, Matrix, Run
-    from fourrates.trace import Trace
+    from fourrates.run.trace import Trace
 
 Standing = Literal["stable", "warning", "recovered", "drifted"]
 

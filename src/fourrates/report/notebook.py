@@ -19,7 +19,7 @@ from fourrates.report.facts import recoveries
 if TYPE_CHECKING:
     from fourrates.drift import RateChange
     from fourrates.run import Found
-    from fourrates.trace import Curve, Trace
+    from fourrates.run.trace import Curve, Trace
 
 SHOWN = 20  # findings in the table
 STRIPS = 3  # rates that are drawn

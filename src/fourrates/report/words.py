@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.dispersion import in_words
 from fourrates.names import printable, shortened
 from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
+from fourrates.run.dispersion import in_words
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from fourrates.ids import Texts
+from fourrates.join.ids import Texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt

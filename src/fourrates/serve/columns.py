@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from fourrates.ids import bytes_of
+from fourrates.bank.keys import canonical
+from fourrates.join.ids import bytes_of
 from fourrates.kernel import json_columns
-from fourrates.keys import canonical
 from fourrates.serve.batch import INTEGERS, JSON, TEXTS, Ids
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.ids import fingerprints
+from fourrates.join.ids import fingerprints
 from fourrates.kernel.fingerprint import Hasher
 from fourrates.kernel.index import Index
 

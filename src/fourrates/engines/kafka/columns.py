@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.bank.keys import canonical
 from fourrates.engines.kafka.chunk import Message, Refused
 from fourrates.io import Events, InputError
 from fourrates.io.events import listed
 from fourrates.io.formats import ROWS, arrow_tables
 from fourrates.io.opening import first_line, pyarrow
-from fourrates.keys import canonical
 
 if TYPE_CHECKING:
     import numpy.typing as npt

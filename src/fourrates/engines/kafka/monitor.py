@@ -13,6 +13,7 @@ import numpy as np
 
 from fourrates.alerts.payload import drift_alert, encode
 from fourrates.bank import Bank
+from fourrates.bank.keys import MOST as MOST_STREAMS
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.drift import KeyedDrift, KeyedShift
@@ -24,7 +25,6 @@ from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
 from fourrates.io import Columns, InputError, Missing
-from fourrates.keys import MOST as MOST_STREAMS
 from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
 from fourrates.state import MAX_STATE

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.precision import Mixed, moved
+from fourrates.evidence.precision import Mixed, moved
 
 
 def events(random, size, positives, tnr, tpr):

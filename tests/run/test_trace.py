@@ -5,8 +5,8 @@ import pytest
 
 import fourrates as fr
 from fourrates.run import Run
+from fourrates.run.trace import Trace, ordered
 from fourrates.streams import SCENARIOS
-from fourrates.trace import Trace, ordered
 
 
 def events(size, seed=1, classes=2):

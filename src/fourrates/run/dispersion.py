@@ -33,7 +33,7 @@ def in_words(found: Mapping[str, float]) -> str | None:
 
     Examples
     --------
-    >>> from fourrates.dispersion import in_words
+    >>> from fourrates.run.dispersion import in_words
     >>> in_words({"tnr": 1.2, "tpr": 4.3})
     'your events are correlated: 100 of them tell as much as 23 independent ones (for tpr; for tnr 83)'
     >>> in_words({"tnr": 1.0, "tpr": 1.0})

@@ -76,7 +76,7 @@ def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
 
     Examples
     --------
-    >>> from fourrates.precision import Mixed, moved
+    >>> from fourrates.evidence.precision import Mixed, moved
     >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.3, 0.9, 0.5)):
     ...     print(change)
     npv 0.913 -> 0.808, because recall changed

@@ -25,7 +25,7 @@ class Turn:
 
     Examples
     --------
-    >>> from fourrates.turn import Turn
+    >>> from fourrates.bank.turn import Turn
     >>> turn = Turn("this bank")
     >>> with turn, turn:
     ...     pass

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.bank.discoveries import discovered, e_values, evidence_shares
+from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
+from fourrates.bank.settings import GroupOf, Settings
+from fourrates.bank.stream import Standing, Stream
+from fourrates.bank.turn import Turn, in_turn
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
-from fourrates.discoveries import discovered, e_values, evidence_shares
 from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
-from fourrates.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, head_of
-from fourrates.settings import GroupOf, Settings
 from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
-from fourrates.stream import Standing, Stream
-from fourrates.turn import Turn, in_turn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.keys import Sorted
+    from fourrates.bank.keys import Sorted
 
     Array = npt.NDArray[Any]
     Codes = npt.NDArray[np.uint16]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.bank.references import References
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates, check_after
 from fourrates.detectors.lfr import LFR
-from fourrates.references import References
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.bank.keys import canonical, key_from_json, key_to_json
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
-from fourrates.keys import canonical, key_from_json, key_to_json
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:

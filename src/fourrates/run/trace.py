@@ -98,7 +98,7 @@ class Trace:
     --------
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> from fourrates.trace import Trace
+    >>> from fourrates.run.trace import Trace
     >>> y_true, y_pred = (side.astype("uint16") for side in SCENARIOS["Balance1"].stream(seed=1))
     >>> trace = Trace(fr.LFR(detect=1e-9))
     >>> trace.take(y_true, y_pred)

@@ -24,13 +24,13 @@ from fourrates.kernel.pending import Pending
 def small_chunks():
     """Chunks of eight entries, so that a few dozen ids fill, empty and join many of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fourrates.join.Pending", partial(Pending, width=3))
+        patch.setattr("fourrates.join.join.Pending", partial(Pending, width=3))
         yield
 
 
 @pytest.fixture
 def chunks_as_they_are(monkeypatch):
-    monkeypatch.setattr("fourrates.join.Pending", Pending)
+    monkeypatch.setattr("fourrates.join.join.Pending", Pending)
 
 
 class Model:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fourrates.detectors.parameters import check_whole
-from fourrates.ids import check_tags, fingerprints
+from fourrates.join.ids import check_tags, fingerprints
+from fourrates.join.moments import Unit, duration, moments
+from fourrates.join.paired import Pairs
 from fourrates.kernel.fingerprint import Hasher
 from fourrates.kernel.logs import ENTRY
 from fourrates.kernel.pending import STATES, Pending
 from fourrates.labels import Labels, plain
-from fourrates.moments import Unit, duration, moments
-from fourrates.paired import Pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.alternatives import ROWS_PER_NAT, Sides, alternatives
+from fourrates.evidence.alternatives import ROWS_PER_NAT, Sides, alternatives
 from fourrates.kernel.evidence import EvidenceRules
 
 Mix = Literal["report", "alarm", "ignore"]

@@ -10,8 +10,8 @@ import pytest
 import fourrates as fr
 from fourrates import io
 from fourrates.run import Run
+from fourrates.run.trace import Trace
 from fourrates.state import pack, unpack
-from fourrates.trace import Trace
 
 DETECTORS = [fr.FourRates(5000, warn=100), fr.LFR(), fr.DDM()]
 NAMES = [type(one).__name__ for one in DETECTORS]

@@ -1,0 +1,5 @@
+"""Many keyed streams, one record each: the bank, its keys, its settings, and the streams it holds."""
+
+from fourrates.bank.bank import Bank
+
+__all__ = ["Bank"]

@@ -1,0 +1,5 @@
+"""Predictions and late labels by id: the join, its ids and times, and the pairs it gives."""
+
+from fourrates.join.join import LabelJoin
+
+__all__ = ["LabelJoin"]

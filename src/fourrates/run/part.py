@@ -1,0 +1,99 @@
+"""The events of one stream in a batch: where each stands, and what to tell of a drift among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.drift import Drift
+from fourrates.io import Batch
+from fourrates.run.found import Found, Matrix, Place
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Codes = npt.NDArray[np.uint16]
+    Counts = npt.NDArray[np.int64]
+    Positions = npt.NDArray[np.int64]
+
+NAT = np.datetime64("NaT", "us")
+
+
+@dataclass(slots=True)
+class OpenWarning:
+    """A warning that was open when a batch ended, and the counts since it opened."""
+
+    since: Place
+    counts: Counts
+
+
+@dataclass(slots=True)
+class Part:
+    """The events of one stream in a batch.
+
+    Attributes
+    ----------
+    batch : Batch
+        The whole batch.
+    positions : array of int, optional
+        Where in the batch the events stand; None if the batch is theirs alone.
+    first : int
+        The number of the first of them in the stream.
+    classes : int
+        Number of classes.
+    warning : OpenWarning, optional
+        The one that was open before the first of them.
+    """
+
+    batch: Batch
+    positions: Positions | None
+    first: int
+    classes: int
+    warning: OpenWarning | None
+
+    def codes(self) -> tuple[Codes, Codes]:
+        """True and predicted classes."""
+        if self.positions is None:
+            return self.batch.truths, self.batch.guesses
+        return self.batch.truths[self.positions], self.batch.guesses[self.positions]
+
+    def times(self) -> npt.NDArray[np.datetime64] | None:
+        """When they happened, if that is known."""
+        times = self.batch.times
+        return times if times is None or self.positions is None else times[self.positions]
+
+    def place(self, event: int) -> Place:
+        """Where the event of this number stands."""
+        at = event - self.first if self.positions is None else int(self.positions[event - self.first])
+        time = NAT if self.batch.times is None else self.batch.times[at]
+        return Place(event, self.batch.source, int(self.batch.rows[at]), None if np.isnat(time) else time)
+
+    def warning_from(self, since: int, end: int) -> OpenWarning:
+        """The warning that opened at event `since`, with the counts up to event `end`, which is not in them."""
+        known = self.warning
+        if since < self.first and known is not None and known.since.event == since:
+            return OpenWarning(known.since, known.counts + self._count(self.first, end))
+        start = max(since, self.first)
+        return OpenWarning(self.place(start), self._count(start, end))
+
+    def found(self, name: str | None, drift: Drift) -> Found:
+        """What to tell of a drift; the warning that led to it is over."""
+        warning = self.warning_from(drift.since, drift.at + 1)
+        before = np.maximum(np.array(drift.confusion) - warning.counts, 0)
+        self.warning = None
+        counts = _matrix(before), _matrix(warning.counts)
+        started = None if drift.started is None or drift.started < self.first else self.place(drift.started)
+        return Found(name, drift, self.place(drift.at), warning.since, *counts, started)
+
+    def _count(self, start: int, end: int) -> Counts:
+        part: Any = slice(start - self.first, end - self.first)
+        if self.positions is not None:
+            part = self.positions[part]
+        cells = self.batch.truths[part].astype(np.int64) * self.classes + self.batch.guesses[part]
+        return np.bincount(cells, minlength=self.classes**2).reshape(self.classes, self.classes)
+
+
+def _matrix(counts: Counts) -> Matrix:
+    return tuple(tuple(int(count) for count in row) for row in counts)

@@ -1,0 +1,201 @@
+"""The streams of a run by name: a bank of them, or a detector for each; and how they are saved.
+
+Many streams of FourRates or LFR are a :class:`~fourrates.Bank`, whose keys are the numbers of the streams; one stream
+alone, and the streams of other detectors, are objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fourrates.detectors
+from fourrates.bank import Bank
+from fourrates.bank.references import References
+from fourrates.bank.stream import Stream
+from fourrates.detectors import Detector
+from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import After, check_after
+from fourrates.detectors.parameters import check_whole
+from fourrates.io import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.state import Saved
+
+MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
+
+
+class Streams(Mapping[str | None, Detector | Stream]):
+    """Each stream as a detector, by its name; None is the name of the only one.
+
+    Parameters
+    ----------
+    detector : Detector
+        As every stream begins.
+    references : mapping, optional
+        From names to their references, for FourRates.
+    after : {"restart", "hold"}
+        What follows the drift of a stream that has a reference of its own.
+    most : int
+        The most streams there may be.
+
+    Attributes
+    ----------
+    names : list of str or None
+        By number.
+    bank : Bank or None
+        The streams, where they are a bank.
+    detectors : list of Detector
+        The streams by number, where they are not.
+    """
+
+    def __init__(
+        self, detector: Detector, references: Mapping[str, Any] | None, after: After, most: int = MAX_STREAMS
+    ) -> None:
+        self.detector, self.after, self.most = detector, after, most
+        self.references = None if references is None else dict(references)
+        self.names: list[str | None] = []
+        self.bank: Bank | None = None
+        self.detectors: list[Detector] = []
+        self._numbers: dict[str | None, int] = {}
+        self._of_key = np.empty(0, np.int64)  # the number of the stream, by its key in the batches; -1 for none yet
+
+    def __getitem__(self, name: str | None) -> Detector | Stream:
+        return self.at(self._numbers[name])
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def at(self, number: int) -> Detector | Stream:
+        """The stream of this number."""
+        return self.detectors[number] if self.bank is None else self.bank[number]
+
+    def begin(self, names: Sequence[str | None]) -> range:
+        """Begin the streams of these names that are not there yet; their numbers."""
+        first = len(self.names)
+        if None not in names and self.bank is None and isinstance(self.detector, RecordDetector):
+            own = self.references is not None
+            self.bank = Bank(self.detector, reference={} if own else None, after=self.after if own else None)
+        for name in names:
+            if name in self._numbers:
+                continue
+            if len(self.names) >= self.most:
+                raise InputError(f"more than {self.most:,} streams (--max-streams)")
+            number = self._numbers[name] = len(self.names)
+            self.names.append(name)
+            if self.bank is None:
+                self.detectors.append(self.detector.clone())
+            elif (reference := self.reference_of(name)) is not None:
+                self.bank.add_references({number: reference})
+        return range(first, len(self.names))
+
+    def reference_of(self, name: str | None) -> Any:
+        """The reference of its own that a stream has, or None."""
+        return self.references.get(name) if self.references and name is not None else None
+
+    def starting(self, number: int) -> Detector:
+        """The detector of a stream as it begins; with a reference of its own where it has one."""
+        reference = self.reference_of(self.names[number])
+        if reference is None:
+            return self.detector.clone()
+        return type(self.detector)(**self.detector.parameters | {"reference": reference, "after": self.after})
+
+    def numbers(self, keys: npt.NDArray[Any], names: Sequence[str]) -> tuple[npt.NDArray[np.int64], range]:
+        """The number of each event's stream by its key, which counts the names; and those that begin with it."""
+        if self._of_key.size < len(names):
+            self._of_key = np.append(self._of_key, np.full(len(names) - self._of_key.size, -1))
+        numbers, begun = self._of_key[keys], range(0)
+        if (numbers < 0).any():
+            new = np.unique(keys[numbers < 0])
+            begun = self.begin([names[key] for key in new.tolist()])
+            self._of_key[new] = [self._numbers[names[key]] for key in new.tolist()]
+            numbers = self._of_key[keys]
+        return numbers, begun
+
+    def progress(self) -> tuple[list[int], list[int]]:
+        """Events of each stream, and the event that opened its present warning or -1."""
+        if self.bank is not None:
+            events, since = self.bank.progress(np.arange(len(self)))
+            return events.tolist(), since.tolist()
+        since_of = (one.warning_since for one in self.detectors)
+        return [one.events for one in self.detectors], [-1 if since is None else since for since in since_of]
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """What there is to say of them, and the bytes that go with it."""
+        about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names, "sizes": []}
+        sections = {"start": self.detector.clone().to_bytes()}
+        if self.bank is not None:
+            sections["bank"] = self.bank.to_bytes()
+        else:
+            states = [detector.to_bytes() for detector in self.detectors]
+            about["sizes"], sections["states"] = [*map(len, states)], b"".join(states)
+        if self.references is not None:
+            about["after"] = self.after
+            listed = References(self.detector.labels, self.references)
+            about["references"], sections["references"] = listed.to_state()
+        return about, sections
+
+    @classmethod
+    def from_state(cls, found: Saved) -> Streams:
+        """Bring back what :meth:`to_state` gave; a ValueError or a TypeError if it cannot have."""
+        about, sections = found.about, found.sections
+        kind = getattr(fourrates.detectors, about["detector"], None)
+        if not isinstance(kind, type) or not issubclass(kind, Detector) or kind is Detector:
+            raise ValueError(f"a state of the detector {about['detector']!r}, which this release does not know")
+        start = kind.from_bytes(bytes(sections["start"]))
+        if start.events:
+            raise ValueError("the saved run begins with a detector that has seen events")
+        references, after = None, "hold"
+        if "references" in sections:
+            listed = References.from_state(start.labels, about["references"], sections["references"])
+            references = {_checked_name(name): counts for name, counts in listed.items()}
+            after = about["after"]
+        streams = cls(start, references, check_after(after))
+        streams.names = _checked_names(about["streams"])
+        streams._numbers = {name: number for number, name in enumerate(streams.names)}
+        if "bank" in sections:
+            streams.bank = Bank.from_bytes(bytes(sections["bank"]))
+            if None in streams._numbers or {*streams.bank} != {*range(len(streams))}:
+                raise ValueError(f"a bank of {len(streams.bank)} streams for {len(streams)} names")
+            _check_same(streams.bank.detector, start)
+        else:
+            streams.detectors = _detectors(kind, about["sizes"], sections["states"], len(streams))
+            for one in streams.detectors:
+                _check_same(one, start)
+        return streams
+
+
+def _checked_name(name: Hashable) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is no name of a stream")
+    return name
+
+
+def _checked_names(names: Any) -> list[str | None]:
+    if names == [None]:
+        return [None]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+        raise ValueError("the saved run has streams whose names are no names, or not different ones")
+    return [*names]
+
+
+def _detectors(kind: type[Detector], sizes: Any, states: memoryview, streams: int) -> list[Detector]:
+    ends = np.cumsum([0, *(check_whole(size, "the size of a state", 0) for size in sizes)]).tolist()
+    if len(sizes) != streams or ends[-1] != len(states):
+        raise ValueError(f"{len(sizes)} states of {len(states)} bytes for {streams} streams")
+    return [kind.from_bytes(bytes(states[start:end])) for start, end in pairwise(ends)]
+
+
+def _check_same(one: Detector, start: Detector) -> None:
+    if type(one) is not type(start) or one.parameters != start.parameters:
+        raise ValueError(f"a stream of {one!r} in a run of {start!r}")
