@@ -73,6 +73,20 @@ def any_size_means() -> str:
     ).replace("%", " %")
 
 
+def short_history() -> str:
+    """What can be found at most where the old rate is known from few observations."""
+    found = results("short_history")
+    return (
+        (
+            f"Told which class to watch and that its recall falls, a likelihood ratio of two samples that spends the whole "
+            f"budget\non it finds {found['one']:.0%}; with four such questions to ask, as here, {found['four']:.0%} "
+            f"(`python benchmarks/short_history.py`, {found['streams']:,} streams)."
+        )
+        .replace("% ", " % ")
+        .replace("%;", " %;")
+    )
+
+
 def any_size_others() -> str:
     """Gradual changes, and those drawn by a seed."""
     found = results("any_size")
