@@ -44,14 +44,19 @@ def arrow(before: float, after: float) -> str:
 
 
 def any_size_table() -> str:
-    """Delays after changes of ten sizes, and over the limit."""
-    found = results("any_size")
+    """Delays after changes of ten sizes, and over the limit; and those of river's detectors."""
+    found, river = results("any_size"), results("any_size_river")["rows"]
     late, early = found["50000"]["rows"], found["5000"]["rows"]
     return table(
-        ["tnr", "limit, events", "`FourRates`", "over the limit", "after 5,000 stable events"],
+        ["tnr", "limit, events", "`FourRates`", "over the limit", "after 5,000 stable events", *river],
         (
-            [arrow(*change), f"{limit:,.0f}", f"{old[0]:,.0f}", f"{old[1]:.2f}", f"{new[1]:.2f}"]
-            for change, limit, old, new in zip(found["changes"], found["limit"], late, early, strict=True)
+            [
+                *(arrow(*change), f"{limit:,.0f}", f"{old[0]:,.0f}", f"{old[1]:.2f}", f"{new[1]:.2f}"),
+                *("not found" if one is None else f"{one:.1f}" for one in others),
+            ]
+            for change, limit, old, new, *others in zip(
+                found["changes"], found["limit"], late, early, *river.values(), strict=True
+            )
         ),
     )
 
