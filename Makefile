@@ -1,5 +1,7 @@
 # Each target makes the virtual environment and installs what it needs when it is not there.
 PYTHON ?= python3
+# Compiled modules are kept whatever the environment says: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)

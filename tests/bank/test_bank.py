@@ -159,6 +159,7 @@ def test_streams_with_and_without_a_reference_of_their_own_share_a_bank():
     assert fr.Bank.from_bytes(bank.to_bytes()).events == bank.events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decay", "swing"), [(0.9, 0.03), (0.99, 0.004)])
 def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     # A swing so slow and small that it seldom alarms, so that statistics come to stand at every place of the far rows.

@@ -38,6 +38,7 @@ def test_simulation_ranks_the_decays_the_same_way():
     assert best.decay == 0.98
 
 
+@pytest.mark.slow
 def test_the_expected_delay_is_that_of_the_detector_with_this_budget():
     best = fr.best_decay(SOUND, [[25, 25], [5, 45]], ARL, decays=[0.9])
     assert best.delay == pytest.approx(

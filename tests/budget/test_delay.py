@@ -32,6 +32,7 @@ def test_a_larger_change_is_found_sooner():
     assert medians == sorted(medians, reverse=True)
 
 
+@pytest.mark.slow
 def test_no_change_is_found_at_the_rate_of_false_alarms():
     detector = fr.LFR(detect=1e-4)
     stable = [[40, 10], [10, 40]]

@@ -39,7 +39,7 @@ def small(tmp_path_factory):
     """Everything there is, made of two short runs; without data, everything that needs none."""
     folder = tmp_path_factory.mktemp("paper")
     words = ["--quick", "--runs", 2, "--out", folder] + ([] if DATA else ["--only", "synthetic"])
-    status, out, err = run(*words, "--jobs", 2)
+    status, out, err = run(*words, "--jobs", 1)
     assert status == 0, err
     return folder, words, out
 

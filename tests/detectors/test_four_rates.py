@@ -321,12 +321,16 @@ def test_all_ways_of_feeding_it_give_the_same_drifts_in_all_fields(name, data, s
 def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
     makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand
-    truth, guess = stream((5, (0.9, 0.9)), (5, (0.2, 0.3)), seed=14)
-    states = [one.to_bytes() for one in makers]
-    for pair in zip(truth.tolist(), guess.tolist(), strict=True):
+    truth, guess = stream((10, (0.99, 0.99)), (12, (0.01, 0.01)), seed=14)
+    pairs = list(zip(truth.tolist(), guess.tolist(), strict=True))
+    states, drifts = [one.to_bytes() for one in makers], 0
+    for part in (pairs[:9], pairs[9:14], pairs[14:]):  # a turn begins with a detector that is no longer at hand
         for i, one in enumerate(makers):
-            states[i], drift = fr.step(states[i], *pair)
-            assert drift == one.update(*pair)
+            for pair in part:
+                states[i], drift = fr.step(states[i], *pair)
+                assert drift == one.update(*pair)
+                drifts += drift is not None
+    assert drifts
     assert states == [one.to_bytes() for one in makers]
 
 

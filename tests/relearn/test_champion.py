@@ -53,6 +53,7 @@ def test_weights_are_what_the_recursion_says():
     assert [(one.wins, one.losses) for one in two.members] == [(0, 0), (0, 1)]
 
 
+@pytest.mark.slow
 def test_the_vote_is_never_far_behind_the_best_of_several():
     # Five models right in .6, .55, .5, ... of 3,000: the vote is nearer to the best than half way to the second. The
     # mean over 20 seeds has a standard error of at most sqrt(0.25 / 60,000) = 0.002. Errors that are independent of
@@ -92,6 +93,7 @@ def test_a_class_that_matters_more_is_predicted_where_the_measure_asks_for_it(me
     assert one.take(np.array([[[0.6, 0.4]]]), np.ones(1, np.uint16)).tolist() == [said]
 
 
+@pytest.mark.slow
 def test_a_better_challenger_wins_within_a_dozen_disagreements_however_long_the_champion_was_ahead():
     random = np.random.default_rng(1)
     needed = []
@@ -177,6 +179,7 @@ def test_one_at_a_time_equals_one_batch_for_several_classes():
     assert len(whole.models) > 2
 
 
+@pytest.mark.slow
 def test_a_drift_is_answered_by_a_challenger_from_its_start_on():
     X, y = flipping(4000, 2000)
     loop = ChampionRelearner(GaussianNB()).fit(X[:500], y[:500])
@@ -230,6 +233,7 @@ def test_a_slow_change_without_an_alarm_is_followed():
     assert np.mean(said == y[500:]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_drift_that_is_dated_too_early_has_a_challenger_from_the_alarm_on():
     X, y = flipping(4000, 2000)
     y = np.where(np.random.default_rng(0).random(4000) < np.linspace(0, 0.3, 4000), 1 - y, y)  # worse all the time
@@ -273,6 +277,7 @@ def test_every_decision_is_kept_with_its_evidence():
     assert sum(life.n for life in loop.models) == 1300
 
 
+@pytest.mark.slow
 def test_what_is_kept_and_what_is_learnt_is_bounded():
     X, y = noisy(12_000)
     loop = ChampionRelearner(Centroids(), memory=200, max_examples=800, keep=2).fit(X[:200], y[:200])
@@ -313,6 +318,7 @@ def test_late_labels_in_any_order_count_as_they_arrive():
     assert late.models == prompt.models
 
 
+@pytest.mark.slow
 def test_a_model_put_to_service_by_hand_is_challenged_too():
     X, y = flipping(3000, 0)
     wrong = GaussianNB().fit(X[:200], 1 - y[:200])

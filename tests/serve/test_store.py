@@ -74,6 +74,7 @@ def test_a_monitor_that_was_killed_comes_back_as_it_was(tmp_path, options):
                 assert facts(again, own)[0]["events"] == before[0]["events"] + 3 * 350
 
 
+@pytest.mark.slow
 def test_a_second_server_on_the_same_data_is_refused(tmp_path, options):
     settings = Settings(data=tmp_path, database=options[1] if options else None)
     store = open_store(settings)

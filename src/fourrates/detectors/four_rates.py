@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
@@ -20,6 +19,9 @@ from fourrates.evidence.rules import WARN, Mix, evidence_rules
 from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them

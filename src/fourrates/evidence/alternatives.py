@@ -11,14 +11,17 @@ docs/mathematics.md): all weights sum to at most one at every event.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Literal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 Sides = Literal["both", "down", "up"]
-Floats = npt.NDArray[np.float64]
 
 RATES = 65  # rows of the table: log-odds from -8 to 8, four to a nat
 ROWS_PER_NAT = 4
@@ -94,15 +97,20 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
     """Two recalls together, by as much information each, in four directions."""
     shares = {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
+    steps = {kind: _shared_steps(longest, *kind) for kind in {(SHARPEST.get(p, 2.0), way) for p in PAIRS for way in p}}
     for i, (pair, share) in enumerate(shares.items()):
         lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
         weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * share
         for c, way in enumerate(pair):
-            least = SHORTEST * SHARPEST.get(pair, 2.0)
-            shortest = np.maximum(least, NATS / 2 / _information(_rates(), way * LARGEST))
-            scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
-            table[:, :, 1 + c, 0, lanes] = _steps(scales, NATS / 2, way)
+            table[:, :, 1 + c, 0, lanes] = steps[SHARPEST.get(pair, 2.0), way]
             table[:, :, 1 + c, 2, lanes] = TOGETHER / sum(shares.values()) * weights
+
+
+def _shared_steps(longest: Floats, sharpest: float, way: int) -> Floats:
+    """The steps of one of two recalls that move together, the shortest `sharpest` times what one alone has."""
+    shortest = np.maximum(SHORTEST * sharpest, NATS / 2 / _information(_rates(), way * LARGEST))
+    scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
+    return _steps(scales, NATS / 2, way)
 
 
 def _rates() -> Floats:
@@ -131,8 +139,14 @@ def _spread(shortest: Floats, longest: Floats, sizes: int) -> Floats:
 
 def _steps(scales: Floats, nats: float, way: int) -> Floats:
     """The steps, in log-odds, that give these nats in as many observations as the scales say, for each rate."""
-    tried = np.geomspace(1e-4, LARGEST, 200)
-    logs = np.log(_information(_rates()[:, None], way * tried))
+    tried, logs = _tried(way)
     wanted = np.log(nats / scales)
-    found = [np.interp(want, log, np.log(tried)) for want, log in zip(wanted, logs, strict=True)]
+    found = [np.interp(want, log, tried) for want, log in zip(wanted, logs, strict=True)]
     return np.asarray(way * np.exp(np.array(found)))
+
+
+@cache
+def _tried(way: int) -> tuple[Floats, Floats]:
+    """Logarithms of steps, and of the nats each gives an observation, for each rate."""
+    tried = np.geomspace(1e-4, LARGEST, 200)
+    return np.log(tried), np.log(_information(_rates()[:, None], way * tried))

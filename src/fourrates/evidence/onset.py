@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates.drift import DEVIATIONS, Share
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
 
 TAIL = 0.05  # on either side of an interval
 EARLIER, LATER = 2.0, 1.6  # nats of information by which the true start scatters on either side of a step's own

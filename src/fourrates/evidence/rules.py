@@ -7,13 +7,15 @@ choice was measured on is told in docs/diary.md.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, Sides, alternatives
 from fourrates.kernel.evidence import EvidenceRules
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Mix = Literal["report", "alarm", "ignore"]
 

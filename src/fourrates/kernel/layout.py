@@ -7,10 +7,12 @@ the kernel sees it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 LANES, SIZES, BLOCKS, SMALLEST, PERIOD, FLAGS = 12, 6, 4, 8, 8192, 6  # as the kernel has them
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
