@@ -1,5 +1,6 @@
 """Alerts of monitors: what fires, what is resolved, who is told and when, and that a kill loses none of it."""
 
+import asyncio
 import json
 import os
 import signal
@@ -199,6 +200,81 @@ def test_a_server_that_was_away_does_not_blame_the_stream_for_it(bench):
     bench.tick(7_200, rules=rules, position=5)
     time.sleep(0.1)
     assert bench.receiver.requests == []
+
+
+def test_a_restart_does_not_end_a_silence_of_the_stream(bench):
+    rules = {"silent_after": "30 minutes"}
+    bench.tick(0, rules=rules, position=5)
+    bench.tick(1_900, rules=rules, position=5)
+    bench.told(1)
+    bench.begin()
+    bench.tick(2_000, rules=rules, position=5)
+    bench.tick(2_100, rules=rules, position=5)
+    assert [one["status"] for one in bench.told(1)] == ["firing"]
+    bench.tick(2_200, rules=rules, position=6)
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
+def test_only_what_arrives_ends_a_silence_of_the_stream(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"arl": 2_000, "by": ["shop"]})
+
+    def position():
+        service = served.app.state.service
+        (found,) = asyncio.run_coroutine_threadsafe(service.observer.watched(), service.writer._loop).result(10)
+        return found.position
+
+    seen = [position()]
+    for kind, body in (
+        ("events", {"y_true": [1], "y_pred": [1], "by": {"shop": ["a"]}}),
+        ("predictions", {"id": ["a"], "y_pred": [1], "by": {"shop": ["a"]}}),
+        ("predictions", {"id": ["a"], "y_pred": [1], "by": {"shop": ["a"]}}),
+        ("labels", {"id": ["b"], "y_true": [1]}),
+        ("labels", {"id": ["a"], "y_true": [1]}),
+        ("labels", {"id": ["a"], "y_true": [1]}),
+        ("events", {"y_true": [1], "y_pred": [1], "id": ["c"], "by": {"shop": ["a"]}}),
+        ("events", {"y_true": [1], "y_pred": [1], "id": ["c"], "by": {"shop": ["a"]}}),
+    ):
+        assert served.http.post(f"/api/monitors/m/{kind}", json=body).status_code == 200
+        seen.append(position())
+    assert len({*seen}) == len(seen)
+    served.http.patch("/api/monitors/m", json={"arl": 3_000})
+    assert position() == seen[-1]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench, holds):
+    id = bench.find()
+    bench.store.acknowledge(id, T)
+    bench.alerting.acknowledge("u1", id, T)
+    bench.tick(0, holds=holds)
+    bench.tick(86_500, holds=holds)
+    bench.tick(2 * 86_500, holds=holds)
+    time.sleep(0.1)
+    assert len(bench.told(holds)) == holds, "the new normal is no news; what is away from its reference is, once"
+
+
+def test_a_drift_that_stands_no_more_is_resolved(bench):
+    ids = [bench.find(), bench.find(segment={"country": "DE"})]
+    bench.tick(0, holds=True, standing=[])
+    (fired,) = bench.told(1)
+    assert [alert["findings"] for alert in fired["alerts"]] == [[id] for id in ids], "found after the monitor was seen"
+    bench.tick(1, holds=True, standing=[{"country": "DE"}])
+    bench.tick(2, holds=True, standing=[{"country": "DE"}])
+    (resolved,) = bench.told(2)[1]["alerts"]
+    assert (resolved["status"], resolved["segment"]) == ("resolved", None)
+
+
+def test_what_fires_is_resolved_when_its_monitor_is_removed(bench):
+    bench.find()
+    bench.tick()
+    bench.find(segment={"country": "DE"})
+    bench.alerting.tick(T + 1, [])
+    bench.alerting.tick(T + 2, [])
+    fired, resolved = bench.told(2)
+    assert (resolved["status"], len(resolved["alerts"])) == ("resolved", 1)
+    assert resolved["alerts"][0]["fingerprint"] == fired["alerts"][0]["fingerprint"]
+    assert resolved["text"] == "resolved: fraud: the monitor was removed"
 
 
 def test_overdue_labels_fire_and_their_arrival_resolves_it(bench):

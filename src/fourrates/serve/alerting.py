@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 import uuid
@@ -55,11 +56,13 @@ class Watched:
     silenced_until : float or None
         In seconds since 1970.
     position : int
-        Changes whenever something arrives.
+        Changes whenever events, predictions or labels arrive, and only then.
     warning : bool
         Whether it warns.
     waiting_since : float or None
         Since when the oldest prediction waits for its label.
+    standing : sequence or None
+        The drifts that stand: the values of a segment by column, None for the whole. None if they are too many to tell.
     """
 
     id: int
@@ -72,6 +75,7 @@ class Watched:
     position: int = 0
     warning: bool = False
     waiting_since: float | None = None
+    standing: Sequence[dict[str, Any] | None] | None = None
 
 
 class Active(msgspec.Struct, kw_only=True):
@@ -128,6 +132,7 @@ class Alerting:
         self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
+        self._watched: dict[str, Watched] = {}  # as they were at the last look
         self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -150,6 +155,8 @@ class Alerting:
                 await asyncio.to_thread(self.tick, time.time(), await watched())
             except (StoreError, SpoolError) as error:
                 log.error("alerts are late: %s", error)
+            except Exception:  # the next look may go well, and nobody is told anything without one
+                log.exception("a defect: alerts are late")
             pause = TICK
 
     def on_findings(self, monitor: str = "", findings: Sequence[object] = ()) -> None:
@@ -180,7 +187,7 @@ class Alerting:
         with self._lock:
             try:
                 self._tick(now, watched)
-            except StoreError:
+            except BaseException:
                 self._states = None  # what the store has is what holds
                 raise
 
@@ -195,12 +202,25 @@ class Alerting:
         for monitor in watched:
             self._look(monitor, states.setdefault(monitor.uid, State()), found.pop(monitor.id, []), now)
         for gone in states.keys() - {monitor.uid for monitor in watched}:
+            if gone in self._watched:
+                self._tell_removed(self._watched[gone], states[gone], now)
             del states[gone]
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
+        self._watched = {monitor.uid: monitor for monitor in watched}
         rest = [finding.id for findings in found.values() for finding in findings]
         if rest:  # of monitors that were removed meanwhile
             self.store.mark_alerted(rest)
+
+    def _tell_removed(self, monitor: Watched, state: State, now: float) -> None:
+        """Resolve what fires of a monitor that is there no more: whoever was told would wait for it forever."""
+        for fingerprint, active in list(state.active.items()):
+            if active.told is None:
+                del state.active[fingerprint]
+            else:
+                _end(active, now, f"{monitor.name}: the monitor was removed")
+        if told := self._told(monitor, state, now):
+            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, told))
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -221,6 +241,7 @@ class Alerting:
             self._take(monitor, state, finding, now)
         if fresh:
             state.seen = [finding.id for finding in found]
+        self._end_what_is_over(monitor, state, now)
         self._check_rules(monitor, state, now)
         self._expire(state, now)
         if monitor.silenced_until is not None and now < monitor.silenced_until:
@@ -250,15 +271,31 @@ class Alerting:
         if finding.kind == "shift" and monitor.mix != "alarm":
             return
         holds = finding.kind == "drift" and segment is None and monitor.holds
-        _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, holds=holds)
+        seen = finding.acknowledged is not None  # before it came here
+        if seen and finding.kind == "drift" and not holds:
+            return
+        _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, holds=holds, seen=seen)
+
+    def _end_what_is_over(self, monitor: Watched, state: State, now: float) -> None:
+        """Resolve drifts that stand no more though no recovery was found: new settings have reset the monitor.
+
+        One that was taken just now may be later than what is known of the monitor.
+        """
+        firing = {
+            fingerprint: active
+            for fingerprint, active in state.active.items()
+            if active.kind == "drift" and active.ends is None and active.changed < now
+        }
+        if not firing or monitor.standing is None:
+            return
+        standing = {_fingerprint(monitor, "drift", segment) for segment in monitor.standing}
+        for fingerprint in firing.keys() - standing:
+            _end(firing[fingerprint], now)
 
     def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
         """Alerts that are about how things stand, not about what was found."""
         rules, name = monitor.alerts, monitor.name
-        position, arrived = self._arrivals.get(monitor.uid, (-1, now))
-        if position != monitor.position:
-            arrived = now
-            self._arrivals[monitor.uid] = monitor.position, now
+        arrived = self._last_arrival(monitor, state, now)
         standing: list[tuple[str, bool, str]] = []
         limit = None if rules.silent_after is None else seconds(rules.silent_after, "silent_after")
         text = f"{name}: no events for more than {rules.silent_after}"
@@ -274,6 +311,21 @@ class Alerting:
                 _fire(monitor, state, kind, now, text)
             elif not fires and active is not None and active.ends is None:
                 _end(active, now)
+
+    def _last_arrival(self, monitor: Watched, state: State, now: float) -> float:
+        """When something last arrived, as far as this process knows.
+
+        A server that was away does not blame the stream for it; but what was silent before it was is so until
+        something arrives.
+        """
+        known = self._arrivals.get(monitor.uid)
+        if known is not None and known[0] == monitor.position:
+            return known[1]
+        silent = state.active.get(_fingerprint(monitor, "silent", None))
+        was_silent = known is None and silent is not None and silent.ends is None
+        arrived = -math.inf if was_silent else now
+        self._arrivals[monitor.uid] = monitor.position, arrived
+        return arrived
 
     def _expire(self, state: State, now: float) -> None:
         for active in state.active.values():
@@ -332,6 +384,7 @@ def _fire(
     segment: dict[str, Any] | None = None,
     finding: str | None = None,
     holds: bool = True,
+    seen: bool = False,
 ) -> None:
     fingerprint = _fingerprint(monitor, kind, segment)
     old = state.active.get(fingerprint)
@@ -346,6 +399,7 @@ def _fire(
         findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
         text=text,
         holds=holds,
+        acknowledged=seen,
     )
 
 

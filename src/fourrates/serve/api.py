@@ -52,6 +52,7 @@ class Api:
     def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub, alerting: Alerting) -> None:
         self.settings, self.registry, self.writer, self.hub = settings, registry, writer, hub
         self.alerting = alerting
+        self._changing = asyncio.Lock()  # settings are read, merged and written: by one at a time
 
     def routes(self) -> list[BaseRoute]:
         """All routes."""
@@ -109,7 +110,10 @@ class Api:
         name = check_name(request.path_params["name"])
         config = parse_config(await self._small(request))
         await _check_channels(config)
+        async with self._changing:
+            return await self._put(request, name, config)
 
+    async def _put(self, request: Request, name: str, config: MonitorConfig) -> Response:
         def make() -> tuple[dict[str, Any] | None, MonitorConfig | None]:
             live = self.registry.lives.get(name)
             if live is None:
@@ -129,11 +133,12 @@ class Api:
     async def patch(self, request: Request) -> Response:
         """Change settings of a monitor."""
         body = await self._small(request)
-        old = await self._ask(request, lambda live: live.monitor.config)
-        config = merged(old, body)
-        if config != old:
-            await _check_channels(config)
-            await self._change(request.path_params["name"], config)
+        async with self._changing:
+            old = await self._ask(request, lambda live: live.monitor.config)
+            config = merged(old, body)
+            if config != old:
+                await _check_channels(config)
+                await self._change(request.path_params["name"], config)
         return json(await self._ask(request, Live.detail))
 
     async def _change(self, name: str, config: MonitorConfig) -> None:
@@ -145,7 +150,8 @@ class Api:
     async def delete(self, request: Request) -> Response:
         """Forget a monitor."""
         name = request.path_params["name"]
-        await self.writer.ask(lambda: self.registry.remove(name))
+        async with self._changing:
+            await self.writer.ask(lambda: self.registry.remove(name))
         self.hub.publish("removed", name, {"name": name})
         return Response(status_code=204)
 
@@ -226,11 +232,16 @@ class Api:
             moment = (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
         except (ValueError, KeyError, OverflowError, RecursionError):
             raise ApiError(422, "bad_silence", 'give {"until": a time in ISO 8601}', {"field": "until"}) from None
-        return json(await self._ask(request, lambda live: self._silenced(live, moment)))
+        return await self._set_silence(request, moment)
 
     async def unsilence(self, request: Request) -> Response:
         """Alerts again."""
-        return json(await self._ask(request, lambda live: self._silenced(live, None)))
+        return await self._set_silence(request, None)
+
+    async def _set_silence(self, request: Request, until: float | None) -> Response:
+        summary = await self._ask(request, lambda live: self._silenced(live, until))
+        self.hub.publish("summary", summary["name"], summary)  # for the pages of others
+        return json(summary)
 
     def _silenced(self, live: Live, until: float | None) -> dict[str, Any]:
         self.registry.store.silence(live.row.id, until)

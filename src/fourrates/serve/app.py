@@ -7,7 +7,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -19,12 +19,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fourrates.alerts.store import SpoolError
 from fourrates.serve.access import Access, answer
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
-from fourrates.serve.errors import ApiError, error_body
+from fourrates.serve.errors import ApiError, error_body, unavailable
 from fourrates.serve.feed import Feed, parse_topics
 from fourrates.serve.ingest import Disconnected, Ingest
 from fourrates.serve.live import Hub
@@ -38,6 +39,7 @@ from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
+PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
 SECURITY = [
     (
@@ -142,10 +144,15 @@ class Service:
             names, self._dirty = self._dirty, set()
             if not names or not self.hub.readers:
                 continue
-            with suppress(ApiError):
-                for name, summary, point in await self.writer.ask(lambda names=names: self._look(names)):  # type: ignore[misc]
-                    self.hub.publish("summary", name, summary)
-                    self.hub.publish("point", name, {"monitor": name, **point})
+            try:
+                looked = await self.writer.ask(lambda names=names: self._look(names))  # type: ignore[misc]
+            except Exception as error:  # the next look may go well; the writer has logged a defect
+                log.warning("the page is late: %s", error)
+                self._dirty |= names
+                continue
+            for name, summary, point in looked:
+                self.hub.publish("summary", name, summary)
+                self.hub.publish("point", name, {"monitor": name, **point})
 
     def _look(self, names: set[str]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         found = []
@@ -201,6 +208,8 @@ def create_app(settings: Settings) -> Starlette:
         exception_handlers={
             ApiError: _api_error,
             HTTPException: _http_error,
+            StoreError: _unavailable,
+            SpoolError: _unavailable,
             Disconnected: _gone,
             Exception: _defect,
         },
@@ -234,14 +243,22 @@ def _health(service: Service) -> Any:
 
 
 def _readiness(service: Service) -> Any:
+    checked, problem = -PROBED, ""
+
     async def readyz(request: Request) -> Response:
-        """Whether requests are taken: the monitors are loaded, the store can be used."""
+        """Whether requests are taken: the monitors are loaded, the store can be written to."""
+        nonlocal checked, problem
         if not service.ready:
             return Response(b"loading\n", 503, media_type="text/plain")
-        try:
-            await service.writer.ask(lambda: service.store.documents("probe"))
-        except (ApiError, StoreError) as error:
-            return Response(f"{error}\n", 503, media_type="text/plain")
+        if time.monotonic() - checked >= PROBED:  # anybody may ask: a write to the disk is not for each of them
+            checked = time.monotonic()
+            try:
+                await service.writer.ask(service.store.probe)
+                problem = ""
+            except ApiError as error:
+                problem = error.message
+        if problem:
+            return Response(f"{problem}\n", 503, media_type="text/plain")
         return Response(b"ready\n", media_type="text/plain")
 
     return readyz
@@ -270,6 +287,10 @@ def _description(routes: list[BaseRoute]) -> Any:
 async def _api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
     return Response(error.body(), error.status, headers=error.headers, media_type="application/json")
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return await _api_error(request, unavailable(str(error)))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -143,7 +143,7 @@ def read_numbers(column: Any, name: str) -> Read:
 
 
 def read_times(column: Any, received: float) -> Read:
-    """Times as seconds since 1970, from numbers or ISO 8601; a time that is null is when the server received it."""
+    """Times as seconds since 1970, from numbers or ISO 8601; one that is null, or ahead, is when it was received."""
     read = None
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
         micros = column.astype("M8[us]")
@@ -161,6 +161,8 @@ def read_times(column: Any, received: float) -> Read:
     for row in np.flatnonzero(~((values > -1e11) & (values <= latest))).tolist():
         problem = f"time: {values[row]:.17g} at position {row} is not a time up to now, in seconds since 1970"
         read.problems.setdefault(row, ("time", "bad_time", problem))
+    # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
+    np.minimum(values, received, out=values)
     return read
 
 

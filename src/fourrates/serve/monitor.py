@@ -8,7 +8,7 @@ comes back, and why nothing here looks at a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Point = npt.NDArray[np.float64]
 
+DriftOrShift = TypeVar("DriftOrShift", Drift, Shift)
 WHOLE = -1  # the number of the whole among those of the segments
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
 VERSION = 1
@@ -94,6 +95,7 @@ class _Saved(msgspec.Struct, array_like=True):
     segments: tuple[bytes, bytes]
     series: tuple[int, bytes, bytes]
     standing: dict[int, Standing]
+    begun: int = 0
 
 
 class Monitor:
@@ -114,6 +116,8 @@ class Monitor:
         Pairs watched.
     confusion : array
         Counts of all of them, by true and predicted class.
+    begun : int
+        Events before the detector of the whole began: new settings may have reset it.
     standing : dict
         Drifts that stand, by the number of a segment, or WHOLE.
     """
@@ -141,6 +145,7 @@ class Monitor:
         self._begin_watching()
 
     def _begin_watching(self) -> None:
+        self.begun = self.events
         self.detector = self._whole()
         self.bank = Bank(self._each(), max_streams=self.settings.max_segments) if self.config.by else None
 
@@ -182,7 +187,7 @@ class Monitor:
         else:
             pairs, repeated = self._join(batch, numbers)
         found = self._watch(pairs, batch) if len(pairs) else []
-        self.last_time = batch.last_time() if not self.last_time >= batch.last_time() else self.last_time
+        self._set_clock(batch)
         if self.first_time != self.first_time:
             self.first_time = batch.last_time()
         if self.config.follows_rate and self.events >= self.tune_at:
@@ -190,6 +195,13 @@ class Monitor:
         if self.series.wants(self.last_time):
             self.series.add(*self._present())
         return Outcome(pairs, batch.size - repeated, repeated, found)
+
+    def _set_clock(self, batch: Batch) -> None:
+        """Note when something last happened. It goes back only where the clock of the server was put back."""
+        latest = batch.last_time()
+        if self.last_time >= latest:
+            latest = min(self.last_time, max(batch.received, latest))
+        self.last_time = latest
 
     def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
         """Predictions and labels by id to pairs; an event with an id is both at once."""
@@ -233,9 +245,9 @@ class Monitor:
             done += taken
             event = self.events + done - 1
             if drift is not None:
-                found.append(Found(drift, WHOLE, event, time_of(done - 1), detector.is_away))
+                found.append(Found(_later(drift, self.begun), WHOLE, event, time_of(done - 1), detector.is_away))
             if detector.shift is not None and detector.shift is not shift:
-                found.append(Found(detector.shift, WHOLE, event, time_of(done - 1)))
+                found.append(Found(_later(detector.shift, self.begun), WHOLE, event, time_of(done - 1)))
         found.sort(key=lambda one: one.event)
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
@@ -347,6 +359,7 @@ class Monitor:
                 self.segments.to_state(),
                 self.series.to_state(),
                 self.standing,
+                self.begun,
             )
         )
 
@@ -367,5 +380,20 @@ class Monitor:
         monitor.join = LabelJoin.from_bytes(found.join)
         monitor.segments.restore(*found.segments)
         monitor.series.restore(*found.series)
-        monitor.standing = found.standing
+        monitor.standing, monitor.begun = found.standing, found.begun
         return monitor
+
+
+def _later(what: DriftOrShift, events: int) -> DriftOrShift:
+    """What a detector found, in events of the monitor, of which there were some before the detector began."""
+    if not events:
+        return what
+    if isinstance(what, Shift):
+        return replace(what, at=what.at + events, started=what.started + events)
+    return replace(
+        what,
+        at=what.at + events,
+        since=what.since + events,
+        started=None if what.started is None else what.started + events,
+        started_between=what.started_between and (what.started_between[0] + events, what.started_between[1] + events),
+    )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from fourrates.plain import finite
-from fourrates.serve.alerting import Watched
+from fourrates.serve.alerting import MOST, Watched
 from fourrates.serve.errors import ApiError
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import MOST_RATES, Sample
-from fourrates.serve.monitor import WHOLE
+from fourrates.serve.monitor import WHOLE, Monitor
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.store import StoreError
-from fourrates.serve.views import status_of
+from fourrates.serve.views import segment_json, status_of
 from fourrates.serve.writer import Writer
 
 
@@ -86,7 +87,15 @@ def _watched(live: Live) -> Watched:
         mix=config.mix,
         holds=monitor.holds(WHOLE),
         silenced_until=live.row.silenced_until,
-        position=live.position,
+        position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
         waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
+        standing=_standing(monitor),
     )
+
+
+def _standing(monitor: Monitor) -> Sequence[dict[str, Any] | None] | None:
+    """The segments whose drifts stand, None for the whole; nothing where more do than alerts are kept of."""
+    if len(monitor.standing) > MOST:
+        return None
+    return [segment_json(monitor, number) for number in monitor.standing]

@@ -110,8 +110,8 @@ class Registry:
         rows = {row.id: row for row in self.store.monitors()}
         if live.row.id in rows:
             self.lives[live.name] = self._loaded(rows[live.row.id])
-        else:
-            self.lives.pop(live.name, None)
+        elif self.lives.get(live.name) is live:  # and not another one that was made under its name
+            del self.lives[live.name]
 
     def get(self, name: str) -> Live:
         """The monitor of a name, or a 404."""
@@ -127,10 +127,10 @@ class Registry:
             raise ApiError(409, "too_many_monitors", f"there are {limit:,} monitors already", {"limit": limit})
         key, saved = os.urandom(16), msgspec.json.encode(config)
         monitor = Monitor(config, key, self.settings)
-        row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time())
+        snapshot = monitor.snapshot()  # so that settings which change later do not change what went before
+        row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time(), snapshot)
         live = self.lives[name] = Live(row, monitor, self.store.position)
-        for _ in self.save(live):  # so that settings which change later do not change what went before
-            pass
+        live.saved = len(snapshot)
         return live
 
     def remove(self, name: str) -> None:
@@ -166,13 +166,15 @@ class Registry:
         return next((live for live in self.lives.values() if live.unsaved > max(limit, 2 * live.saved)), None)
 
     def save(self, live: Live) -> Iterator[None]:
-        """Write a snapshot, one part at each step, so that others can write in between."""
+        """Write a snapshot, one part at each step, so that others can write in between, or remove the monitor."""
         body, position, unsaved = memoryview(live.monitor.snapshot()), live.position, live.unsaved
         keep_from = live.monitor.events - self.settings.keep_events
         parts = -(-len(body) // PART)
         for part in range(parts):
             self.store.put_part(live.row.id, position, part, bytes(body[part * PART : (part + 1) * PART]))
             yield
+            if (now := self.lives.get(live.name)) is None or now.row.id != live.row.id:
+                return
         self.store.finish_snapshot(live.row.id, position, parts, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
 

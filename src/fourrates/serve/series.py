@@ -42,7 +42,7 @@ class Series:
         if not self.long:
             return True
         since = time - self.last
-        return since >= APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
+        return not 0 <= since < APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
 
     def point(
         self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]

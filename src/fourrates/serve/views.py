@@ -38,7 +38,7 @@ def status_of(monitor: Monitor) -> tuple[str, float | None]:
         return "drifted", min(one.time for one in monitor.standing.values())
     if monitor.detector.warning_detected:
         since = monitor.detector.warning_since
-        return "warning", None if since is None else time_of_event(monitor, since)
+        return "warning", None if since is None else time_of_event(monitor, monitor.begun + since)
     return "stable", None
 
 
@@ -53,7 +53,7 @@ def time_of_event(monitor: Monitor, event: float) -> float | None:
 def events_per_hour(monitor: Monitor, now: float) -> float:
     """Events of the last hour, or at the rate of a shorter life."""
     recent = monitor.series.recent
-    first = next((point for point in recent if now - point[1] <= HOUR), None)
+    first = next((point for point in recent if 0 <= now - point[1] <= HOUR), None)
     if first is None:
         return 0.0
     span = max(now - float(first[1]), 60.0)
@@ -92,7 +92,7 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
         "rates": rates(monitor),
         "mix": {str(label): finite(float(mix[code])) for code, label in enumerate(monitor.labels.values)},
         "confusion": monitor.confusion.tolist(),
-        "shift": None if shift is None else shift_json(shift),
+        "shift": None if shift is None else shift_json(shift, monitor.begun),
         "counts": {**monitor.join.counts, **counts},
     }
 
@@ -134,11 +134,11 @@ def share_json(share: Share) -> dict[str, Any]:
     return {name: finite(value) for name, value in share._asdict().items()}
 
 
-def shift_json(shift: Shift) -> dict[str, Any]:
-    """A shift of the classes."""
+def shift_json(shift: Shift, begun: int) -> dict[str, Any]:
+    """A shift of the classes, found by a detector that began after this number of events."""
     return {
-        "at": shift.at,
-        "started": shift.started,
+        "at": begun + shift.at,
+        "started": begun + shift.started,
         "before": share_json(shift.before),
         "after": share_json(shift.after),
     }
@@ -208,7 +208,8 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
         since, between = what.since, what.started_between
         confusion = what.confusion if len(what.confusion) <= 64 else None
     return {
-        "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), what.at)[:24],
+        # Of the event of the monitor: those of a segment are counted from 0 again after a reset.
+        "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), one.event)[:24],
         "kind": kind,
         "monitor": name,
         "segment": segment,

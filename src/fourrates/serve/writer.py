@@ -38,6 +38,7 @@ SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there
 JOINED = 1 << 16  # rows of requests that are taken as one batch
 KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
+AGAIN = 10.0  # seconds after which a snapshot that failed is tried again
 FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17": die after the 17th commit, before its answers
 
 
@@ -101,7 +102,7 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
-        self._forget_at = 0.0
+        self._forget_at = self._tidy_at = 0.0
         self._broken: dict[int, Live] = {}
         self._to_trim: dict[int, Live] = {}  # monitors with too many rows set aside
         self.commits = self.batches = 0
@@ -115,7 +116,8 @@ class Writer:
     async def stop(self) -> None:
         """Finish what was asked for, and end."""
         if self.alive:
-            await self.ask(lambda: None)
+            with suppress(ApiError):  # a store that cannot be used, and need not any more
+                await self.ask(lambda: None)
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -195,11 +197,21 @@ class Writer:
                 return
             if jobs:
                 self._do(jobs)
+            if time.monotonic() < self._tidy_at:
+                continue
             try:
                 self._tidy()
             except StoreError as error:
-                self._saving = None
-                log.warning("not saved: %s", error)
+                self._put_off()
+                log.warning("not saved: %s; trying again in %g s", error, AGAIN)
+            except Exception:  # the next batch is worth more than this snapshot
+                self._put_off()
+                log.exception("a defect: not saved; trying again in %g s", AGAIN)
+
+    def _put_off(self) -> None:
+        """Save later: a snapshot takes a while to make, and is no use on a disk that is full."""
+        self._saving = None
+        self._tidy_at = time.monotonic() + AGAIN
 
     def _do(self, jobs: list[Ingest | Ask]) -> None:
         """Do what a group asks for, in order, and answer everybody in one call."""
@@ -235,6 +247,7 @@ class Writer:
 
     def _answer(self, job: Ask) -> Answer:
         try:
+            self._mend()
             return job.future, job.function()
         except StoreError as error:
             return job.future, unavailable(str(error))
@@ -373,10 +386,10 @@ class Writer:
             self.store.trim_rejected(number, KEEP_REJECTED)
             live.rejected = self.store.count_rejected(number)
             del self._to_trim[number]
-        now = time.time()
+        now = time.monotonic()
         if now >= self._forget_at:
             self._forget_at = now + FORGET
-            self.store.forget_keys(now - self.settings.keep_keys)
+            self.store.forget_keys(time.time() - self.settings.keep_keys)
 
 
 class _Run:

@@ -170,8 +170,10 @@ class Store(ABC):
             rows = self._query("SELECT id, name, uid, key, config, created, silenced_until FROM monitors ORDER BY id")
         return [MonitorRow(a, b, c, bytes(d), bytes(e), f, g) for a, b, c, d, e, f, g in rows]
 
-    def add_monitor(self, name: str, uid: str, key: bytes, config: bytes, created: float) -> MonitorRow:
-        """A new monitor."""
+    def add_monitor(
+        self, name: str, uid: str, key: bytes, config: bytes, created: float, snapshot: bytes = b""
+    ) -> MonitorRow:
+        """A new monitor, with its first snapshot."""
         with self._lock, self._transaction():
             number = (self._query("SELECT max(id) FROM monitors")[0][0] or 0) + 1
             used = self._query("SELECT number FROM counters WHERE name = 'monitor'")
@@ -183,6 +185,17 @@ class Store(ABC):
                 ("id", "name", "uid", "key", "config", "created"),
                 [(number, name, uid, key, config, created)],
             )
+            if snapshot:
+                self._insert(
+                    "snapshot_parts",
+                    ("monitor", "position", "part", "body"),
+                    [(number, self._position, 0, snapshot)],
+                )
+                self._insert(
+                    "snapshots",
+                    ("monitor", "position", "parts", "size"),
+                    [(number, self._position, 1, len(snapshot))],
+                )
         return MonitorRow(number, name, uid, key, config, created)
 
     def remove_monitor(self, monitor: int) -> None:
@@ -377,6 +390,10 @@ class Store(ABC):
         """Somebody has seen it."""
         with self._lock, self._transaction():
             self._query("UPDATE findings SET acknowledged = ? WHERE id = ?", (at, number))
+
+    def probe(self) -> None:
+        """Write something that nobody reads: a StoreError if nothing can be written."""
+        self.put_document("probe", "write", b"")
 
     def unalerted(self, limit: int = 1_000) -> list[Finding]:
         """Findings that were not given to the alerts yet, in order."""

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,7 +58,10 @@ class SQLite(Store):
         return self._opened
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._connection.execute(sql, values).fetchall()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path.name}: {error}") from None
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         # One statement for many rows: between two statements the thread would have to wait for its turn.
@@ -74,20 +77,14 @@ class SQLite(Store):
             self._query("BEGIN IMMEDIATE")
             yield
             self._query("COMMIT")
-        except BaseException as error:
-            with suppress(sqlite3.Error):
+        except BaseException:
+            with suppress(StoreError):
                 if self._connection.in_transaction:
                     self._query("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise StoreError(f"{self.path.name}: {error}") from None
             raise
 
-    @contextmanager
-    def _single(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path.name}: {error}") from None
+    def _single(self) -> AbstractContextManager[None]:
+        return nullcontext()  # a statement is a transaction by itself
 
     def _version(self) -> int:
         if not self._query("SELECT name FROM sqlite_master WHERE name = 'version'"):

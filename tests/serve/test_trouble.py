@@ -1,0 +1,289 @@
+"""When things go wrong: a disk that is full, a clock that jumps, settings that change, a monitor that is removed."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+from fourrates.serve.batch import EVENTS, Batch
+from fourrates.serve.config import parse_config
+from fourrates.serve.monitor import Monitor
+from fourrates.serve.registry import PART, Registry
+from fourrates.serve.settings import Settings
+from fourrates.serve.store import Store, StoreError, open_store
+
+REFERENCE = [[900, 100], [100, 900]]
+
+
+def events(size, tpr, seed=0, **columns):
+    """Balanced classes at tnr 0.9 and this tpr."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 2, size)
+    right = random.random(size) < np.where(truth == 1, tpr, 0.9)
+    return {"y_true": truth.tolist(), "y_pred": np.where(right, truth, 1 - truth).tolist(), **columns}
+
+
+@contextmanager
+def denied(store):
+    """A database that refuses every statement, reads as well."""
+    store._connection.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
+    try:
+        yield
+    finally:
+        store._connection.set_authorizer(None)
+
+
+@contextmanager
+def read_only(store):
+    """A database that can be read and not written, as on a disk that is full or mounted read-only."""
+    store._query("PRAGMA query_only = ON")
+    try:
+        yield
+    finally:
+        store._query("PRAGMA query_only = OFF")
+
+
+def until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+# The disk -------------------------------------------------------------------------------------------------------
+
+
+def test_a_database_that_cannot_be_read_is_unavailable_and_no_defect(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    body = {"y_true": [1], "y_pred": [1]}
+    with denied(served.app.state.service.store):
+        answers = [
+            served.http.post("/api/monitors/m/events", json=body, headers={"Idempotency-Key": "a"}),
+            served.http.get("/api/monitors/m/drifts"),
+            served.http.get("/readyz"),
+        ]
+    assert [answer.status_code for answer in answers] == [503, 503, 503]
+    assert answers[0].headers["Retry-After"] == "1"
+    again = served.http.post("/api/monitors/m/events", json=body, headers={"Idempotency-Key": "a"})
+    assert again.json()["accepted"] == 1
+    assert served.http.get("/api/monitors/m").json()["events"] == 1
+
+
+def test_a_server_that_cannot_write_is_not_ready_and_refuses_batches_until_it_can(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    assert served.http.get("/readyz").text == "ready\n"
+    body = {"y_true": [1, 0], "y_pred": [1, 0]}
+    with read_only(served.app.state.service.store):
+        until(lambda: served.http.get("/readyz").status_code == 503)
+        refused = served.http.post("/api/monitors/m/events", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert served.http.get("/api/monitors/m").json()["events"] == 0, "what is not on disk has not happened"
+        assert served.http.get("/healthz").status_code == 200
+    until(lambda: served.http.get("/readyz").status_code == 200)
+    assert served.http.post("/api/monitors/m/events", json=body).json()["accepted"] == 2
+    assert served.http.get("/api/monitors/m").json()["events"] == 2
+
+
+def test_what_people_do_while_the_disk_is_full_is_refused_as_unavailable(start, receiver):
+    served = start()
+    config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}
+    served.http.put("/api/monitors/m", json=config)
+    (drift, *_) = served.http.post("/api/monitors/m/events", json=events(400, 0.2)).json()["findings"]
+    service = served.app.state.service
+    with read_only(service.store):
+        calls = [
+            ("POST", f"/drifts/{drift}/acknowledge", None),
+            ("PUT", "/silence", {"until": "2099-01-01T00:00:00Z"}),
+            ("PATCH", "", {"arl": 3_000}),
+            ("DELETE", "", None),
+        ]
+        answers = [served.http.request(method, f"/api/monitors/m{path}", json=body) for method, path, body in calls]
+        answers.append(served.http.put("/api/monitors/other", json={}))
+    assert [answer.status_code for answer in answers] == [503] * 5
+    assert [one["name"] for one in served.http.get("/api/monitors").json()["monitors"]] == ["m"]
+    assert served.http.get("/api/monitors/m").json()["arl"] == 2_000
+
+
+def test_alerts_go_on_after_whatever_went_wrong(start, receiver, monkeypatch):
+    served = start(alert_interval=0.0)
+    config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}
+    served.http.put("/api/monitors/m", json=config)
+    unalerted, calls = Store.unalerted, []
+
+    def failing(self, limit=1_000):
+        calls.append(limit)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+        return unalerted(self, limit)
+
+    monkeypatch.setattr(Store, "unalerted", failing)
+    served.http.post("/api/monitors/m/events", json=events(400, 0.2))
+    receiver.wait_for(1, 15)
+    assert len(calls) >= 2
+
+
+def test_the_writer_outlives_a_snapshot_that_cannot_be_made(start, monkeypatch):
+    served = start(snapshot_bytes=1)
+    served.http.put("/api/monitors/m", json={})
+    tried = threading.Event()
+
+    def failing(self):
+        tried.set()
+        raise MemoryError
+
+    monkeypatch.setattr(Monitor, "snapshot", failing)
+    served.http.post("/api/monitors/m/events", json=events(2_000, 0.9))
+    assert tried.wait(10)
+    for _ in range(3):
+        time.sleep(0.3)
+        assert served.http.post("/api/monitors/m/events", json=events(10, 0.9), timeout=5).status_code == 200
+    assert served.http.get("/healthz").status_code == 200
+
+
+def test_a_monitor_that_could_not_be_written_may_be_removed_and_made_again(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    body = {"y_true": [1], "y_pred": [1]}
+    with read_only(served.app.state.service.store):
+        assert served.http.post("/api/monitors/m/events", json=body).status_code == 503
+    assert served.http.delete("/api/monitors/m").status_code == 204
+    assert served.http.put("/api/monitors/m", json={}).status_code == 201
+    assert served.http.post("/api/monitors/m/events", json=body).status_code == 200
+    assert served.http.get("/api/monitors/m").json()["events"] == 1
+
+
+def test_a_monitor_is_made_with_its_first_snapshot_or_not_at_all(tmp_path, monkeypatch):
+    store = open_store(Settings(data=tmp_path))
+    registry = Registry(Settings(data=tmp_path), store)
+    insert = type(store)._insert
+
+    def full(self, table, columns, rows):
+        if table.startswith("snapshot"):
+            raise StoreError("no room")
+        insert(self, table, columns, rows)
+
+    monkeypatch.setattr(type(store), "_insert", full)
+    with pytest.raises(StoreError, match="no room"):
+        registry.create("m", parse_config(b"{}"))
+    assert registry.lives == {}
+    assert store.monitors() == []
+    monkeypatch.undo()
+    live = registry.create("m", parse_config(b"{}"))
+    assert store.snapshot(live.row.id) is not None
+    store.close()
+
+
+def test_a_monitor_that_is_removed_while_it_is_saved_leaves_nothing_behind(tmp_path, monkeypatch):
+    store = open_store(Settings(data=tmp_path))
+    registry = Registry(Settings(data=tmp_path), store)
+    live = registry.create("m", parse_config(b"{}"))
+    monkeypatch.setattr(Monitor, "snapshot", lambda self: bytes(2 * PART + 1))
+    saving = registry.save(live)
+    next(saving)
+    registry.remove("m")
+    for _ in saving:
+        pass
+    for table in ("snapshots", "snapshot_parts"):
+        assert store._query(f"SELECT count(*) FROM {table}") == [(0,)], table
+    store.close()
+
+
+# Settings that change -------------------------------------------------------------------------------------------
+
+
+def test_the_same_drift_after_new_settings_is_one_more_finding(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"arl": 2_000, "reference": REFERENCE})
+    bad = events(400, 0.2)
+    (first,) = served.http.post("/api/monitors/m/events", json=bad).json()["findings"][:1]
+    assert served.http.patch("/api/monitors/m", json={"reference": [[90, 10], [10, 90]]}).status_code == 200
+    assert served.http.get("/api/monitors/m").json()["status"] == "stable"
+    answer = served.http.post("/api/monitors/m/events", json=bad)
+    assert answer.status_code == 200, answer.text
+    (second,) = answer.json()["findings"][:1]
+    assert served.http.get("/api/monitors/m").json()["events"] == 800
+    older, newer = (served.http.get(f"/api/monitors/m/drifts/{id}").json() for id in (first, second))
+    assert first != second
+    assert older["at"] < 400 <= newer["at"] < 800, "events of the monitor, whatever was reset"
+    assert 400 <= newer["started"] <= newer["at"]
+    assert newer["started_between"][0] >= 400
+    assert f"event {newer['at']:,}" in newer["text"]
+    assert np.sum(newer["confusion_after"]) == newer["at"] - newer["started"] + 1
+    assert served.http.post(f"/api/monitors/m/drifts/{second}/acknowledge").status_code == 200
+
+
+def test_events_are_counted_on_after_a_reset_and_a_restart(tmp_path):
+    settings, key = Settings(data=tmp_path), bytes(16)
+    old, new = (parse_config({"arl": 2_000, "reference": counts}) for counts in (REFERENCE, [[90, 10], [10, 90]]))
+    monitor = Monitor(old, key, settings)
+    body = events(400, 0.2)
+    batch = Batch(EVENTS, 1e9, 400, bytes(body["y_true"]), bytes(body["y_pred"]))
+    monitor.apply(batch)
+    monitor.apply(Batch(3, 1e9, 0, config=msgspec.json.encode(new)))
+    again = Monitor.restore(monitor.snapshot(), key, settings)
+    assert monitor.apply(batch).found == again.apply(batch).found
+    assert min(one.event for one in again.standing.values()) >= 400
+
+
+def test_two_people_who_change_a_monitor_at_once_both_get_what_they_want(start, monkeypatch):
+    served = start()
+    served.http.put("/api/monitors/m", json={"arl": 2_000})
+    changes = [{"arl": 3_000}, {"threshold": 0.7}, {"mix": "ignore"}, {"alerts": {"silent_after": "1 day"}}]
+
+    async def all_at_once():
+        async with httpx.AsyncClient(base_url=served.url, timeout=30) as http:
+            calls = [http.patch("/api/monitors/m", json=change) for change in changes]
+            return await asyncio.gather(*calls)
+
+    assert [answer.status_code for answer in asyncio.run(all_at_once())] == [200] * len(changes)
+    config = served.http.get("/api/monitors/m").json()["config"]
+    assert (config["arl"], config["threshold"], config["mix"]) == (3_000, 0.7, "ignore")
+    assert config["alerts"]["silent_after"] == "1 day"
+
+
+def test_an_alert_is_resolved_when_new_settings_reset_what_it_is_about(start, receiver):
+    served = start(alert_interval=0.0)
+    config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}
+    served.http.put("/api/monitors/m", json=config)
+    served.http.post("/api/monitors/m/events", json=events(400, 0.2))
+    receiver.wait_for(1)
+    served.http.patch("/api/monitors/m", json={"reference": [[900, 100], [800, 200]]})
+    assert served.http.get("/api/monitors/m").json()["status"] == "stable"
+    receiver.wait_for(2, 20)
+    told = [msgspec.json.decode(request.body) for request in receiver.requests]
+    assert [one["status"] for one in told] == ["firing", "resolved"]
+
+
+# The clock ------------------------------------------------------------------------------------------------------
+
+
+def test_one_row_from_tomorrow_makes_no_prediction_expire(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"max_wait": "1 hour"})
+    now = time.time()
+    served.http.post("/api/monitors/m/predictions", json={"id": ["a"], "y_pred": [1], "time": [now - 60]})
+    served.http.post("/api/monitors/m/predictions", json={"id": ["b"], "y_pred": [1], "time": [now + 80_000]})
+    served.http.post("/api/monitors/m/labels", json={"id": ["a", "b"], "y_true": [1, 1]})
+    one = served.http.get("/api/monitors/m").json()
+    assert (one["events"], one["counts"]["expired"]) == (2, 0)
+    assert one["last_event"] < time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now + 3_600))
+
+
+@pytest.mark.parametrize("jump", [-3_600.0, -10 * 365 * 86_400.0])
+def test_the_series_goes_on_when_the_clock_of_the_server_is_put_back(tmp_path, jump):
+    monitor = Monitor(parse_config(b"{}"), bytes(16), Settings(data=tmp_path))
+    for second in range(50):
+        monitor.apply(Batch(EVENTS, 1.8e9 + 2 * second, 2, b"\0\1", b"\0\1"))
+    for second in range(50):
+        monitor.apply(Batch(EVENTS, 1.8e9 + jump + 2 * second, 2, b"\0\1", b"\0\1"))
+    assert len(monitor.series.recent) > 90
+    assert monitor.last_time == 1.8e9 + jump + 98
