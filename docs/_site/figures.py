@@ -81,14 +81,11 @@ def any_size_means() -> str:
 def short_history() -> str:
     """What can be found at most where the old rate is known from few observations."""
     found = results("short_history")
+    one, four = (f"{100 * found[name]:.0f} %" for name in ("one", "four"))
     return (
-        (
-            f"Told which class to watch and that its recall falls, a likelihood ratio of two samples that spends the whole "
-            f"budget\non it finds {found['one']:.0%}; with four such questions to ask, as here, {found['four']:.0%} "
-            f"(`python benchmarks/short_history.py`, {found['streams']:,} streams)."
-        )
-        .replace("% ", " % ")
-        .replace("%;", " %;")
+        "Told which class to watch and that its recall falls, a likelihood ratio of two samples that spends the whole "
+        f"budget\non it finds {one}; with four such questions to ask, as here, {four} "
+        f"(`python benchmarks/short_history.py`, {found['streams']:,} streams)."
     )
 
 
