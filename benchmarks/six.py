@@ -69,7 +69,7 @@ def coverage(before: Concept, after: Concept, history: int, streams: int, seed: 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--streams", type=int, default=2_000)
+    parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--coverage", type=int, default=400, metavar="STREAMS")
     options = parser.parse_args()
     start, missed = time.time(), 0

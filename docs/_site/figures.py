@@ -180,6 +180,18 @@ def real_streams_table() -> str:
     )
 
 
+def real_streams_above() -> str:
+    """The cells above the aim of three times the budget."""
+    found = results("real_streams")["streams"]
+    above = [one for one in found if one["ratio"] > 3]
+    cells = ", ".join(
+        f"{one['stream']}, one in {one['arl']:,.0f}: {one['ratio']:.2f} (standard error "
+        f"{one['ratio'] / one['alarms'] ** 0.5:.1f})"
+        for one in above
+    )
+    return f"The aim is at most three times the budget; above it of {len(found)} cells: {cells or 'none'}."
+
+
 def _in_brackets(ratio: float | None) -> str:
     return "" if ratio is None else f" ({ratio:.2f})"
 
