@@ -200,16 +200,76 @@ def test_no_state_that_a_detector_saved_is_refused(benchmark):
 @pytest.mark.slow
 def test_evidence_that_faded_away_is_no_reason_to_refuse_a_state():
     # Where the classifier is good nothing looks for an improvement: what evidence there was is multiplied by less
-    # than 1 ever after, to below the smallest float, and its age, a larger number, gets there later.
+    # than 1 ever after, to below the smallest float, which its age, a larger number, would get to later.
     random = np.random.default_rng(5)
     detector, faded = fr.FourRates(200, dispersion=1.5, mix="ignore"), 0
     for _ in range(400):
         truth = random.integers(0, 2, 8)
         detector.update_many(truth, np.where(random.random(8) < 0.85, truth, 1 - truth))
         recall = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]["recall"]
-        faded += bool(((recall["evidence"] == 0) & (recall["age"] > 0)).any())
+        some = (recall["n"] > 100) & (recall["ones"] < recall["n"])
+        faded += bool((recall["evidence"][some] == 0).any())
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
     assert faded > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("until", [325, 475, 500, 725])
+def test_evidence_that_faded_away_takes_with_it_all_that_belongs_to_it(until):
+    # One in 60 is wrong, then none is. Nothing looks for an improvement at such a rate, so the evidence of it has faded
+    # to below the smallest float; what was left of its age grew by itself from then on.
+    detector, faded = fr.FourRates(1_000, labels=range(3), dispersion=1.0), 0
+    for i in range(until + 150):
+        place = np.arange(20 * i, 20 * (i + 1)).repeat(3)
+        truth = np.tile([0, 1, 2], 20)
+        detector.update_many(truth, np.where((place % 60 == 0) & (i < until), (truth + 1) % 3, truth))
+        recall = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]["recall"]
+        gone = recall["evidence"] == 0
+        faded += bool(gone[recall["n"] > 1_000].any())
+        assert not any(recall[name][gone].any() for name in ("age", "seen", "right"))
+        assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+    assert faded > 0
+
+
+@pytest.mark.parametrize("name", ["age", "seen", "right"])
+def test_what_is_let_in_stays_in(name):
+    # As much as the check allows, for evidence that is there and for such as is not, at rates where nothing looks for
+    # an improvement; then all are right.
+    reference = (np.full((5, 5), 10) + np.eye(5, dtype=int) * 400).tolist()
+    detector = fr.FourRates(200, labels=range(5), reference=reference)
+    detector.update_many(np.arange(170) % 5, np.where(np.arange(170) % 23, np.arange(170), np.arange(170) + 1) % 5)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
+    recall = record[0]["recall"]
+    assert (recall["evidence"][:, 6:] == 0).all()
+    if name == "right":
+        recall[name] = (1 - 1e-6) * (1.01 * recall["seen"] + 1e-37)
+    else:
+        most = recall["last" if name == "age" else "n"][:, None]
+        recall[name] = (1 - 1e-6) * 1.01 * most * (recall["evidence"] + 1e-37)
+    detector.adopt(record.tobytes())
+    for _ in range(40):
+        detector.update_many(np.arange(25) % 5, np.arange(25) % 5)
+        assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+
+
+@pytest.mark.slow
+def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
+    # Of 20 million right ones in a row the rate is 1 as a float of four bytes, and 1 less that is nothing to divide by.
+    detector = fr.FourRates(1e9, reference=[[900, 100], [50, 950]], after="hold", mix="ignore", dispersion=1.0)
+    detector.update_many([0, 1] * 5_000, [0, 1] * 5_000)
+    record = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]
+    assert record["recall"]["moved"][0] == 1
+    right = np.tile(np.array([0] * 19 + [1], np.uint16), 100_000)
+    wrong = np.where(np.arange(right.size) % 400 == 19, 0, right)  # of the other class, one in 20
+    for _ in range(11):
+        detector.update_many(right, wrong)
+    record = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]
+    assert (record["recall"]["moved"][0], record["recall"]["base"][0]) == (1, 1.0)
+    assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+    detector.update(0, 1)
+    back = np.frombuffer(detector.record_bytes, detector.evidence_rules.dtype())[0]["reference"]["back"][0]
+    assert 0 < back < np.inf
+    assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
 
 
 @pytest.mark.parametrize(

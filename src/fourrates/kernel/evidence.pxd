@@ -54,6 +54,11 @@ cdef inline float rate_since(const Recall* recall, int first) noexcept nogil:
     return recall.right[best] / max(recall.seen[best], <float>1e-30)
 
 
+cdef inline bint fades(const Alternatives* own) noexcept nogil:
+    """Whether nothing is looked for in some direction: evidence of it is only ever multiplied, alone and together."""
+    return own.weight[0] == 0 or own.weight[SIZES] == 0
+
+
 cdef inline bint constant(const Recall* recall, const Reference* reference) noexcept nogil:
     """Whether a recall was always right, or always wrong, in its reference too."""
     if recall.ones == recall.n:

@@ -17,7 +17,8 @@ import numpy as np
 
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios, part,
+    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_count, fourrates_exponent, fourrates_log2,
+    fourrates_ratios, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.memory cimport prefetch
@@ -25,6 +26,14 @@ from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
 from fourrates.kernel.record cimport (
     ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
+
+
+cdef void bound(Recall* recall, float events, Shared* shared) noexcept nogil:
+    """Evidence is no older than the events since the restart, and no more was seen since the change than observed."""
+    fourrates_bound(recall.lanes.evidence, recall.lanes.age, events)
+    fourrates_bound(recall.lanes.evidence, recall.seen, <float>recall.n)
+    fourrates_bound(recall.seen, recall.right, 1.0)
+    fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
 
 
 cdef class EvidenceRules(Rules):
@@ -109,6 +118,26 @@ cdef class EvidenceRules(Rules):
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
         self.refer(record, &self.given[0], &self.given_ones[0])
+
+    cdef void adopt(self, char* record) noexcept nogil:
+        """A checked record came from outside: what its evidence was multiplied with is well below what the check allows.
+
+        At the very bound, rounding in the events to come would take it beyond. A record of our own is not changed.
+        """
+        cdef int c
+        cdef float last
+        cdef Recall* recall
+        cdef Reference* reference
+        cdef Shared* shared = <Shared*>(record + self.common)
+        cdef Mix* mix = <Mix*>(record + self.mixed)
+        for c in range(self.classes):
+            recall, reference = self.recall(record, c), self.reference(record, c)
+            last = <float>(shared.taken - <uint32_t>(<uint32_t>shared.taken - recall.last))
+            bound(recall, last, shared)
+            if recall.moved:
+                reference.back_age = min(reference.back_age, <float>1.005 * last * reference.back)
+        if self.watch_mix:
+            fourrates_bound(mix.lanes.evidence, mix.lanes.age, <float>mix.n)
 
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing a reference of its own."""
@@ -382,6 +411,8 @@ cdef class EvidenceRules(Rules):
         recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, row.own.weight, ratios.own[right], gap)
         fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
         shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
+        if fades(&row.own):
+            bound(recall, <float>shared.taken, shared)
         if recall.ones == recall.n or recall.ones == 0:
             self.rule_out(record, recall, shared, truth)
         shared.own += recall.total
@@ -420,8 +451,13 @@ cdef class EvidenceRules(Rules):
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil:
         """Evidence that a recall which is away from its reference is back."""
         cdef float rate = self.reference_rate(reference)
-        cdef float ratio = rate / recall.base if right else (1 - rate) / (1 - recall.base)
-        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1)
+        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1), base = recall.base, ratio
+        if right:
+            ratio = rate / base
+        elif base < 1:
+            ratio = (1 - rate) / (1 - base)
+        else:  # of 17 million right ones in a row: no float is between it and 1
+            ratio = (1 - rate) / <float>3e-8
         reference.back = (old + gap * self.back_weight) * ratio
         reference.back_age = (reference.back_age + gap * old + ages * self.back_weight) * ratio
         return reference.back

@@ -101,3 +101,13 @@ static inline void fourrates_count(const float *FOURRATES_APART evidence, float 
         right[j] = right[j] * ratio[j] + one * evidence[j];
     }
 }
+
+/* What is evidence times a number of events is at most evidence times the number there were, and a little for rounding.
+   Where a lane has no weight, evidence fades to below the smallest float and what it was multiplied with, a larger number,
+   gets there later: it would be left behind, and grow by itself as soon as the ratios are above 1. */
+static inline void fourrates_bound(const float *FOURRATES_APART evidence, float *FOURRATES_APART product, float most)
+{
+    most *= 1.005f;
+    for (int j = 0; j < FOURRATES_LANES; j++)
+        product[j] = product[j] < most * evidence[j] ? product[j] : most * evidence[j];
+}

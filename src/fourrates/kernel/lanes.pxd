@@ -9,6 +9,7 @@ cdef extern from "lanes.h":
     void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
     float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
     void fourrates_count(const float* evidence, float* seen, float* right, const float* ratio, float one) noexcept nogil
+    void fourrates_bound(const float* evidence, float* product, float most) noexcept nogil
     float fourrates_sum(const float* lane) noexcept nogil
 
 cdef inline int largest(const float* evidence, int first, int lanes) noexcept nogil:

@@ -164,8 +164,6 @@ class EvidenceLayout:
             self._check_reference(ones["reference"]["given"], ones["reference"]["ones"], recall["moved"])
             known += np.where(recall["moved"] == 0, ones["reference"]["given"], 0)
         self._check_base(recall["base"], recall["due"], n, known)
-        if ((recall["moved"] != 0) & (recall["due"] > n) & (recall["base"] == 1)).any():
-            raise ValueError("a recall that moved to 1, and so can never be back")
         if self.watch_mix:
             mix = ones["mix"]
             if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
