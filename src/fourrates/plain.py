@@ -179,3 +179,13 @@ def counted(found: Sequence[Found]) -> str:
     drifts = len(found) - recoveries
     text = f"{drifts:,} drift{'' if drifts == 1 else 's'}" if drifts else "no drift"
     return text + (f" and {recoveries:,} recover{'y' if recoveries == 1 else 'ies'}" if recoveries else "")
+
+
+def shortage(run: Run, found: Sequence[Found]) -> str | None:
+    """A sentence where the window of the last drift is too small to learn from, and what has come since if anything."""
+    last = next((one for one in reversed(found) if not one.is_recovery), None)
+    if last is None or last.drift.shortage is None:
+        return None
+    sentence, window = f"to learn from the last drift: {last.drift.shortage}", last.drift.window
+    seen = run.streams[last.stream].events
+    return sentence if seen == window.stop else f"{sentence}; by the end of the data there are {seen - window.start:,}"
