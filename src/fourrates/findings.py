@@ -460,7 +460,7 @@ class Findings:
         for one in self._found[:SHOWN]:
             lines.append(f"  {_line(one, self._source.utc)}")
             lines += [f"    {change}" for change in one.drift.precisions]
-        if (shortage := plain.shortage(self.run, self._found)) is not None:
+        if (shortage := plain.last_shortage(self.run, self._found)) is not None:
             lines.append(shortage)
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")

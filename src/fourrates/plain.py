@@ -181,11 +181,16 @@ def counted(found: Sequence[Found]) -> str:
     return text + (f" and {recoveries:,} recover{'y' if recoveries == 1 else 'ies'}" if recoveries else "")
 
 
-def shortage(run: Run, found: Sequence[Found]) -> str | None:
-    """A sentence where the window of the last drift is too small to learn from, and what has come since if anything."""
+def shortage(drift: Drift, events: int) -> str | None:
+    """`Drift.shortage`, and how many examples there are by the end of a stream of `events`, if it went on."""
+    window = drift.window
+    if drift.shortage is None or events == window.stop:
+        return drift.shortage
+    return f"{drift.shortage}; by the end of the data there are {events - window.start:,}"
+
+
+def last_shortage(run: Run, found: Sequence[Found]) -> str | None:
+    """A line about the last drift, if its window is too small to learn from."""
     last = next((one for one in reversed(found) if not one.is_recovery), None)
-    if last is None or last.drift.shortage is None:
-        return None
-    sentence, window = f"to learn from the last drift: {last.drift.shortage}", last.drift.window
-    seen = run.streams[last.stream].events
-    return sentence if seen == window.stop else f"{sentence}; by the end of the data there are {seen - window.start:,}"
+    sentence = None if last is None else shortage(last.drift, run.streams[last.stream].events)
+    return None if sentence is None else f"to learn from the last drift: {sentence}"

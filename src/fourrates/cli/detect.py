@@ -22,7 +22,7 @@ from fourrates.dispersion import dispersions, in_words
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
-from fourrates.plain import counted, shortage
+from fourrates.plain import counted, last_shortage
 from fourrates.run import Found, Run
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     else:
         out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
         out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
-    if (told := shortage(run, found)) is not None:
-        out.print(output.literal(told), soft_wrap=True)
+    if (shortage := last_shortage(run, found)) is not None:
+        out.print(output.literal(shortage), soft_wrap=True)
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
     for one in run.shifts[:SHIFTS]:
