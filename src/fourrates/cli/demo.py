@@ -29,10 +29,11 @@ OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_
 @option("--seed", metavar="N", type=click.IntRange(min=0), default=5, help="Another seed, another stream.")
 @click.pass_context
 def demo(ctx: click.Context, folder: Path, seed: int) -> None:
-    """Make a fraud-like stream that drifts, find the drifts, and write the report.
+    """Make a fraud-like stream that drifts, and find the drifts.
 
     200,000 card transactions over ten days, 2 % of them fraud. On day 6 the classifier goes blind to two thirds of the
-    frauds it used to catch, and its accuracy does not move. On day 8 it is repaired.
+    frauds it used to catch, and its accuracy does not move. On day 8 it is repaired. A report
+    shows what was found.
     """
     from fourrates.cli.compare import compare
     from fourrates.cli.detect import detect
