@@ -234,7 +234,24 @@ def test_a_window_that_is_too_small_to_learn_from_says_so():
     ).groups()
     assert int(told) == len(drift.window)
     assert abs(int(about) - positives) <= 3  # what the detector remembers of the time since the start is rounded
-    assert f"to learn from the last drift: {drift.shortage}" in found.summary()
+    seen = len(truth) - drift.window.start
+    sentence = f"to learn from the last drift: {drift.shortage}"
+    assert f"{sentence}; by the end of the data there are {seen:,}\n" in found.summary()
+    until = slice(drift.at + 1)  # and if the alarm is the last event, nothing has come since
+    assert f"{sentence}\n" in fr.detect((truth[until], guess[until])).summary()
+
+
+def test_what_has_come_since_a_drift_is_counted_in_its_own_stream():
+    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)
+    frame = {
+        "truth": np.tile(truth, 2),
+        "pred": np.concatenate([guess, truth]),
+        "model": np.repeat(["a", "b"], len(truth)),
+    }
+    found = fr.detect(frame, by="model")
+    seen = len(truth) - found[0].drift.window.start
+    assert found[0].stream == "a"
+    assert f"; by the end of the data there are {seen:,}\n" in found.summary()
 
 
 def test_a_window_that_is_large_enough_says_nothing():

@@ -460,8 +460,8 @@ class Findings:
         for one in self._found[:SHOWN]:
             lines.append(f"  {_line(one, self._source.utc)}")
             lines += [f"    {change}" for change in one.drift.precisions]
-        if self.drifts and (shortage := self.drifts[-1].drift.shortage) is not None:
-            lines.append(f"to learn from the last drift: {shortage}")
+        if (shortage := plain.last_shortage(self.run, self._found)) is not None:
+            lines.append(shortage)
         if len(self._found) > SHOWN:
             lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
         lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]

@@ -179,3 +179,18 @@ def counted(found: Sequence[Found]) -> str:
     drifts = len(found) - recoveries
     text = f"{drifts:,} drift{'' if drifts == 1 else 's'}" if drifts else "no drift"
     return text + (f" and {recoveries:,} recover{'y' if recoveries == 1 else 'ies'}" if recoveries else "")
+
+
+def shortage(drift: Drift, events: int) -> str | None:
+    """`Drift.shortage`, and how many examples there are by the end of a stream of `events`, if it went on."""
+    window = drift.window
+    if drift.shortage is None or events == window.stop:
+        return drift.shortage
+    return f"{drift.shortage}; by the end of the data there are {events - window.start:,}"
+
+
+def last_shortage(run: Run, found: Sequence[Found]) -> str | None:
+    """A line about the last drift, if its window is too small to learn from."""
+    last = next((one for one in reversed(found) if not one.is_recovery), None)
+    sentence = None if last is None else shortage(last.drift, run.streams[last.stream].events)
+    return None if sentence is None else f"to learn from the last drift: {sentence}"

@@ -189,6 +189,7 @@ def test_the_demo_finds_both_changes_and_writes_its_report_as_the_page_shows(fou
     assert ran.out.startswith("2 drifts in 200,000 events")
     assert "tpr ↓" in ran.out
     assert "tpr ↑" in ran.out
+    assert "from 2026-01-08 23:51 " in ran.err  # to the minute: it is found after midnight
     assert (tmp_path / "demo" / "report.html").stat().st_size < 2_000_000
     page = {" ".join(line.split()) for line in (ROOT / "docs" / "cli.md").read_text().splitlines()}
     found = fourrates("detect", tmp_path / "demo" / "transactions.csv").out

@@ -89,6 +89,12 @@ def test_every_command_tells_its_own_help(fourrates):
         assert name == "demo" or examples
 
 
+def test_no_command_is_cut_short_in_the_list_of_all(fourrates):
+    listed = fourrates("--help").out.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == list(NAMES)
+    assert [line for line in listed if line.endswith("...") or not line.endswith(".")] == []
+
+
 SCRIPT = {"bash": "_fourrates_completion() {", "zsh": "#compdef fourrates", "fish": "function _fourrates_completion"}
 TYPED = {
     "bash": {"COMP_WORDS": "fourrates de", "COMP_CWORD": "1"},

@@ -78,6 +78,16 @@ def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
     listed = re.findall('<th scope="row"><span class="name">(.)</span>', text)
     assert listed[:2] == ["d", "b"]
     assert re.findall('<option value="0">(.)</option>', text) == ["d"]
+    only = {name: column[model != 3] for name, column in frame.items()}
+    text, _ = report(only, fr.LFR(detect=1e-7), columns=io.Columns(by="model"))
+    assert headline(text).startswith("1 of 4 streams drifted: b, where ")
+
+
+def test_what_has_come_since_the_last_drift_is_told_where_its_window_is_too_small():
+    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)
+    text, found = report((truth, guess), fr.FourRates(100_000))
+    seen = len(truth) - found[-1].drift.window.start
+    assert f"too few to learn from, wait for more; by the end of the data there are {seen:,}." in text
 
 
 @pytest.mark.parametrize("name", [name for name, kind in known().items()])

@@ -89,8 +89,9 @@ def test_no_excursion_is_lost(parameters):
     bits = {name: [] for name in detector.rates}
     for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
         detector.update(t, g)
+        rates = detector.rates
         for name in (("tnr", "tpr")[t], ("npv", "ppv")[g]):
-            state = detector.rates[name]
+            state = rates[name]
             bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
     trace.take(truth, guess)
     width = trace._recorder.width

@@ -22,11 +22,11 @@ UNITS = {
     "year": 365.25 * 86_400,
 }
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
-FORM = re.compile(
+FORM = (
     r"\s*(?:(?P<alarms>{number})(?:\s+false\s+alarms?)?\s+(?:per|in|every|an?)\s+(?:an?\s+)?)?"
     r"(?P<amount>{number})?\s*(?P<unit>[a-z]*)\s*".format(number=rf"\d[\d_,]*(?:\.\d+)?(?:e\d+)?|{'|'.join(NUMBERS)}")
 )
-VOLUME = re.compile(
+VOLUME = (
     r"\s*(?P<amount>\d[\d_,]*(?:\.\d+)?(?:e\d+)?)\s*(?P<times>k|million)?\s*(?:events?|predictions?)?\s*"
     r"(?:/|per|every|an?)\s*(?P<unit>[a-z]+)\s*"
 )
@@ -62,7 +62,7 @@ def run_length(text: str, rate: float | None, name: str = "budget") -> float:
     ...
     ValueError: budget '2 per week' needs a column of times to know how many events that is
     """
-    form = FORM.fullmatch(text.lower())
+    form = re.fullmatch(FORM, text.lower())
     alarms, amount, unit = (
         (form["alarms"], form["amount"], form["unit"].removesuffix("s")) if form else (None, None, "?")
     )
@@ -94,7 +94,7 @@ def volume(text: str, name: str = "volume") -> float:
     >>> run_length("one a quarter", volume("40,000 a day"))
     3652400.0
     """
-    form = VOLUME.fullmatch(text.lower())
+    form = re.fullmatch(VOLUME, text.lower())
     unit = form["unit"].removesuffix("s") if form else ""
     if form is None or unit not in UNITS:
         raise ValueError(f"{name} {text!r} is not written like 40000/day or '40,000 a day'")

@@ -26,7 +26,7 @@ from fourrates.null import Null
 @option("--null", type=click.Choice(["exact", "plugin", "monte-carlo"]), default="exact", help="Which law.")
 @opt.json
 def bounds(n: int, k: int, level: tuple[float, ...], decay: float, null: Null, json: bool) -> None:
-    """Say between which bounds the statistic of a rate stays, given its counts, as long as nothing changes.
+    """Give the bounds of a rate's statistic while nothing changes.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def compare(
     detector: tuple[str, ...],
     json: bool,
 ) -> None:
-    """Run several detectors on the same file and show their alarms side by side.
+    """Run several detectors on the same file, side by side.
 
     Examples
     --------

@@ -22,7 +22,9 @@ from fourrates.io import InputError
 )
 @opt.json
 def datasets(names: tuple[str, ...], folder: Path | None, json: bool) -> None:
-    """List the paper's public data sets, or bring some here: found or downloaded, and verified.
+    """List the paper's public data sets, or fetch some.
+
+    Files are found or downloaded, and verified.
 
     Examples
     --------

@@ -12,6 +12,7 @@ import numpy as np
 from fourrates.budget.words import default_budget, event_rate
 from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, option
+from fourrates.plain import moment
 from fourrates.streams import fraud
 
 OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_W", "river.PageHinkley")
@@ -28,10 +29,11 @@ OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_
 @option("--seed", metavar="N", type=click.IntRange(min=0), default=5, help="Another seed, another stream.")
 @click.pass_context
 def demo(ctx: click.Context, folder: Path, seed: int) -> None:
-    """Make a fraud-like stream that drifts, find the drifts, and write the report.
+    """Make a fraud-like stream that drifts, and find the drifts.
 
     200,000 card transactions over ten days, 2 % of them fraud. On day 6 the classifier goes blind to two thirds of the
-    frauds it used to catch, and its accuracy does not move. On day 8 it is repaired.
+    frauds it used to catch, and its accuracy does not move. On day 8 it is repaired. A report
+    shows what was found.
     """
     from fourrates.cli.compare import compare
     from fourrates.cli.detect import detect
@@ -44,13 +46,9 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     caught = [stream.y_pred[part][stream.y_true[part] == 1].mean() for part in _parts(stream.changes)]
     accuracy = [right[part].mean() for part in _parts(stream.changes)]
     opt.say(f"{data}: {right.size:,} transactions, {stream.y_true.mean():.1%} of them fraud. What really happened:")
-    names = (
-        "at first",
-        f"from {_day(stream.times[stream.changes[0]])}",
-        f"from {_day(stream.times[stream.changes[1]])}",
-    )
+    names = ("at first", *(f"from {moment(stream.times[change], False, precise=False)}" for change in stream.changes))
     for name, tpr, share in zip(names, caught, accuracy, strict=True):
-        opt.say(f"  {name:<16} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
+        opt.say(f"  {name:<22} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
 
     _show("detect", str(data), "--report", str(page))
     ctx.invoke(detect, files=(str(data),), report=page)
@@ -68,10 +66,6 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
 def _parts(changes: tuple[int, int]) -> tuple[slice, slice, slice]:
     first, second = changes
     return slice(first), slice(first, second), slice(second, None)
-
-
-def _day(time: np.datetime64) -> str:
-    return str(time.astype("M8[D]"))
 
 
 def _show(*words: str) -> None:

@@ -21,9 +21,10 @@ from fourrates.cli.errors import checked
 @option("--sides", type=click.Choice(["both", "down", "up"]), default="both", help="The moves that raise an alarm.")
 @opt.json
 def design(arl: float, decay: tuple[float, ...], sides: Literal["both", "down", "up"], json: bool) -> None:
-    """Say which detection level keeps a budget of false alarms, and what it means for rates of different height.
+    """Say which detection level keeps a budget of false alarms.
 
-    It is the level of one decay, or of several that share it, for all rates.
+    It is the level of one decay, or of several that share it, for all rates; what it means for a high rate and a low
+    one is shown.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from fourrates.detectors import Detector
 from fourrates.findings import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
-from fourrates.plain import counted
+from fourrates.plain import counted, last_shortage
 from fourrates.run import Found, Run
 from fourrates.run.dispersion import dispersions, in_words
 
@@ -262,9 +262,8 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     else:
         out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
         out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
-    drifts = [one for one in found if not one.is_recovery]
-    if drifts and (shortage := drifts[-1].drift.shortage) is not None:
-        out.print(output.literal(f"to learn from the last drift: {shortage}"), soft_wrap=True)
+    if (shortage := last_shortage(run, found)) is not None:
+        out.print(output.literal(shortage), soft_wrap=True)
     if len(found) > SHOWN:
         out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
     for one in run.shifts[:SHIFTS]:

@@ -57,7 +57,9 @@ def expect(
     history: int | None,
     json: bool,
 ) -> None:
-    """Say how soon a fall of each recall would be found, by running the detector on streams that have one.
+    """Say how soon a fall of each recall would be found.
+
+    The detector is run on streams that have such a fall.
 
     Examples
     --------

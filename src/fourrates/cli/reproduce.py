@@ -63,9 +63,10 @@ def reproduce(
     out: Path,
     json: bool,
 ) -> None:
-    """Make every table and figure of the paper again, each beside what the paper printed.
+    """Make every table and figure of the paper again.
 
-    What is finished is kept: stop it with Ctrl-C, and the same command goes on from there.
+    Each is shown next to what the paper printed. What is finished is kept: stop it with Ctrl-C, and the same command
+    goes on from there.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def serve(
     alert_interval: float,
     log_level: str,
 ) -> None:
-    """Run the monitor service: events in over HTTP, a live page, alerts out.
+    """Run the monitor service: HTTP in, a live page, alerts out.
 
     Examples
     --------

@@ -29,7 +29,9 @@ data = option(
 
 @click.group(context_settings=SETTINGS)
 def token() -> None:
-    """Make, list and revoke the tokens that a server asks for; what is done takes effect within a second.
+    """Make, list and revoke the tokens that a server asks for.
+
+    Changes take effect within a second.
 
     Examples
     --------

@@ -127,7 +127,7 @@ def watch(
     grace: float,
     state: Path | None,
 ) -> int:
-    """Watch a stream and tell each warning and drift the moment its event arrives.
+    """Watch a stream and report each warning and drift at once.
 
     On a terminal the rates are shown; elsewhere, or with --json, each line is a JSON object. Ctrl-C ends it with a
     summary. The exit status is 4 when alerts are left undelivered.

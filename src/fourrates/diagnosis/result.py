@@ -270,7 +270,7 @@ class Diagnosis:
         """All but the table of falls, in lines of text."""
         problems = [f"  - {one}" for one in self.problems]
         found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'} found on the way"
-        drifts = f"{found}: what stands above is of several concepts together, and `detect` tells them apart"
+        drifts = f"{found}: the figures above mix several concepts, and `detect` tells them apart"
         return [
             self.headline(),
             self.classes(),

@@ -250,7 +250,8 @@ class Events:
             guess = None if self._threshold is not None else guess_column("guess", names, taken)
             score = guess_column("score", names, taken) if guess is None else None
         if truth is None:
-            raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}")
+            hint = "" if guess is None and score is None else "; in a file of their own: detect --labels-from FILE"
+            raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}{hint}")
         if guess is None and score is None:
             wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
             raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fourrates.drift import Direction, RateChange, Share
+from fourrates.plain import shortage
 from fourrates.run.dispersion import dispersions
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
     findings: dict[int, Finding] = {}
     streams = []
     for name, detector in run.streams.items():
-        own = _findings(by_stream[name], labels, traces.get(name))
+        own = _findings(by_stream[name], labels, traces.get(name), detector.events)
         findings |= {id(one): finding for one, finding in zip(by_stream[name], own, strict=True)}
         warning = bool(detector.warning_detected)
         streams.append(Stream(name, detector.events, own, _standing(own, warning), traces.get(name)))
@@ -178,7 +179,7 @@ def recoveries(found: Sequence[Found], labels: Sequence[Any]) -> list[bool]:
     return back
 
 
-def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None) -> tuple[Finding, ...]:
+def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int) -> tuple[Finding, ...]:
     """The drifts and recoveries of one stream, in order."""
     findings = []
     for number, (one, is_recovery) in enumerate(zip(found, recoveries(found, labels), strict=True), 1):
@@ -197,7 +198,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 None if drift.started is None else _moment(drift.started, clock),
                 None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 drift.window,
-                drift.shortage,
+                shortage(drift, events) if one is found[-1] else drift.shortage,
                 _rows(one),
                 one.before,
                 one.after,

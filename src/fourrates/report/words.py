@@ -69,10 +69,10 @@ class Words:
         recovered = [stream for stream in streams if stream.standing == "recovered"]
         if len(streams) > 1 and drifted:
             first = drifted[0].findings[-1]
-            where = shortened(str(drifted[0].name))
+            where = ("most of all " if len(drifted) > 1 else "") + shortened(str(drifted[0].name))
             return (
                 f"{len(drifted):,} of {several(len(streams), 'stream')} drifted",
-                f"most of all {where}, where {self.moves(first)} {self.when(first.started or first.at)}",
+                f"{where}, where {self.moves(first)} {self.when(first.started or first.at)}",
             )
         if drifted:
             last = drifted[0].findings[-1]
