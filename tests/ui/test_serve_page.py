@@ -201,7 +201,7 @@ def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, s
     assert text(browser, ".story").startswith("tpr fell from 0.")
 
 
-@pytest.mark.parametrize("labels, positive", [([0, 1], None), ([0, 1], 1), ([1, 0], 1)])
+@pytest.mark.parametrize(("labels", "positive"), [([0, 1], None), ([0, 1], 1), ([1, 0], 1)])
 def test_the_rates_of_a_matrix_are_those_of_the_monitor(server, seen, labels, positive):
     server.put("m", labels=labels, positive=positive, reference=None)
     server.send("m", [1] * 10 + [0] * 100, [1] * 7 + [0] * 3 + [0] * 95 + [1] * 5)

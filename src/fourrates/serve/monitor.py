@@ -257,7 +257,7 @@ class Monitor:
         return [self._note(one) for one in found]
 
     def _draw_alarm(self, one: Found, cells: Numbers) -> None:
-        """Have the series reach the alarm at its event, often in the middle of a batch: after it the evidence is gone."""
+        """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
         counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         unknown = [float("nan")] * self.classes  # what is compared with may be another one now
         self.series.add(self.series.point(one.event + 1, one.time, 1.0, unknown, counts))

@@ -56,9 +56,8 @@ def events_per_hour(monitor: Monitor, now: float) -> float:
     first = next((point for point in recent if 0 <= now - point[1] <= HOUR), None)
     if first is None:
         return 0.0
-    before = (
-        0.0 if first[0] == monitor.series.long[0][0] else float(first[0])
-    )  # the first events came with the first point
+    is_start = first[0] == monitor.series.long[0][0]  # its own events came in this hour, too
+    before = 0.0 if is_start else float(first[0])
     span = max(now - float(first[1]), 60.0)
     return round((monitor.events - before) * HOUR / span, 1)
 
