@@ -1,5 +1,6 @@
 """The client, against a real server on the loopback that counts every key once, as a monitor does."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -236,6 +237,39 @@ def test_a_damaged_file_in_the_folder_is_set_aside(monitor, served, tmp_path, co
     assert monitor.column("y_true") == [1]
     assert [path.name[-6:] for path in (tmp_path / "refused").iterdir()] == [".batch"]
     assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_batch_that_cannot_be_read_now_is_read_later(monitor, served, tmp_path, monkeypatch):
+    with fr.Client("http://127.0.0.1:9", folder=tmp_path, wait=0) as away:
+        away.log("fraud", y_true=[1, 0], y_pred=[1, 0])
+        away.flush(0.1)
+    read, calls = Batch.read.__func__, []
+
+    def failing(cls, file):
+        calls.append(file)
+        if len(calls) == 2:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read(cls, file)
+
+    monkeypatch.setattr(Batch, "read", classmethod(failing))
+    client = fr.Client(served.url, folder=tmp_path, wait=0)
+    client.log("fraud", y_true=[1], y_pred=[0])
+    assert client.flush(10)
+    client.close()
+    assert len(calls) > 2
+    assert monitor.column("y_true") == [1, 0, 1]
+    assert not (tmp_path / "refused").exists()
+
+
+def test_rows_that_are_dropped_are_not_dropped_in_silence(tmp_path, caplog):
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path, wait=60, limit=1_000)
+    for number in range(400):
+        client.log("fraud", y_true=[1], y_pred=[0], id=[f"order-{number}"])
+    client.close(0.1)
+    told = [record.getMessage() for record in caplog.records if "dropped" in record.getMessage()]
+    assert client.dropped > 100
+    assert 1 < len(told) < 12, "the first, and then each time they are twice as many"
+    assert told[0].endswith("1 rows were dropped so far")
 
 
 def test_a_batch_in_the_folder_goes_nowhere_but_to_a_monitor(monitor, served, tmp_path):

@@ -74,6 +74,23 @@ def test_a_segment_is_drifted_until_its_rates_are_back_where_they_were(start):
     assert "back where it was" in latest["text"]
 
 
+def test_the_drift_of_the_whole_is_told_while_it_stands_whatever_its_segments_do(start):
+    monitor = Monitored(start, by=["country"])
+    for place, country in enumerate(["DE", "FR"]):
+        monitor.send(4_000, 0.85, place, 1e9, country)
+    for place, country in enumerate(["DE", "FR"]):
+        monitor.send(600, 0.35, 2 + place, 1e9 + 60, country)
+    one = monitor.ask()
+    assert one["last_finding"]["segment"] == {"country": "FR"}
+    assert (one["drift"]["kind"], one["drift"]["segment"]) == ("drift", None)
+    monitor.served.close()
+    again = start()
+    assert again.http.get("/api/monitors/m").json()["drift"] == one["drift"]
+    seen = again.http.post(f"/api/monitors/m/drifts/{one['drift']['id']}/acknowledge")
+    assert seen.status_code == 200
+    assert again.http.get("/api/monitors/m").json()["drift"] is None, "without a reference that is its end"
+
+
 def test_a_drift_without_a_reference_is_the_new_normal_once_somebody_has_seen_it(start):
     monitor = Monitored(start)
     monitor.send(4_000, 0.85, 1, 1e9)

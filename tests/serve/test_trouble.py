@@ -263,6 +263,26 @@ def test_an_alert_is_resolved_when_new_settings_reset_what_it_is_about(start, re
     assert [one["status"] for one in told] == ["firing", "resolved"]
 
 
+# What is shown --------------------------------------------------------------------------------------------------
+
+
+def test_the_series_reaches_the_alarm_at_the_event_that_gave_it(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"arl": 2_000, "reference": REFERENCE})
+    served.http.post("/api/monitors/m/events", json=events(400, 0.2))
+    (drift,) = served.http.get("/api/monitors/m/drifts").json()["drifts"]
+    series = served.http.get("/api/monitors/m/series").json()
+    assert series["event"] == sorted({*series["event"]})
+    assert series["evidence"][series["event"].index(drift["at"] + 1)] == 1.0
+
+
+def test_the_first_events_of_a_monitor_count_among_those_of_its_hour(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    served.http.post("/api/monitors/m/events", json=events(30, 0.9))
+    assert served.http.get("/api/monitors/m").json()["events_per_hour"] == 1_800.0
+
+
 # The clock ------------------------------------------------------------------------------------------------------
 
 

@@ -181,6 +181,49 @@ def test_a_drift_appears_in_the_list_of_all_within_two_seconds(server, seen):
     assert browser.execute_script("return document.querySelector('.meter').ariaValueNow") == "100"
 
 
+def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, seen):
+    server.put("shops", by=["shop"], arl=5_000)
+    server.send("shops", *sound(6_000), by={"shop": ["a", "b", "c"] * 2_000})
+    server.send("shops", *broken(3_000), by={"shop": ["a", "b", "c"] * 1_000})
+    detail = server.detail("shops")
+    assert detail["last_finding"]["segment"], "else this shows nothing"
+    browser = seen(server, "shops")
+    until(browser, "return document.querySelectorAll('.drift').length > 1")
+    assert text(browser, "h1").startswith("Drifted: tpr fell from 0.")
+    assert "look for what changed" in text(browser, ".advice")
+    first = browser.execute_script("return document.querySelector('.drift').dataset.id")
+    assert first == detail["drift"]["id"], "before the segments that drifted later"
+    assert "still so" in text(browser, ".drift:first-child h3")
+    assert browser.execute_script("return fourrates.view().charts.marks.length") == 1
+    seen(server)
+    until(browser, "return document.querySelector('.monitor .story')")
+    assert text(browser, "h1").startswith("Drifted: tpr fell from 0.")
+    assert text(browser, ".story").startswith("tpr fell from 0.")
+
+
+@pytest.mark.parametrize(("labels", "positive"), [([0, 1], None), ([0, 1], 1), ([1, 0], 1)])
+def test_the_rates_of_a_matrix_are_those_of_the_monitor(server, seen, labels, positive):
+    server.put("m", labels=labels, positive=positive, reference=None)
+    server.send("m", [1] * 10 + [0] * 100, [1] * 7 + [0] * 3 + [0] * 95 + [1] * 5)
+    browser = seen(server, "m")
+    until(browser, "return document.querySelector('.matrices .rates')")
+    assert text(browser, ".matrices .rates").startswith("tpr 0.700tnr 0.950")
+    assert "0.700" in text(browser, ".chart header")
+
+
+def test_a_drift_reaches_the_alarm_in_the_chart_of_the_evidence_and_a_recovery_asks_nothing(server, seen):
+    server.put("m", arl=5_000)
+    for part in (sound(3_000), broken(600), sound(3_000, 1)):
+        server.send("m", *part)
+        time.sleep(0.1)
+    browser = seen(server, "m")
+    until(browser, "return document.querySelectorAll('.drift').length > 1")
+    drawn = "return fourrates.view().charts.charts.at(-1).columns()[1].filter((share) => share === 1).length"
+    assert browser.execute_script(drawn) == 1
+    buttons = "return [...document.querySelectorAll('.drift.recovery button:not([hidden])')].map((e) => e.textContent)"
+    assert browser.execute_script(buttons) == ["Show in the charts"]
+
+
 def test_the_charts_grow_with_the_stream(server, seen):
     server.put("fraud")
     server.send("fraud", *sound(1000))
@@ -475,11 +518,13 @@ def test_everything_is_reached_by_keyboard(lively, seen):
     assert chart.find_element(By.CSS_SELECTOR, ".readout").text != first
     chart.send_keys("0")
     assert browser.execute_script(sight) is None
-    before = text(browser, ".drift:first-child .buttons")
-    assert "acknowledged" not in before
+    first = "document.querySelector('.drift:not(.recovery)')"  # a recovery asks nothing of anybody
+    assert "acknowledged" not in browser.execute_script(f"return {first}.querySelector('.buttons').textContent")
     tab_to(browser, "e.textContent === 'Acknowledge'").send_keys(Keys.ENTER)
-    until(browser, "return document.querySelector('.drift .buttons').textContent.includes('acknowledged')")
-    assert lively.service.ask(lively.service.monitor("card fraud", "/drifts"))["drifts"][0]["acknowledged"]
+    until(browser, f"return {first}.querySelector('.buttons').textContent.includes('acknowledged')")
+    id = browser.execute_script(f"return {first}.dataset.id")
+    found = lively.service.ask(lively.service.monitor("card fraud", f"/drifts/{id}"))
+    assert found["acknowledged"]
     browser.back()
     until(browser, "return document.querySelectorAll('.monitor').length === 3")
 

@@ -102,7 +102,9 @@ class Backlog:
         for file in sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name)):
             try:
                 found = Batch.read(file)
-            except (OSError, ValueError, RecursionError) as error:
+            except FileNotFoundError:  # another process that shares the folder has sent it
+                continue
+            except (ValueError, RecursionError) as error:
                 self._set_aside(file, error)
             else:
                 self._append(replace(found, body=b""))
@@ -122,7 +124,10 @@ class Backlog:
         return dropped
 
     def first(self) -> Batch | None:
-        """The oldest, with its body; one whose file has gone or was damaged is left out."""
+        """The oldest, with its body; one whose file has gone or was damaged is left out.
+
+        An OSError if it cannot be read now, as where too many files are open.
+        """
         while self._batches:
             batch = self._batches[0]
             if batch.file is None:
@@ -131,7 +136,7 @@ class Backlog:
                 return Batch.read(batch.file)
             except FileNotFoundError:  # another process that shares the folder has sent it
                 self.done()
-            except (OSError, ValueError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 self._set_aside(batch.file, error)
                 self.done()
         return None

@@ -66,7 +66,7 @@ class Client:
     ----------
     sent, repeated, rejected, dropped, refused : int
         Rows that the server has, that it had already, that it has set aside; that were dropped here because too much
-        waited; and batches that it would not have, which lie in the folder ``refused``.
+        waited, which is logged; and those of batches that it would not have, which lie in the folder ``refused``.
 
     Examples
     --------
@@ -123,6 +123,7 @@ class Client:
         self._size = 0  # bytes in it
         self._logged = self._settled = self._urgent = 0  # calls of log: all, those sent, those that are waited for
         self._closed = False
+        self._drops_told = 1
         self._thread: threading.Thread | None = None
         self._backlog: Backlog | None = None
         self._connection: HTTPConnection | None = None
@@ -204,7 +205,7 @@ class Client:
         texts, length = rows.chunks.popleft()
         rows.length -= length
         self._size -= sum(map(len, texts))
-        self.dropped += length
+        self._count_dropped(length)
         if not rows.chunks:
             del self._open[key]
 
@@ -269,11 +270,10 @@ class Client:
         pause, due = FIRST_PAUSE, 0.0
         while True:
             batches, calls, closed = self._collect(due if backlog else None)
-            self.dropped += sum(backlog.put(batch) for batch in batches)
-            while not closed and (batch := backlog.first()) is not None:
-                problem = self._send(batch)
+            self._count_dropped(sum(backlog.put(batch) for batch in batches))
+            while not closed and backlog:
+                problem = self._send_oldest(backlog)
                 if problem is None:
-                    backlog.done()
                     pause, due = FIRST_PAUSE, 0.0
                     continue
                 if due == 0.0:
@@ -291,6 +291,26 @@ class Client:
                     self._changed.notify_all()
             if closed:
                 return
+
+    def _send_oldest(self, backlog: Backlog) -> _Problem | None:
+        """Send the oldest batch and forget it; the problem if it has to be tried again."""
+        try:
+            batch = backlog.first()
+        except OSError as error:
+            return _Problem(f"waits: {error}")
+        problem = None if batch is None else self._send(batch)
+        if batch is not None and problem is None:
+            backlog.done()
+        return problem
+
+    def _count_dropped(self, rows: int) -> None:
+        """Count rows that were dropped, and say so: at the first, and each time they are twice as many."""
+        if not rows:
+            return
+        self.dropped += rows
+        if self.dropped >= self._drops_told:
+            self._drops_told = 2 * self.dropped
+            logger.error("%s: more than %d bytes wait; %d rows were dropped so far", self.url, self.limit, self.dropped)
 
     def _open_backlog(self) -> Backlog:
         from fourrates.alerts.folder import default_path

@@ -189,6 +189,8 @@ class Api:
             body = finding_json(found)
             if live.last_finding is not None and live.last_finding["id"] == found.id:
                 live.last_finding = body
+            if live.drift is not None and live.drift["id"] == found.id:
+                live.drift = body
             return body
 
         body = await self._ask(request, note)

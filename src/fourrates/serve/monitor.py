@@ -250,9 +250,17 @@ class Monitor:
                 found.append(Found(_later(detector.shift, self.begun), WHOLE, event, time_of(done - 1)))
         found.sort(key=lambda one: one.event)
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
+        for drift_of_whole in (one for one in found if one.segment == WHOLE and one.kind == "drift"):
+            self._draw_alarm(drift_of_whole, cells[: drift_of_whole.event - self.events + 1])
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         self.events += size
         return [self._note(one) for one in found]
+
+    def _draw_alarm(self, one: Found, cells: Numbers) -> None:
+        """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
+        counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
+        unknown = [float("nan")] * self.classes  # what is compared with may be another one now
+        self.series.add(self.series.point(one.event + 1, one.time, 1.0, unknown, counts))
 
     def holds(self, segment: int) -> bool:
         """Whether a segment, or the whole, is compared with a reference."""

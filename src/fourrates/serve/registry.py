@@ -17,7 +17,7 @@ from fourrates.serve.columns import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
-from fourrates.serve.monitor import Found, Monitor
+from fourrates.serve.monitor import WHOLE, Found, Monitor
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Finding, MonitorRow, Store
 
@@ -39,6 +39,8 @@ class Live:
         Bytes of the journal since the last snapshot.
     saved : int
         Bytes of that snapshot.
+    drift : dict or None
+        The latest drift of the whole.
     """
 
     def __init__(self, row: MonitorRow, monitor: Monitor, position: int) -> None:
@@ -47,6 +49,7 @@ class Live:
         self.unsaved = self.saved = 0
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -58,6 +61,7 @@ class Live:
         return {
             "drifts": self.drifts,
             "last_finding": self.last_finding,
+            "drift": self.drift if WHOLE in self.monitor.standing else None,
             "silenced_until": views.iso(self.row.silenced_until),
         }
 
@@ -103,7 +107,20 @@ class Registry:
         live.rejected = self.store.count_rejected(row.id)
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
+        if WHOLE in monitor.standing:
+            live.drift = self._drift_of_whole(row.id)
         return live
+
+    def _drift_of_whole(self, monitor: int) -> dict[str, Any] | None:
+        """The latest drift of the whole; segments may have drifted since."""
+        before = None
+        while found := self.store.findings(monitor, 100, before):
+            for finding in found:
+                body = finding_json(finding)
+                if finding.kind == "drift" and body["segment"] is None:
+                    return body
+            before = found[-1].id
+        return None
 
     def reload(self, live: Live) -> None:
         """Bring a monitor back to what the store has, after a write that may or may not have reached it."""

@@ -66,6 +66,7 @@ SUMMARY = record(
     last_event=maybe(MOMENT),
     drifts=COUNT,
     last_finding=maybe(ref("Finding")),
+    drift=maybe(ref("Finding")),
     silenced_until=maybe(MOMENT),
 )
 RATE = record(

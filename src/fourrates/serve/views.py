@@ -56,8 +56,10 @@ def events_per_hour(monitor: Monitor, now: float) -> float:
     first = next((point for point in recent if 0 <= now - point[1] <= HOUR), None)
     if first is None:
         return 0.0
+    is_start = first[0] == monitor.series.long[0][0]  # its own events came in this hour, too
+    before = 0.0 if is_start else float(first[0])
     span = max(now - float(first[1]), 60.0)
-    return round((monitor.events - float(first[0])) * HOUR / span, 1)
+    return round((monitor.events - before) * HOUR / span, 1)
 
 
 def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> dict[str, Any]:

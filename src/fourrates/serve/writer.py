@@ -362,6 +362,8 @@ class Writer:
         for live, finding in turn.findings:
             body = finding_json(finding)
             live.last_finding = body
+            if finding.kind == "drift" and body["segment"] is None:
+                live.drift = body
             live.drifts += finding.kind == "drift"
             told.append(body)
         for row in turn.group.rejected:

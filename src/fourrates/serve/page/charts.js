@@ -154,7 +154,7 @@ export class Charts {
 
   mark(findings) {
     this.marks = findings.filter((one) => one.kind !== "shift" && !one.segment);
-    this.redraw();
+    if (this.series) this.draw();
   }
 
   // The rates as the monitor states them now, for the heads of the charts.
@@ -289,7 +289,7 @@ export class Charts {
   }
 
   evidenceChart() {
-    const told = (u, i) => (known(u.data[1][i]) ? `${percent(this.series.evidence[i])} of an alarm` : "");
+    const told = (u, i) => (known(u.data[1][i]) ? `${percent(u.data[1][i] > FLOOR ? u.data[1][i] : this.series.evidence[i])} of an alarm` : "");
     const alarm = (u) => {
       const { ctx, bbox } = u;
       const y = u.valToPos(1, "y", true);
@@ -312,7 +312,14 @@ export class Charts {
       percent: true,
       alarm,
     };
-    const columns = () => [this.xs(), this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null))];
+    const columns = () => {
+      const shown = this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null));
+      for (const one of this.marks) { // it reached the alarm there, also if that point was thinned out since
+        const place = one.kind === "drift" ? this.series.event.findIndex((event) => event > one.at) : -1;
+        if (place >= 0) shown[place] = 1;
+      }
+      return [this.xs(), shown];
+    };
     const head = [el("h3", null, "evidence ", el("span.soft.meaning", null, "how far it has come towards an alarm"))];
     this.chart(this.proof, "Evidence for a drift", head, options, columns, told, 150);
   }

@@ -38,7 +38,7 @@ export class Classes {
     replace(this.scatter, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
       .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, scatter(state.dispersion))]));
     const counted = one.confusion?.flat().some((count) => count > 0);
-    replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels, one.config?.positive) : el("p.soft", null, "None yet."));
+    replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels) : el("p.soft", null, "None yet."));
   }
 }
 
@@ -108,7 +108,7 @@ export class Settings {
     const total = config.reference?.flat().reduce((a, b) => a + b, 0);
     const right = config.reference?.reduce((sum, row, i) => sum + row[i], 0);
     const told = [
-      ["False alarms", config.budget ? `at most ${config.budget}, on average, while nothing changes` : config.arl ? `at most one in ${whole(config.arl)} events while nothing changes, on average` : null],
+      ["False alarms", config.budget ? `at most ${config.budget}, on average, while nothing changes: one in ${whole(one.arl)} events` : one.arl ? `at most one in ${whole(one.arl)} events while nothing changes, on average` : null],
       ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is the positive one`],
       ["Compared with", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % of them right` : "its own past"],
       ["After a drift", total ? "the reference stays, until what moved is back" : "a new concept begins; the drift stands until what moved is back, or it is acknowledged"],

@@ -8,11 +8,12 @@ import { clock, rate, seconds, segment, several, short, whole } from "./words.js
 const PAGE = 5;
 
 export class Findings {
-  // `monitor` names it; `about()` gives labels and positive; `show(finding)` zooms the charts; `notice` tells a person.
-  constructor(monitor, { about, show, notice }) {
-    Object.assign(this, { monitor, about, show, notice });
+  // `monitor` names it; `labels()` gives its classes; `show(finding)` zooms the charts; `notice` tells a person.
+  constructor(monitor, { labels, show, notice }) {
+    Object.assign(this, { monitor, labels, show, notice });
     this.known = new Map(); // by id
     this.order = []; // ids, latest first, as the server lists them
+    this.standing = null; // the drift of the whole that stands, which is shown before all others
     this.cards = new Map();
     this.turn = Promise.resolve();
     this.list = el("ol.drifts");
@@ -21,7 +22,18 @@ export class Findings {
     this.node = section("What was found, latest first", this.none, this.list, el("p", null, this.more));
   }
 
-  get all() { return this.order.map((id) => this.known.get(id)); }
+  get shown() { return this.standing === null ? this.order : [this.standing, ...this.order.filter((id) => id !== this.standing)]; }
+
+  get all() { return this.shown.map((id) => this.known.get(id)); }
+
+  // The drift of the whole that stands, or null: segments may have drifted since, more than fit on a page.
+  stand(finding) {
+    if (finding) this.keep([finding]);
+    const id = finding?.id ?? null;
+    if (id === this.standing) return;
+    this.standing = id;
+    this.render();
+  }
 
   keep(findings) {
     for (const one of findings) { // an answer that was under way may not know yet what was acknowledged meanwhile
@@ -80,7 +92,7 @@ export class Findings {
     const all = this.all;
     this.none.hidden = all.length > 0;
     for (const [id, card] of this.cards) {
-      if (this.order.includes(id)) continue;
+      if (this.shown.includes(id)) continue;
       card.node.remove();
       this.cards.delete(id);
     }
@@ -88,6 +100,7 @@ export class Findings {
       let card = this.cards.get(one.id);
       if (!card) this.cards.set(one.id, (card = this.card(one)));
       card.acknowledged(one.acknowledged);
+      card.stands.hidden = one.id !== this.standing;
       if (this.list.children[place] !== card.node) this.list.insertBefore(card.node, this.list.children[place] ?? null);
     });
   }
@@ -95,8 +108,8 @@ export class Findings {
   card(one) {
     const found = seconds(one.time);
     const titles = { drift: "Drift", recovery: "Recovery", shift: "The classes shifted" };
-    const about = this.about();
     const learn = el("p.learn");
+    const stands = el("span.tag.alarm", { hidden: true }, "still so");
     const note = el("span.soft");
     const confirm = el("button", { type: "button", onclick: () => this.acknowledge(one, confirm) }, "Acknowledge");
     const tools = el("div.buttons", null,
@@ -108,16 +121,17 @@ export class Findings {
       el("header", null,
         el("h3", null, `${titles[one.kind] ?? printable(one.kind)}, ${found === null ? `event ${whole(one.at)}` : clock(found, { exact: true })}`,
           one.segment && el("span.tag.plain.name", null, segment(one.segment)),
-          one.kind === "recovery" && el("span.tag", null, "recovery")),
+          one.kind === "recovery" && el("span.tag", null, "recovery"),
+          stands),
         tools),
       one.changes?.length ? el("ul.moves", null, one.changes.map((change) => this.move(change, one))) : el("p", null, printable(one.text ?? "")),
-      el("div.facts", null, this.facts(one), this.matrices(one, about)),
+      el("div.facts", null, this.facts(one), this.matrices(one)),
       learn);
     const acknowledged = (time) => {
-      confirm.hidden = Boolean(time);
+      confirm.hidden = Boolean(time) || one.kind === "recovery"; // good news asks nothing of anybody
       note.textContent = time ? `acknowledged ${clock(seconds(time))}` : "";
     };
-    return { node, acknowledged };
+    return { node, acknowledged, stands };
   }
 
   move(change, finding) {
@@ -144,12 +158,13 @@ export class Findings {
     return el("dl", null, rows.flat());
   }
 
-  matrices(one, { labels, positive }) {
+  matrices(one) {
+    const labels = this.labels();
     if (!labels) return null;
     const told = [];
     if (one.confusion_before && one.confusion_after) {
-      told.push(matrix("Before", one.confusion_before, labels, positive), matrix("Since it started", one.confusion_after, labels, positive));
-    } else if (one.confusion) told.push(matrix("Since the last reset", one.confusion, labels, positive));
+      told.push(matrix("Before", one.confusion_before, labels), matrix("Since it started", one.confusion_after, labels));
+    } else if (one.confusion) told.push(matrix("Since the last reset", one.confusion, labels));
     return told.length ? el("div.matrices", null, told) : null;
   }
 

@@ -7,15 +7,14 @@ const DRAWN = 12; // classes; of more only what was right is told
 
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
-// tpr, tnr, ppv and npv of two classes, and the accuracy of any number.
-function figures(counts, labels, positive) {
+// tpr, tnr, ppv and npv of two classes, and the accuracy of any number. Of two the positive one is the second.
+function figures(counts) {
   const total = sum(counts.flat());
   const right = sum(counts.map((row, i) => row[i]));
   const share = (a, b) => (b ? rate(a / b) : "–");
   const told = [["accuracy", share(right, total)]];
   if (counts.length !== 2) return told;
-  const p = Math.max(labels.findIndex((label) => label === positive), 0);
-  const n = 1 - p;
+  const [n, p] = [0, 1];
   return [
     ["tpr", share(counts[p][p], sum(counts[p]))],
     ["tnr", share(counts[n][n], sum(counts[n]))],
@@ -25,10 +24,11 @@ function figures(counts, labels, positive) {
   ];
 }
 
-export function matrix(caption, counts, labels, positive) {
+// Counts and labels in the order of the server.
+export function matrix(caption, counts, labels) {
   const total = sum(counts.flat());
   const names = labels.map(printable);
-  const rates = el("ul.rates", null, figures(counts, labels, positive).map(([name, value]) => el("li", null, `${name} `, el("b", null, value))));
+  const rates = el("ul.rates", null, figures(counts).map(([name, value]) => el("li", null, `${name} `, el("b", null, value))));
   if (counts.length > DRAWN) {
     const right = sum(counts.map((row, i) => row[i]));
     return el("div", null, el("p.caption", null, caption), el("p", null, `${whole(right)} of ${whole(total)} right`), rates);

@@ -6,7 +6,7 @@ import { el, meter, printable, say, section, shortened } from "./dom.js";
 import { Arrivals, Classes, Settings } from "./facts.js";
 import { Findings } from "./findings.js";
 import { Segments } from "./segments.js";
-import { ago, clock, headline, percent, seconds, several, span, whole } from "./words.js";
+import { advice, ago, clock, headline, percent, seconds, several, span, whole, withFinding } from "./words.js";
 
 const POINTS = 600;
 const PAUSE = 2000; // ms between two looks at what is not sent with the stream: segments, counts, intervals
@@ -34,16 +34,18 @@ export class MonitorView {
     this.state = el("em");
     this.rest = el("span");
     this.lead = el("p.lead");
+    this.advice = el("p.advice", { hidden: true });
     this.bar = meter("evidence");
     this.share = el("span.num");
     this.header = el("header", null,
       el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", el("span.name", null, shortened(name))),
       el("h1", null, this.state, this.rest),
       this.lead,
+      this.advice,
       el("div.standing", null, el("span.soft", null, "evidence"), this.bar, this.share, this.actions()));
     this.charts = new Charts();
     this.findings = new Findings(name, {
-      about: () => ({ labels: this.one?.labels, positive: this.one?.config?.positive }),
+      labels: () => this.one?.labels,
       show: (finding) => this.charts.show(finding),
       notice,
     });
@@ -77,6 +79,7 @@ export class MonitorView {
       this.main.hidden = false;
       await Promise.all([this.findings.refresh(), this.segments.refresh()]);
       if (mine !== this.asked) return;
+      this.findings.stand(this.one.drift);
       this.charts.load(new Series(series));
       this.charts.mark(this.findings.all);
       this.render();
@@ -104,7 +107,7 @@ export class MonitorView {
     else if (name === "finding" && data.monitor === this.monitor) {
       this.findings.add(data);
       this.charts.mark(this.findings.all);
-      if (this.one) this.one.last_finding = data;
+      if (this.one) this.one = withFinding(this.one, data);
       this.render();
       this.look(0);
     } else if (name === "summary" && data.name === this.monitor) {
@@ -167,14 +170,20 @@ export class MonitorView {
       one.segments && !rest.includes("segment") ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : null,
     ];
     say(this.lead, `${told.filter(Boolean).join("; ")}.`);
+    this.advice.hidden = one.status !== "drifted";
+    say(this.advice, one.status === "drifted" ? advice(one) : "");
     this.bar.show(one.evidence, one.status);
     const share = percent(Math.min(one.evidence ?? 0, 1));
-    say(this.share, one.status === "drifted" ? `alarm; ${share} of the next` : `${share} of an alarm`);
+    say(this.share, one.status === "drifted" ? `alarm; ${share} towards the next` : `${share} of an alarm`);
     const silenced = seconds(one.silenced_until);
     const quiet = silenced !== null && silenced > Date.now() / 1000;
     this.loud.hidden = quiet;
     this.quiet.hidden = !quiet;
     if (quiet) say(this.until, `Alerts are silenced until ${clock(silenced)}`);
+    if (!this.main.hidden && (one.drift?.id ?? null) !== this.findings.standing) {
+      this.findings.stand(one.drift);
+      this.charts.mark(this.findings.all);
+    }
     this.charts.state(one.rates, references(one));
     this.classes.show(one);
     this.arrivals.show(one);

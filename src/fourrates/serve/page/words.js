@@ -87,10 +87,34 @@ export function story(finding) {
   return `${where}${moves(finding)}${finding.kind === "shift" ? "" : when}`;
 }
 
+// What to say of a monitor that drifted: the whole before its segments, which often moved with it.
+export function cause(one) {
+  return one.drift ?? (one.last_finding?.kind === "drift" ? one.last_finding : null);
+}
+
+// A monitor after something was found in it, or somebody acknowledged what was found before.
+export function withFinding(one, finding) {
+  const last = one.last_finding;
+  const latest = !last || last.id === finding.id || seconds(finding.time) >= seconds(last.time);
+  const whole = finding.kind === "drift" && !finding.segment && (one.drift?.id === finding.id || latest);
+  return { ...one, ...(latest ? { last_finding: finding } : {}), ...(whole ? { drift: finding } : {}) };
+}
+
+// What to do about a drift that stands.
+export function advice(one) {
+  const why = cause(one);
+  const began = seconds(why?.started_time) ?? seconds(one.since);
+  const look = `What to do: look for what changed in the data or the model${began === null ? "" : ` around ${clock(began)}`}; retrain on the examples of the drift below`;
+  const seen = why?.acknowledged ? "It was acknowledged" : "Acknowledge it, and nobody is told again";
+  const then = one.config?.reference && !why?.segment ? "; it stands until the rates are back at the reference." : "; what is now is then the new normal.";
+  return `${look}. ${seen}${then}`;
+}
+
 // How a monitor stands: a word, and what there is to say about it.
 export function headline(one) {
   const last = one.last_finding;
-  if (one.status === "drifted" && last?.kind === "drift") return ["Drifted", story(last)];
+  const why = cause(one);
+  if (one.status === "drifted" && why) return ["Drifted", story(why)];
   if (one.status === "drifted") {
     const which = one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")}` : "";
     return ["Drifted", [which, one.since ? `since ${clock(seconds(one.since))}` : ""].filter(Boolean).join(", ")];
