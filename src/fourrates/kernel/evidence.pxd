@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 
-from fourrates.kernel.dispersion cimport Dispersion, Tempering
-from fourrates.kernel.lanes cimport LANES, SIZES, largest
+from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering
+from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound, largest
 from fourrates.kernel.record cimport Rules
 
 
@@ -75,6 +75,35 @@ cdef struct Shared:
     Dispersion dispersion
 
 
+cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept nogil:
+    """Evidence is no older than the events since the restart, and no more was seen since the change than observed."""
+    fourrates_bound(recall.lanes.evidence, recall.lanes.age, events)
+    fourrates_bound(recall.lanes.evidence, recall.seen, <float>recall.n)
+    fourrates_bound(recall.seen, recall.right, 1.0)
+    fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
+
+
+cdef inline void temper(float* power, const Tempering* tempering, float fixed, const Alternatives* alternatives,
+                        const float* dispersion, float p, float reach) noexcept nogil:
+    """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
+
+    Of blocks up to `reach` times that scale the largest dispersion counts; where there is none, NULL, the fixed one does.
+    """
+    cdef int i, b
+    cdef float information, shift, size
+    for i in range(SIZES):
+        power[i] = 1.0 / fixed
+    if dispersion == NULL:
+        return
+    for i in range(SIZES):
+        shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
+        information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
+        b, size = 0, SMALLEST * SMALLEST
+        while b + 1 < BLOCKS and size * information <= reach * tempering.scale:
+            b, size = b + 1, size * SMALLEST
+        power[i] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
+
+
 cdef struct Mix:
     # The share of class 1 among the true classes.
     int64_t n, ones
@@ -120,8 +149,6 @@ cdef class EvidenceRules(Rules):
     cdef Reference* reference(self, char* record, int c) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
-    cdef void temper(self, float* power, const Alternatives* alternatives, const float* dispersion, float p,
-                     float reach) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil

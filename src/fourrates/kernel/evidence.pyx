@@ -28,14 +28,6 @@ from fourrates.kernel.record cimport (
 )
 
 
-cdef void bound(Recall* recall, float events, Shared* shared) noexcept nogil:
-    """Evidence is no older than the events since the restart, and no more was seen since the change than observed."""
-    fourrates_bound(recall.lanes.evidence, recall.lanes.age, events)
-    fourrates_bound(recall.lanes.evidence, recall.seen, <float>recall.n)
-    fourrates_bound(recall.seen, recall.right, 1.0)
-    fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
-
-
 cdef class EvidenceRules(Rules):
     """What FourRates watches.
 
@@ -302,27 +294,6 @@ cdef class EvidenceRules(Rules):
         return self.mix.shift[lane]
 
     @cython.final
-    cdef void temper(self, float* power, const Alternatives* alternatives, const float* dispersion, float p,
-                     float reach) noexcept nogil:
-        """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
-
-        Of blocks up to `reach` times that scale the largest dispersion counts; none is NULL.
-        """
-        cdef int i, b
-        cdef float information, shift, size
-        for i in range(SIZES):
-            power[i] = 1.0 / self.fixed
-        if dispersion == NULL:
-            return
-        for i in range(SIZES):
-            shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
-            information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
-            b, size = 0, SMALLEST * SMALLEST
-            while b + 1 < BLOCKS and size * information <= reach * self.tempering.scale:
-                b, size = b + 1, size * SMALLEST
-            power[i] = 1.0 / (1.0 + self.tempering.inflation * (dispersion[b] - 1.0))
-
-    @cython.final
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil:
         """The dispersion of blocks up to each size, or NULL if there is none or it is not estimated."""
         return found if self.estimate and dispersions(dispersion, &self.tempering, found) else NULL
@@ -337,7 +308,7 @@ cdef class EvidenceRules(Rules):
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
         cdef float[SIZES] power
-        cdef float odds
+        cdef float odds, reach = self.tempering.reach
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
@@ -349,11 +320,11 @@ cdef class EvidenceRules(Rules):
         row = self.row(recall, reference)
         together = &row.shared[c if self.classes == 2 else 0]
         of_class = self.dispersed(&recall.dispersion, found)
-        self.temper(recall.power, &row.own, of_class, recall.base, self.tempering.reach)
-        self.temper(recall.shared_power, together, self.dispersed(&shared.dispersion, found_of_all), recall.base,
-                    self.tempering.reach)
+        temper(recall.power, &self.tempering, self.fixed, &row.own, of_class, recall.base, reach)
+        temper(recall.shared_power, &self.tempering, self.fixed, together, self.dispersed(&shared.dispersion, found_of_all),
+               recall.base, reach)
         if of_class != NULL:  # what all do together is no less correlated than what one class does
-            self.temper(power, together, of_class, recall.base, self.tempering.reach)
+            temper(power, &self.tempering, self.fixed, together, of_class, recall.base, reach)
             for i in range(SIZES):
                 recall.shared_power[i] = min(recall.shared_power[i], power[i])
 
@@ -451,13 +422,9 @@ cdef class EvidenceRules(Rules):
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil:
         """Evidence that a recall which is away from its reference is back."""
         cdef float rate = self.reference_rate(reference)
-        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1), base = recall.base, ratio
-        if right:
-            ratio = rate / base
-        elif base < 1:
-            ratio = (1 - rate) / (1 - base)
-        else:  # of 17 million right ones in a row: no float is between it and 1
-            ratio = (1 - rate) / <float>3e-8
+        cdef float wrong = max(1 - recall.base, <float>3e-8)  # after 17 million right ones no float is below 1
+        cdef float ratio = rate / recall.base if right else (1 - rate) / wrong
+        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1)
         reference.back = (old + gap * self.back_weight) * ratio
         reference.back_age = (reference.back_age + gap * old + ages * self.back_weight) * ratio
         return reference.back
@@ -474,7 +441,8 @@ cdef class EvidenceRules(Rules):
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
             # Of all blocks, so it is the same for all lanes.
-            self.temper(power, &self.mix, self.dispersed(&mix.dispersion, found), mix.base, <float>1e9)
+            temper(power, &self.tempering, self.fixed, &self.mix, self.dispersed(&mix.dispersion, found), mix.base,
+                   <float>1e9)
             mix.power = power[0]
             if ratios != NULL:
                 ratios.valid = 0
