@@ -14,7 +14,7 @@ import numpy as np
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
-from fourrates.budget.simulation import Draw
+from fourrates.budget.simulation import Draw, drifts_of
 from fourrates.detectors.base import rate_names
 
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ def _simulated(
     running = detector.clone()
     for _ in range(streams):
         running.reset()
-        running.update_many(*before(random, history))
+        list(drifts_of(running, before(random, history)))
         done, size = 0, PIECE
         while done < horizon:
             size = min(size, horizon - done)
-            drifts = running.update_many(*after(random, size), first_only=True)
-            if drifts:
-                found[drifts[0].at - history] += 1
+            drift = next(drifts_of(running, after(random, size)), None)
+            if drift is not None:
+                found[drift.at - history] += 1
                 break
             done, size = done + size, 2 * size
     return Delay(np.cumsum(found) / streams, streams)

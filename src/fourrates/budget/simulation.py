@@ -8,7 +8,7 @@ the sampling error is part of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,14 @@ import numpy as np
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
-from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.detectors.base import Detector
+    from fourrates.drift import Drift
 
-    Pairs = tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]
+    Pairs = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 
 CHUNK = 1_000_000  # events drawn at a time, at most
 
@@ -93,7 +93,7 @@ def simulated_run_length(
     events, size = 0, 10_000
     while len(at) < alarms and events < limit:
         size = min(size, limit - events)
-        at += [drift.at for drift in running.update_many(*draw(random, size))]
+        at += [drift.at for drift in drifts_of(running, draw(random, size))]
         events += size
         # As many events as the missing alarms will take, but no surprise: chunks at most double.
         size = min(2 * size, CHUNK, max(10_000, int(1.1 * events / max(len(at), 1) * (alarms - len(at)))))
@@ -158,33 +158,37 @@ def simulated_delay(
     found = np.zeros(horizon)
     for done in range(1, streams + 1):
         running.reset()
-        running.update_many(*old(random, history))
-        drifts = running.update_many(*new(random, horizon), first_only=True)
-        if drifts:
-            found[drifts[0].at - history] += 1
+        list(drifts_of(running, old(random, history)))
+        drift = next(drifts_of(running, new(random, horizon)), None)
+        if drift is not None:
+            found[drift.at - history] += 1
         if progress is not None and (done % 100 == 0 or done == streams):
             progress(done, streams)
     return Delay(np.cumsum(found) / streams, streams)
 
 
 class Draw:
-    """Draws pairs of a detector's labels from a confusion matrix."""
+    """Draws pairs of class codes, in the order of a detector's labels, from a confusion matrix."""
 
     def __init__(self, detector: Detector, confusion: npt.ArrayLike) -> None:
-        given = detector.parameters["labels"]
-        positive = detector.parameters.get("positive") if len(given) == 2 else None
-        labels = Labels(given, positive).values
-        matrix = probabilities(confusion, len(labels))
-        self.classes = len(labels)
+        matrix = probabilities(confusion, len(detector.labels.values))
+        self.classes = len(matrix)
         self.edges = np.cumsum(matrix)
         self.edges[np.flatnonzero(matrix)[-1] :] = np.inf  # what rounding leaves goes to the last possible cell
-        self.values: npt.NDArray[np.generic] | None = None
-        if labels != tuple(range(len(labels))):
-            self.values = np.empty(len(labels), object)
-            self.values[:] = labels
 
     def __call__(self, random: np.random.Generator, size: int) -> Pairs:
-        """True labels and predictions of some events."""
+        """True and predicted classes of some events."""
         cells = np.searchsorted(self.edges, random.random(size), side="right")
         truths, guesses = (side.astype(np.uint16) for side in np.divmod(cells, self.classes))
-        return (truths, guesses) if self.values is None else (self.values[truths], self.values[guesses])
+        return truths, guesses
+
+
+def drifts_of(detector: Detector, pairs: Pairs) -> Iterator[Drift]:
+    """The drifts of a detector in such pairs, as it comes to them; it takes nothing behind the last asked for."""
+    truths, guesses = pairs
+    done = 0
+    while done < truths.size:
+        taken, drift = detector.update_coded(truths, guesses, done)
+        done += taken
+        if drift is not None:
+            yield drift
