@@ -93,6 +93,19 @@ def test_a_server_that_cannot_write_is_not_ready_and_refuses_batches_until_it_ca
     assert served.http.get("/api/monitors/m").json()["events"] == 2
 
 
+def test_a_server_with_room_for_a_probe_and_not_for_a_batch_is_not_ready(start, monkeypatch):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    commit = Store.commit
+    monkeypatch.setattr(Store, "commit", lambda *_: (_ for _ in ()).throw(StoreError("no room")))
+    assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 503
+    answer = served.http.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "no room\n")
+    monkeypatch.setattr(Store, "commit", commit)
+    assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 200
+    until(lambda: served.http.get("/readyz").status_code == 200, 5)
+
+
 def test_what_people_do_while_the_disk_is_full_is_refused_as_unavailable(start, receiver):
     served = start()
     config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}

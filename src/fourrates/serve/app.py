@@ -40,6 +40,7 @@ from fourrates.serve.writer import Writer
 
 log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
+REFUSED = 5.0  # seconds for which a server is not ready after a batch that could not be written
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
 SECURITY = [
     (
@@ -254,7 +255,7 @@ def _readiness(service: Service) -> Any:
             checked = time.monotonic()
             try:
                 await service.writer.ask(service.store.probe)
-                problem = ""
+                problem = service.writer.problem(REFUSED) or ""  # a batch needs more room than a probe
             except ApiError as error:
                 problem = error.message
         if problem:

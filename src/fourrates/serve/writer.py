@@ -105,6 +105,7 @@ class Writer:
         self._forget_at = self._tidy_at = 0.0
         self._broken: dict[int, Live] = {}
         self._to_trim: dict[int, Live] = {}  # monitors with too many rows set aside
+        self._refused: tuple[float, str] | None = None  # when a group could last not be written, and why
         self.commits = self.batches = 0
         self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
@@ -130,6 +131,11 @@ class Writer:
     def backlog(self) -> int:
         """Requests that wait."""
         return len(self._waiting)
+
+    def problem(self, seconds: float) -> str | None:
+        """Why the last group could not be written, if that was in the last seconds and none was written since."""
+        refused = self._refused
+        return refused[1] if refused is not None and time.monotonic() - refused[0] < seconds else None
 
     def submit(
         self,
@@ -272,6 +278,7 @@ class Writer:
                 self.store.commit(turn.group)
         except StoreError as error:
             log.error("not written: %s", error)
+            self._refused = time.monotonic(), str(error)
             self._broken |= turn.touched
             return _Turn(answers=[(job.future, unavailable(str(error))) for job in jobs])
         except Exception:
@@ -280,6 +287,7 @@ class Writer:
             defect = ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
             return _Turn(answers=[(job.future, defect) for job in jobs])
         if turn.group.journal:
+            self._refused = None
             self.commits += 1
             self.batches += len(turn.answers)
             _failpoint("committed", self.commits)
