@@ -194,7 +194,9 @@ def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, s
     first = browser.execute_script("return document.querySelector('.drift').dataset.id")
     assert first == detail["drift"]["id"], "before the segments that drifted later"
     assert "still so" in text(browser, ".drift:first-child h3")
-    assert browser.execute_script("return fourrates.view().charts.marks.length") == 1
+    of_whole = server.service.ask(server.service.monitor("shops", "/drifts?of=whole"))["drifts"]
+    marked = browser.execute_script("return fourrates.view().charts.marks.map((one) => one.id)")
+    assert {*marked} == {one["id"] for one in of_whole if one["kind"] != "shift"}
     seen(server)
     until(browser, "return document.querySelector('.monitor .story')")
     assert text(browser, "h1").startswith("Drifted: tpr fell from 0.")
@@ -457,7 +459,7 @@ def test_a_slow_answer_does_not_undo_what_the_stream_told_meanwhile(server, seen
     time.sleep(1.1)  # points are a second apart
     browser.execute_script(SLOW, ["monitors/fraud"])
     browser.execute_script("fourrates.view().refresh().then(() => { window.late = true; });")
-    until(browser, "return window.held === 2")  # how it stands, and the series
+    until(browser, "return window.held === 3")  # how it stands, the series, and what was found in the whole
     server.send("fraud", *broken(300))
     until(browser, "return document.querySelector('h1 em').textContent === 'Drifted'")
     until(browser, "return window.late", seconds=20)

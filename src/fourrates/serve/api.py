@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from fourrates.serve.ingest import Ingest, read_body
 from fourrates.serve.live import Hub
 from fourrates.serve.registry import Live, Registry, finding_json
 from fourrates.serve.settings import Settings
+from fourrates.serve.store import Finding
 from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
@@ -158,11 +160,19 @@ class Api:
     # What was found -------------------------------------------------------------------------------------------
 
     async def drifts(self, request: Request) -> Response:
-        """Drifts, recoveries and shifts, the newest first."""
+        """Drifts, recoveries and shifts, the newest first; of all, or of the whole without its segments."""
         limit = number(request, "limit", 100, 1, 1_000)
         before = request.query_params.get("before")
-        found = await self._ask(request, lambda live: self.registry.store.findings(live.row.id, limit, before))
-        return json({"drifts": [finding_json(one) for one in found]})
+        of = request.query_params.get("of", "all")
+        if of not in ("all", "whole"):
+            raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor whole", {"query": "of"})
+
+        def look(live: Live) -> list[Finding]:
+            if of == "whole":
+                return list(islice(self.registry.findings_of_whole(live.row.id, before), limit))
+            return self.registry.store.findings(live.row.id, limit, before)
+
+        return json({"drifts": [finding_json(one) for one in await self._ask(request, look)]})
 
     async def drift(self, request: Request) -> Response:
         """One of them."""

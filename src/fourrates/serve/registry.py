@@ -21,6 +21,7 @@ from fourrates.serve.monitor import WHOLE, Found, Monitor
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Finding, MonitorRow, Store
 
+LOOKED_AT = 5_000  # findings among which those of the whole are looked for
 PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
@@ -108,19 +109,18 @@ class Registry:
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
         if WHOLE in monitor.standing:
-            live.drift = self._drift_of_whole(row.id)
+            of_whole = map(finding_json, self.findings_of_whole(row.id))
+            live.drift = next((body for body in of_whole if body["kind"] == "drift"), None)
         return live
 
-    def _drift_of_whole(self, monitor: int) -> dict[str, Any] | None:
-        """The latest drift of the whole; segments may have drifted since."""
-        before = None
-        while found := self.store.findings(monitor, 100, before):
-            for finding in found:
-                body = finding_json(finding)
-                if finding.kind == "drift" and body["segment"] is None:
-                    return body
+    def findings_of_whole(self, monitor: int, before: str | None = None) -> Iterator[Finding]:
+        """Findings that are not of a segment, the newest first; among the latest of all, for segments have many."""
+        for _ in range(0, LOOKED_AT, 100):
+            found = self.store.findings(monitor, 100, before)
+            yield from (one for one in found if finding_json(one)["segment"] is None)
+            if len(found) < 100:
+                return
             before = found[-1].id
-        return None
 
     def reload(self, live: Live) -> None:
         """Bring a monitor back to what the store has, after a write that may or may not have reached it."""

@@ -177,7 +177,11 @@ PARAMETERS: dict[Key, list[Schema]] = {
             "description": "The same key with the same body counts once, however often it is sent.",
         },
     ],
-    ("GET", f"{ONE}/drifts"): [LIMIT, _query("before", STRING, "The id of a finding: older ones than this.")],
+    ("GET", f"{ONE}/drifts"): [
+        LIMIT,
+        _query("before", STRING, "The id of a finding: older ones than this."),
+        _query("of", {"enum": ["all", "whole"]}, "Those of segments too, or those of the whole alone."),
+    ],
     ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0)],
     ("GET", f"{ONE}/series"): [_number("points", 2, 2_000, 600)],
     ("GET", f"{ONE}/rejected"): [LIMIT],

@@ -78,6 +78,9 @@ export function findings(name, limit, before) {
   return json(of(name, `/drifts?limit=${limit}${query}`)).then((body) => body.drifts);
 }
 
+// Those of the whole, however many there are of segments: the charts are of the whole.
+export const findingsOfWhole = (name) => json(of(name, "/drifts?of=whole&limit=100")).then((body) => body.drifts);
+
 export function silence(name, until) {
   const body = JSON.stringify({ until });
   return json(of(name, "/silence"), { method: "PUT", body, headers: { "Content-Type": "application/json" } });

@@ -30,6 +30,7 @@ export class MonitorView {
     this.one = null;
     this.asked = 0; // questions for everything so far: only the answer to the latest is shown
     this.acted = 0; // what a person did so far
+    this.ofWhole = []; // findings of the whole as of that question
     this.told = null; // the last summary of the stream since that question
     this.state = el("em");
     this.rest = el("span");
@@ -73,15 +74,17 @@ export class MonitorView {
     this.told = null;
     this.charts.expect();
     try {
-      const [one, series] = await Promise.all([api.monitor(this.monitor), api.series(this.monitor, POINTS)]);
+      const [one, series, ofWhole] = await Promise.all(
+        [api.monitor(this.monitor), api.series(this.monitor, POINTS), api.findingsOfWhole(this.monitor)]);
       if (mine !== this.asked) return;
+      this.ofWhole = ofWhole;
       this.take(one, acted);
       this.main.hidden = false;
       await Promise.all([this.findings.refresh(), this.segments.refresh()]);
       if (mine !== this.asked) return;
       this.findings.stand(this.one.drift);
       this.charts.load(new Series(series));
-      this.charts.mark(this.findings.all);
+      this.mark();
       this.render();
     } catch (error) {
       if (mine !== this.asked) return;
@@ -91,6 +94,11 @@ export class MonitorView {
       say(this.lead, "It was deleted, or it never was. The list has those that are there.");
       this.main.hidden = true;
     }
+  }
+
+  // The charts have what was found in the whole, also where the list is full of segments.
+  mark() {
+    this.charts.mark([...new Map([...this.ofWhole, ...this.findings.all].map((one) => [one.id, one])).values()]);
   }
 
   // An answer that was under way while the stream went on, or a person did something, is older than that.
@@ -106,7 +114,7 @@ export class MonitorView {
     if (name === "point" && data.monitor === this.monitor) this.charts.add(data);
     else if (name === "finding" && data.monitor === this.monitor) {
       this.findings.add(data);
-      this.charts.mark(this.findings.all);
+      this.mark();
       if (this.one) this.one = withFinding(this.one, data);
       this.render();
       this.look(0);
@@ -182,7 +190,7 @@ export class MonitorView {
     if (quiet) say(this.until, `Alerts are silenced until ${clock(silenced)}`);
     if (!this.main.hidden && (one.drift?.id ?? null) !== this.findings.standing) {
       this.findings.stand(one.drift);
-      this.charts.mark(this.findings.all);
+      this.mark();
     }
     this.charts.state(one.rates, references(one));
     this.classes.show(one);
