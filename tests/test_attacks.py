@@ -77,6 +77,8 @@ def test_times_are_no_labels(kind, unit):
         fr.DDM().update_many(pd.Series(times.astype(f"{kind}[ns]")), [0, 1])
     with pytest.raises(ValueError, match="is not one of"):
         fr.DDM().update(times[1], times[1])
+    with pytest.raises(ValueError, match="at position 1 is not one of"):
+        fr.DDM().update_many([0, times[1]], [0, 1])
     with pytest.raises(ValueError, match="cannot be a label"):
         fr.DDM(labels=times)
 

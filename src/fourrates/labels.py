@@ -116,6 +116,8 @@ class Labels:
 
     def code(self, label: Any) -> int:
         """The code of one label, or -1 if it is none."""
+        if type(label) is np.timedelta64:  # to NumPy before 2 one that lasts 1 is equal to 1
+            return -1
         try:
             return self.codes.get(label, -1)
         except TypeError:  # unhashable

@@ -89,7 +89,7 @@ def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path)
     assert facts == f'{made["id"]}|fr"aud; rm -rf $HOME|tpr:down'
 
 
-@pytest.mark.parametrize("stream", ["x" * 3_000_000, "\ud800 half a letter"])
+@pytest.mark.parametrize("stream", ["x" * 3_000_000, "\ud800 half a letter"], ids=["long", "half"])
 def test_a_command_runs_whatever_the_stream_is_called(tmp_path, stream):
     made = {**drift_alert(DRIFT, stream="x", origin="x"), "stream": stream}
     command = f'cat > {tmp_path}/got; printf "%s" "$FOURRATES_STREAM" > {tmp_path}/stream'

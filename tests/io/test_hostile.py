@@ -98,7 +98,7 @@ def test_an_arrow_file_with_flipped_bytes_is_read_or_refused(tmp_path):
         pa.array([b"0", b"1"], pa.binary(1)),
         pa.array(["0", "1"], pa.large_string()),
         pa.array(["0", "1"], pa.string_view()),
-        pa.array([0, 1], pa.float16()),
+        pa.array(np.array([0, 1], np.float16)),
         pa.array([0, 1], pa.decimal128(5, 2)),
         pa.array([0, 1], pa.date32()),
         pa.array([0, 1], pa.timestamp("ns", "UTC")),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")  # a number with a decimal comma
 PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?)?Z?\n)*")
+ARROW_FLOATS = {"halffloat": "f2", "float": "f4", "double": "f8"}  # integers have NumPy's names
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "#N/A")
 
 
@@ -192,12 +193,14 @@ def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
 def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
     """The numbers of an Arrow array where they lie; a copy with `missing` in place of those that are, if any are.
 
-    Arrow's own `to_numpy` imports pandas if that is installed, which takes longer than a million rows.
+    Arrow's own `to_numpy`, and before pyarrow 17 its `to_pandas_dtype` too, imports pandas if that is installed, which
+    takes longer than a million rows.
     """
+    kind = np.dtype(ARROW_FLOATS.get(str(array.type), str(array.type)))
     buffer = array.buffers()[1]
     if buffer is None:  # no rows
-        return np.empty(0, array.type.to_pandas_dtype())
-    numbers = np.frombuffer(buffer, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+        return np.empty(0, kind)
+    numbers = np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]
     gone = _arrow_nulls(array)
     return numbers if gone is None else np.where(gone, numbers.dtype.type(missing), numbers)
 

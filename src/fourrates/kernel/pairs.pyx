@@ -8,6 +8,10 @@ from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t, uint16_t
 
+import numpy as np
+
+cdef object DURATION = np.timedelta64  # to NumPy before 2 one that lasts 1 is equal to 1
+
 
 cdef inline void flag(Pairs self, int state) noexcept nogil:
     self.drift_detected = state == DRIFT
@@ -48,7 +52,7 @@ cdef class Pairs:
             guess = PyDict_GetItemWithError(self._codes, y_pred)
         except TypeError:  # unhashable, so no label
             pass
-        if truth == NULL or guess == NULL:
+        if truth == NULL or guess == NULL or type(y_true) is DURATION or type(y_pred) is DURATION:
             self._refuse(y_true, y_pred)
         cdef uint16_t truth_code = <object>truth, guess_code = <object>guess
         cdef int state
