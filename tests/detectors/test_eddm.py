@@ -39,9 +39,9 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
     detector = fr.EDDM(minimum=4)
     for row in rows(TRACE):
         for _ in range(int(row["distance"]) - 1):
-            before = detector.rates, detector.warning_detected
+            before = repr(detector.rates), detector.warning_detected  # nan is not equal to itself
             assert detector.update(0, 0) is None
-            assert (detector.rates, detector.warning_detected) == before
+            assert (repr(detector.rates), detector.warning_detected) == before
         drift = detector.update(0, 1)
         assert detector.events == row["event"] + 1
         assert level(detector) == row["state"], row

@@ -1,5 +1,6 @@
 """Files made to do harm: the worst they may do is to be refused, in time and memory that grow with their size."""
 
+import gzip
 import json
 import time
 from contextlib import suppress
@@ -39,6 +40,21 @@ def test_an_arrow_file_with_one_wrong_offset_is_refused(tmp_path, wrong, stream)
     path = arrow_file(tmp_path / "x.arrow", pa.table({"y_true": words, "y_pred": words}), stream)
     assert sum(batch.truths.size for batch in read_all(path)) == 64
     path.write_bytes(offsets_damaged(path.read_bytes(), wrong))
+    with pytest.raises(io.InputError, match=r"x\.arrow"):
+        read_all(path)
+
+
+@pytest.mark.parametrize("kind", ["file", "stream", "packed stream"])
+@pytest.mark.parametrize("more", [2**30, 2**39, 2**62])
+def test_a_length_of_more_than_there_is_makes_no_room_for_it(tmp_path, kind, more):
+    words = ["0", "1"] * 33
+    path = arrow_file(tmp_path / "x.arrow", pa.table({"y_true": words, "y_pred": words}), kind != "file")
+    with (pa.ipc.open_file if kind == "file" else pa.ipc.open_stream)(path) as reader:
+        size = pa.ipc.read_message(reader.read_all().to_batches()[0].serialize()).body.size
+    content = path.read_bytes()
+    assert content.count(size.to_bytes(8, "little")) == (2 if kind == "file" else 1)  # a file has it at its end too
+    content = content.replace(size.to_bytes(8, "little"), (size + more).to_bytes(8, "little"))
+    path.write_bytes(gzip.compress(content) if kind == "packed stream" else content)
     with pytest.raises(io.InputError, match=r"x\.arrow"):
         read_all(path)
 

@@ -22,13 +22,17 @@ class Chain(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:  # noqa: D102
-        if not self.head:
-            return bytes(self.rest.read(size))
         if size is None or size < 0:
             taken, self.head = self.head, b""
             return taken + bytes(self.rest.read())
         taken, self.head = self.head[:size], self.head[size:]
-        return taken + bytes(self.rest.read(size - len(taken))) if len(taken) < size else taken
+        if size <= BLOCK:
+            return taken + bytes(self.rest.read(size - len(taken))) if len(taken) < size else taken
+        # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
+        found = bytearray(taken)
+        while len(found) < size and (block := self.rest.read(min(size - len(found), BLOCK))):
+            found += block
+        return bytes(found)
 
     def close(self) -> None:  # noqa: D102
         if not self.closed and self.rest is not sys.stdin.buffer:
