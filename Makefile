@@ -51,7 +51,9 @@ FUZZ ?= --records 1000000 --files 100000 --banks 100000 --own 20000
 FUZZ_FILES ?= --count 12000
 FUZZ_SANITIZED ?= --records 100000 --files 10000 --banks 5000 --own 2000
 SUITE := -m pytest -q -p no:cacheprovider tests/detectors tests/bank tests/test_state.py
-SANITIZED = LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
+# AddressSanitizer looks for the exceptions of C++ when the process starts: pyarrow, which has some, comes later.
+PRELOAD = "$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)"
+SANITIZED = LD_PRELOAD=$(PRELOAD) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/asan $(BIN)/python
 fuzz: $(VENV)/.installed-check sanitized
 	$(BIN)/python benchmarks/fuzz_states.py $(FUZZ)
 	$(BIN)/python benchmarks/fuzz_files.py $(FUZZ_FILES)
