@@ -469,6 +469,35 @@ def kill_table() -> str:
     )
 
 
+# benchmarks/fuzz_states.py, fuzz_files.py ---------------------------------------------------------------------
+
+FUZZED = {
+    "records": "records of detectors",
+    "files": "states of detectors, checksum mended",
+    "banks": "banks, checksum mended",
+    "own": "states as detectors saved them",
+    "csv": "CSV",
+    "tsv": "TSV",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+    "arrow": "Arrow, files and streams",
+    "states": "states of `detect` and `watch`",
+    "spools": "spools of alerts",
+    "cache": "tables in the cache",
+    "commands": "the command line on files of all kinds",
+}
+
+
+def fuzz_table() -> str:
+    """What became of bytes that were changed at random."""
+    found = {**results("fuzz_states"), **results("fuzz_files")}
+    rows = []
+    for name, one in found.items():
+        refused, wrong, used = one.get("refused", 0), one.get("went wrong", 0), one.get("ran", one.get("read", 0))
+        rows.append([FUZZED[name], f"{refused + wrong + used:,}", f"{refused:,}", f"{used:,}", f"{wrong:,}"])
+    return table(["what", "tried", "refused", "taken", "went wrong"], rows)
+
+
 # benchmarks/loop.py ------------------------------------------------------------------------------------------
 
 
