@@ -11,6 +11,8 @@ import pytest
 
 import fourrates as fr
 from fourrates import state
+from fourrates.alternatives import alternatives
+from fourrates.rules import LAG, LAG_OF_MANY
 
 ROOT = Path(__file__).parents[1]
 VERSION_3 = ROOT / "tests" / "reference" / "version-3"
@@ -229,6 +231,16 @@ def test_evidence_that_faded_away_takes_with_it_all_that_belongs_to_it(until):
         assert not any(recall[name][gone].any() for name in ("age", "seen", "right"))
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
     assert faded > 0
+
+
+@pytest.mark.parametrize("sides", ["both", "down", "up"])
+@pytest.mark.parametrize("classes", [2, 3, 50])
+@pytest.mark.parametrize("arl", [200.0, 5e4, 1e9])
+def test_where_evidence_only_fades_the_first_lane_of_a_direction_has_no_weight(classes, arl, sides):
+    # By this the kernel knows which events need a bound: it looks at no other lane, and at none of several recalls.
+    weights = alternatives(classes, arl, LAG if classes == 2 else LAG_OF_MANY, sides)[:, :, :, 2]
+    fades = (weights[:, :, 0, 0] == 0) | (weights[:, :, 0, 6] == 0)
+    assert fades[((weights == 0) & (weights > 0).any((0, 1))).any((2, 3))].all()
 
 
 @pytest.mark.parametrize("name", ["age", "seen", "right"])

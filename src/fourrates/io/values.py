@@ -193,7 +193,7 @@ def _single_letters(column: Any) -> npt.NDArray[np.uint8] | None:
 def arrow_numbers(array: Any, missing: float) -> npt.NDArray[Any]:
     """The numbers of an Arrow array where they lie; a copy with `missing` in place of those that are, if any are.
 
-    Arrow's own `to_numpy`, and before pyarrow 17 its `to_pandas_dtype` too, imports pandas if that is installed, which
+    Arrow's own `to_numpy`, and in pyarrow 16 its `to_pandas_dtype` too, imports pandas if that is installed, which
     takes longer than a million rows.
     """
     kind = np.dtype(ARROW_FLOATS.get(str(array.type), str(array.type)))
