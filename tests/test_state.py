@@ -11,8 +11,8 @@ import pytest
 
 import fourrates as fr
 from fourrates import state
-from fourrates.alternatives import alternatives
-from fourrates.rules import LAG, LAG_OF_MANY
+from fourrates.evidence.alternatives import alternatives
+from fourrates.evidence.rules import LAG, LAG_OF_MANY
 
 ROOT = Path(__file__).parents[1]
 VERSION_3 = ROOT / "tests" / "reference" / "version-3"
