@@ -1,9 +1,9 @@
 """A bank of a million streams: events a second, bytes a stream, and whether single detectors find the same.
 
 50 million events in random key order, in batches of a million, with FourRates and with the paper's LFR, with dense
-integer keys and with arbitrary ones of 64 bits. Speed is per second of processor time of this one thread, so that other
-work on the machine counts as little as can be; the wall clock stands next to it. Ends with status 1 if a mark is
-missed.
+integer keys and with arbitrary ones of 64 bits. Speed is by the wall clock, on all processors, of a machine that does
+nothing else; events per second of processor time, of all threads together, stand next to it. Ends with status 1 if a
+mark is missed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import numpy as np
 from drawn import keep
 
 import fourrates as fr
+from fourrates.bank.taking import processors
 
 STREAMS, EVENTS, BATCH = 1_000_000, 50_000_000, 1_000_000
 CHECKED = 1_000  # streams held against a detector of their own
 ARL = 1_000_000
 marks: list[bool] = []
-numbers: dict[str, Any] = {"streams": STREAMS, "events": EVENTS, "banks": []}
+numbers: dict[str, Any] = {"threads": processors(), "streams": STREAMS, "events": EVENTS, "banks": []}
 
 
 def four_rates() -> fr.FourRates:
@@ -54,7 +55,7 @@ def batches(keys: np.ndarray, seed: int):
 
 
 def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most: int) -> float:
-    """Fill a bank; seconds of processor time an event."""
+    """Fill a bank; seconds of processor time an event, of all threads."""
     bank = fr.Bank(make())
     processor = wall = 0.0
     drifts: list[fr.KeyedDrift] = []
@@ -70,7 +71,7 @@ def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most
     print(f"\n{name}: {len(bank):,} streams, {bank.events:,} events, {len(drifts):,} drifts")
     print(f"million events a second: {speed:.1f} of processor time, {EVENTS / wall / 1e6:.1f} by the wall clock")
     numbers["banks"].append({"bank": name, "speed": speed, "wall": EVENTS / wall / 1e6, "bytes": size})
-    mark(f"  at least {least:g} of processor time", speed >= least)
+    mark(f"  at least {least:g} by the wall clock, with {bank.threads} threads", EVENTS / wall / 1e6 >= least)
     mark(f"  {size:.0f} bytes a stream; at most {most:,}", size <= most)
     slot, truth, guess = map(np.concatenate, zip(*sampled, strict=True))
     chosen = range(0, STREAMS, STREAMS // CHECKED)

@@ -17,6 +17,7 @@ from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.bank.settings import GroupOf, Settings
 from fourrates.bank.stream import Standing, Stream
+from fourrates.bank.taking import Alarm, Batch, processors, take
 from fourrates.bank.turn import Turn, in_turn
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates
@@ -66,6 +67,9 @@ class Bank:
         Events taken, in all streams.
     shifts : list of KeyedShift
         Shifts of the true classes that the last update met, where the detector reports them.
+    threads : int
+        The most threads that a large batch is divided among: as many as there are processors for this process. Drifts
+        do not depend on it. Set it to 1 where others need the processors.
 
     Examples
     --------
@@ -113,6 +117,7 @@ class Bank:
         self.shifts: list[KeyedShift] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
+        self.threads = processors()
 
     @in_turn
     def add_references(self, reference: Mapping[Any, Any]) -> None:
@@ -169,22 +174,12 @@ class Bank:
         except BaseException:
             self._keys.truncate(before)
             raise
-        return self._run(*by_stream(slots, truths, guesses, len(self)))
-
-    def _run(self, slots: Array, truths: Codes, guesses: Codes, places: Array) -> list[KeyedDrift]:
-        """Take events, stream by stream; what was found, in the order of arrival."""
-        found: list[KeyedDrift | KeyedShift] = []
-        first, done = self.events, 0
+        batch = Batch(*by_stream(slots, truths, guesses, len(self)), clock=self.events)
         try:
-            while done < slots.size:
-                done, state = self._arena.run(slots, truths, guesses, places, done, first)
-                if state >= DRIFT:
-                    slot = int(slots[done - 1])
-                    found.append(self._reported(slot, state, first + int(places[done - 1])))
-                    self._arena.restart(slot, state)
+            alarms = take(self._arena, batch, self.threads)
         finally:
-            self.events = first + done
-        found.sort(key=lambda one: one.event)
+            self.events += batch.slots.size
+        found = [self._reported(alarm) for alarm in alarms]
         self.shifts = [one for one in found if isinstance(one, KeyedShift)]
         return [one for one in found if isinstance(one, KeyedDrift)]
 
@@ -205,16 +200,16 @@ class Bank:
         if references is not None:
             self._arena.refer(first, *references)
 
-    def _reported(self, slot: int, state: int, event: int) -> KeyedDrift | KeyedShift:
-        """What a stream that just alarmed has to tell."""
-        head = head_of(self._arena.record(slot))
+    def _reported(self, alarm: Alarm) -> KeyedDrift | KeyedShift:
+        """What a stream that alarmed has to tell."""
+        head = head_of(alarm.record)
         key = self._keys.name(head.key, head.kind)
         detector = self._settings.detector_of(key, head.group)
-        record = self._record(slot, detector)
-        if state == DRIFT:
-            return KeyedDrift(key, event, detector.report(record, head.events - 1, head.since))
+        record = alarm.record[: detector.rules.size]
+        if alarm.state == DRIFT:
+            return KeyedDrift(key, alarm.event, detector.report(record, head.events - 1, head.since))
         assert isinstance(detector, FourRates)
-        return KeyedShift(key, event, detector.report_shift(record, head.events - 1))
+        return KeyedShift(key, alarm.event, detector.report_shift(record, head.events - 1))
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
@@ -227,10 +222,6 @@ class Bank:
             missing = int((slots < 0).argmax())
             raise KeyError(f"{key_at(keys, missing)!r} at position {missing} of keys is not in the bank")
         return slots
-
-    def _record(self, slot: int, detector: RecordDetector) -> bytes:
-        """The record of a stream as this detector has it: without room for a reference, if it has none."""
-        return self._arena.record(slot)[: detector.rules.size]
 
     # Streams --------------------------------------------------------------------------------------------------
 
@@ -258,9 +249,11 @@ class Bank:
     def _standing(self, key: Hashable) -> Standing:
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
-        group = head_of(self._arena.record(slot)).group
+        record = self._arena.record(slot)
+        group = head_of(record).group
         detector = self._settings.detector_of(key, group)
-        return Standing(self._settings.names[group], detector, self._record(slot, detector))
+        # As this detector has it: without room for a reference, if it has none.
+        return Standing(self._settings.names[group], detector, record[: detector.rules.size])
 
     @property
     def nbytes(self) -> int:

@@ -161,11 +161,9 @@ cdef class Arena:
     cdef int64_t mask
     cdef list blocks
     cdef char* block[BLOCKS]           # where each array's first record lies
-    cdef object work
-    cdef char* scratch                 # what is derived from the record of the present stream
-    cdef size_t scratch_size
+    cdef size_t scratch_size           # bytes of what is derived from the record of the present stream
     cdef int together                  # events whose records are asked for at once
-    cdef bint busy
+    cdef int running                   # threads that are taking events
 
     def __init__(self, list rules):
         cdef Rules first = rules[0]
@@ -174,8 +172,6 @@ cdef class Arena:
                 raise ValueError("the groups' records differ in size")
         self.rules, self.blocks, self.classes = rules, [], first.classes
         self.scratch_size = first.scratch_size
-        self.work = np.zeros(self.scratch_size + 2 * LINE, np.uint8)
-        self.scratch = _aligned(self.work)
         step = LINE if first.size <= 8 * LINE else 8  # a record of many lines may begin anywhere
         self.stride = (first.size + step - 1) // step * step
         self.together = <int>min(max(WAITING * LINE // self.stride, 1), TOGETHER)
@@ -193,7 +189,7 @@ cdef class Arena:
         return self.block[slot >> self.shift] + (slot & self.mask) * self.stride
 
     cdef int idle(self) except -1:
-        if self.busy:
+        if self.running:
             raise RuntimeError("another thread is using this bank: give each thread its own, or take turns")
         return 0
 
@@ -241,38 +237,44 @@ cdef class Arena:
             record = self.at(first + i)
             (<Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]).refer(record, &given[i, 0], &given_ones[i, 0])
 
-    def restart(self, int64_t slot, int state):
-        """After a drift, or a shift of the classes, was reported."""
+    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
+            const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
+        """Take the coded events from `start` to `end`, stream by stream, up to the first drift or shift, and restart its stream.
+
+        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Threads may run
+        at the same time, each with streams of its own.
+
+        Returns
+        -------
+        (events taken by then, the state that the last one left, the record of its stream if that is a drift or a shift)
+        """
+        cdef Py_ssize_t taken
+        cdef int drifted = QUIET
+        cdef const uint8_t[::1] scratch = np.empty(self.scratch_size + 2 * LINE, np.uint8)
+        if not slots.shape[0] == truths.shape[0] == guesses.shape[0] == places.shape[0]:
+            raise ValueError("arrays of different sizes")
+        if not 0 <= start < end <= slots.shape[0]:
+            raise IndexError(f"events {start} to {end} of {slots.shape[0]}")
+        self.running += 1
+        try:
+            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, end, clock, _aligned(scratch), &drifted)
+        finally:
+            self.running -= 1
+        return taken, drifted, self.restart(slots[taken - 1], drifted) if drifted >= DRIFT else b""
+
+    cdef bytes restart(self, int64_t slot, int state):
+        """A drift, or a shift of the classes, is reported: the record that tells of it."""
         cdef char* record = self.at(slot)
-        cdef Rules rules = self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]
+        cdef Rules rules = self.rules[self.group_of(slot)]
+        found = self.copy(slot)
         if state == SHIFT:
             rules.restart_mix(record)
         else:
             rules.restart(record)
+        return found
 
-    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
-            const uint32_t[::1] places, Py_ssize_t start, int64_t clock):
-        """Take coded events, stream by stream, from `start` on up to the first drift or shift.
-
-        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Returns how
-        many of the events are taken then, and the state that the last one left.
-        """
-        cdef Py_ssize_t taken
-        cdef int drifted = QUIET
-        self.idle()
-        if slots.shape[0] == 0:
-            return 0, QUIET
-        if not slots.shape[0] == truths.shape[0] == guesses.shape[0] == places.shape[0]:
-            raise ValueError("arrays of different sizes")
-        self.busy = True
-        try:
-            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, slots.shape[0], clock, &drifted)
-        finally:
-            self.busy = False
-        return taken, drifted
-
-    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
-                         const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, int* drifted):
+    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses, const uint32_t* places,
+                         Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch, int* drifted):
         """Each stretch of streams in the same group by the rules of that group."""
         cdef Rules rules = self.rules[0]
         cdef Py_ssize_t end = size
@@ -284,7 +286,7 @@ cdef class Arena:
                     end += 1
                 rules = self.rules[group]
             with nogil:
-                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, drifted)
+                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, scratch, drifted)
             if drifted[0] >= DRIFT:
                 break
         return start
@@ -293,7 +295,7 @@ cdef class Arena:
         return <int>((<Head*>self.at(slot)).since & ((1 << GROUP) - 1))
 
     cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
-                         const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock,
+                         const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch,
                          int* drifted) noexcept nogil:
         cdef Py_ssize_t i = start, j, asked = start, end
         cdef char* record
@@ -310,20 +312,23 @@ cdef class Arena:
                 state = rules.step(record, truths[i], guesses[i])
                 i += 1
             else:  # what is derived from the record is worth keeping from event to event
-                memset(self.scratch, 0, self.scratch_size)
-                i += rules.scan(record, self.scratch, truths + i, guesses + i, end - i, &state)
+                memset(scratch, 0, self.scratch_size)
+                i += rules.scan(record, scratch, truths + i, guesses + i, end - i, &state)
             (<Head*>record).last = clock + places[i - 1]
             if state >= DRIFT:
                 drifted[0] = state
                 break
         return i
 
+    cdef bytes copy(self, int64_t slot):
+        return self.at(slot)[:(<Rules>self.rules[0]).size]
+
     def record(self, int64_t slot):
         """The record of a stream, as bytes."""
         self.idle()
         if not 0 <= slot < self.size:
             raise IndexError(f"slot {slot} of {self.size}")
-        return self.at(slot)[:(<Rules>self.rules[0]).size]
+        return self.copy(slot)
 
     def records(self):
         """All records, one after the other."""
