@@ -1,6 +1,7 @@
 """Evidence for a change: rules and record of FourRates."""
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memset
 
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound, largest
@@ -54,6 +55,14 @@ cdef inline float rate_since(const Recall* recall, int first) noexcept nogil:
     return recall.right[best] / max(recall.seen[best], <float>1e-30)
 
 
+cdef inline void clear(Recall* recall) noexcept nogil:
+    """There is no evidence that it moved."""
+    recall.total = 0.0
+    memset(&recall.lanes, 0, sizeof(Lanes))
+    memset(recall.seen, 0, sizeof(recall.seen))
+    memset(recall.right, 0, sizeof(recall.right))
+
+
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
     """Whether nothing is looked for in some direction: evidence of it is only ever multiplied, alone and together."""
     return own.weight[0] == 0 or own.weight[SIZES] == 0
@@ -84,10 +93,10 @@ cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept no
 
 
 cdef inline void temper(float* power, const Tempering* tempering, float fixed, const Alternatives* alternatives,
-                        const float* dispersion, float p, float reach) noexcept nogil:
+                        const float* dispersion, float p) noexcept nogil:
     """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
 
-    Of blocks up to `reach` times that scale the largest dispersion counts; where there is none, NULL, the fixed one does.
+    Of blocks up to some times that scale the largest dispersion counts; where there is none, NULL, the fixed one does.
     """
     cdef int i, b
     cdef float information, shift, size
@@ -99,7 +108,7 @@ cdef inline void temper(float* power, const Tempering* tempering, float fixed, c
         shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
         information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
         b, size = 0, SMALLEST * SMALLEST
-        while b + 1 < BLOCKS and size * information <= reach * tempering.scale:
+        while b + 1 < BLOCKS and size * information <= tempering.reach * tempering.scale:
             b, size = b + 1, size * SMALLEST
         power[i] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
 
@@ -114,9 +123,13 @@ cdef struct Mix:
 
 
 cdef struct Ratios:
-    # What scan derives from a record: the ratios of a recall's own lanes and of the shared ones, for wrong and right.
+    # What scan derives from a record: what is looked for in a recall, and the ratios of its own lanes and of the shared
+    # ones, for wrong and right.
     int64_t valid
-    const Row* row
+    const Alternatives* alone
+    const Alternatives* together
+    bint fading             # whether nothing is looked for in some direction
+    float variance          # of an observation
     float[2][LANES] own
     float[2][LANES] shared
 
@@ -150,6 +163,7 @@ cdef class EvidenceRules(Rules):
     cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
+    cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil

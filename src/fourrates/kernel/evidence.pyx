@@ -17,7 +17,7 @@ import numpy as np
 
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_count, fourrates_exponent, fourrates_log2,
+    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_exponent, fourrates_log2, fourrates_observe,
     fourrates_ratios, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
@@ -141,11 +141,9 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef void forget_recall(self, Recall* recall) noexcept nogil:
         """No evidence, and the base is due."""
-        recall.due = recall.total = 0.0
+        recall.due = 0.0
         recall.last = recall.row = 0
-        memset(&recall.lanes, 0, sizeof(Lanes))
-        memset(recall.seen, 0, sizeof(recall.seen))
-        memset(recall.right, 0, sizeof(recall.right))
+        clear(recall)
 
     cdef void restart(self, char* record) noexcept nogil:
         """After a drift was reported.
@@ -308,7 +306,7 @@ cdef class EvidenceRules(Rules):
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
         cdef float[SIZES] power
-        cdef float odds, reach = self.tempering.reach
+        cdef float odds
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
@@ -320,11 +318,11 @@ cdef class EvidenceRules(Rules):
         row = self.row(recall, reference)
         together = &row.shared[c if self.classes == 2 else 0]
         of_class = self.dispersed(&recall.dispersion, found)
-        temper(recall.power, &self.tempering, self.fixed, &row.own, of_class, recall.base, reach)
+        temper(recall.power, &self.tempering, self.fixed, &row.own, of_class, recall.base)
         temper(recall.shared_power, &self.tempering, self.fixed, together, self.dispersed(&shared.dispersion, found_of_all),
-               recall.base, reach)
+               recall.base)
         if of_class != NULL:  # what all do together is no less correlated than what one class does
-            temper(power, &self.tempering, self.fixed, together, of_class, recall.base, reach)
+            temper(power, &self.tempering, self.fixed, together, of_class, recall.base)
             for i in range(SIZES):
                 recall.shared_power[i] = min(recall.shared_power[i], power[i])
 
@@ -334,10 +332,7 @@ cdef class EvidenceRules(Rules):
         cdef int c
         if not constant(recall, self.reference(record, truth)):
             return
-        memset(&recall.lanes, 0, sizeof(Lanes))
-        memset(recall.seen, 0, sizeof(recall.seen))
-        memset(recall.right, 0, sizeof(recall.right))
-        recall.total = 0.0
+        clear(recall)
         for c in range(self.classes):
             if not constant(self.recall(record, c), self.reference(record, c)):
                 return
@@ -345,17 +340,22 @@ cdef class EvidenceRules(Rules):
         shared.total = 0.0
 
     @cython.final
+    cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
+        """All of the ratios but themselves."""
+        cdef const Row* row = self.row(recall, self.reference(record, truth))
+        ratios.alone, ratios.together = &row.own, &row.shared[truth if self.classes == 2 else 0]
+        ratios.fading = fades(&row.own)
+        ratios.variance = recall.base * (1 - recall.base)
+
+    @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
-        cdef Reference* reference = self.reference(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef const Row* row
-        cdef const Alternatives* together
         cdef int right = truth == guess, i
         cdef Ratios here
-        cdef float gap, variance
+        cdef float gap
         cdef double total
         cdef bint shifted = False
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + guess] += 1
@@ -363,43 +363,44 @@ cdef class EvidenceRules(Rules):
             self.refresh(record, recall, truth)
             if ratios != NULL:
                 ratios.valid = 0
-        row = self.row(recall, reference) if ratios == NULL or not ratios.valid else ratios.row
-        together = &row.shared[truth if self.classes == 2 else 0]
         if ratios == NULL:
             ratios = &here
-            fourrates_ratios(recall.base, right, row.own.growth, recall.power, here.own[right])
-            fourrates_ratios(recall.base, right, together.growth, recall.shared_power, here.shared[right])
+            self.derive(record, recall, truth, ratios)
+            fourrates_ratios(recall.base, right, here.alone.growth, recall.power, here.own[right])
+            fourrates_ratios(recall.base, right, here.together.growth, recall.shared_power, here.shared[right])
         elif not ratios.valid:
+            self.derive(record, recall, truth, ratios)
             for i in range(2):
-                fourrates_ratios(recall.base, i, row.own.growth, recall.power, ratios.own[i])
-                fourrates_ratios(recall.base, i, together.growth, recall.shared_power, ratios.shared[i])
-            ratios.row, ratios.valid = row, 1
+                fourrates_ratios(recall.base, i, ratios.alone.growth, recall.power, ratios.own[i])
+                fourrates_ratios(recall.base, i, ratios.together.growth, recall.shared_power, ratios.shared[i])
+            ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
         recall.ones += right
         shared.own -= recall.total
-        recall.total = fourrates_advance(recall.lanes.evidence, recall.lanes.age, row.own.weight, ratios.own[right], gap)
-        fourrates_count(recall.lanes.evidence, recall.seen, recall.right, ratios.own[right], <float>right)
-        shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, together.weight, ratios.shared[right], 1.0)
-        if fades(&row.own):
+        recall.total = fourrates_observe(recall.lanes.evidence, recall.lanes.age, recall.seen, recall.right,
+                                         ratios.alone.weight, ratios.own[right], gap, <float>right)
+        shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, ratios.together.weight,
+                                         ratios.shared[right], 1.0)
+        if ratios.fading:
             bound(recall, <float>shared.taken, shared)
         if recall.ones == recall.n or recall.ones == 0:
             self.rule_out(record, recall, shared, truth)
         shared.own += recall.total
         total = shared.own + shared.total
         if recall.moved:
-            total += self.take_back(recall, reference, right, gap)
+            total += self.take_back(recall, self.reference(record, truth), right, gap)
         recall.last = <uint32_t>shared.taken
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
-            variance = recall.base * (1 - recall.base)
             recall.phase = (recall.phase + 1) & (PERIOD - 1)
             recall.dispersion.block += right
             if recall.phase % SMALLEST == 0:
-                close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block, variance)
+                close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block,
+                            ratios.variance)
             if recall.n > SMALLEST:  # before, little is known of what to expect
-                shared.dispersion.block += variance
+                shared.dispersion.block += ratios.variance
                 shared.residual += right - recall.base
             if (head.events >> FLAGS) % SMALLEST == 0:
                 close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, 0.0)
@@ -440,10 +441,9 @@ cdef class EvidenceRules(Rules):
         if mix.n >= mix.due:
             mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
             mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
-            # Of all blocks, so it is the same for all lanes.
-            temper(power, &self.tempering, self.fixed, &self.mix, self.dispersed(&mix.dispersion, found), mix.base,
-                   <float>1e9)
-            mix.power = power[0]
+            mix.power = 1.0 / self.fixed
+            if self.dispersed(&mix.dispersion, found) != NULL:  # of blocks of all sizes
+                mix.power = 1.0 / (1.0 + self.tempering.inflation * (found[BLOCKS - 1] - 1.0))
             if ratios != NULL:
                 ratios.valid = 0
         if ratios == NULL or not ratios.valid:

@@ -92,14 +92,21 @@ static inline float fourrates_advance(float *FOURRATES_APART evidence, float *FO
     return fourrates_sum(evidence);
 }
 
-/* Likewise evidence times observations, and right ones, since the change began; after `advance`. */
-static inline void fourrates_count(const float *FOURRATES_APART evidence, float *FOURRATES_APART seen,
-                                   float *FOURRATES_APART right, const float *FOURRATES_APART ratio, float one)
+/* Likewise, and evidence times observations, and times right ones, since the change began. */
+static inline float fourrates_observe(float *FOURRATES_APART evidence, float *FOURRATES_APART age,
+                                      float *FOURRATES_APART seen, float *FOURRATES_APART right,
+                                      const float *FOURRATES_APART weight, const float *FOURRATES_APART ratio, float gap,
+                                      float one)
 {
+    float ages = 0.5f * gap * (gap + 1.0f);
     for (int j = 0; j < FOURRATES_LANES; j++) {
-        seen[j] = seen[j] * ratio[j] + evidence[j];
-        right[j] = right[j] * ratio[j] + one * evidence[j];
+        float old = evidence[j], now = (old + gap * weight[j]) * ratio[j];
+        evidence[j] = now;
+        age[j] = (age[j] + gap * old + ages * weight[j]) * ratio[j];
+        seen[j] = seen[j] * ratio[j] + now;
+        right[j] = right[j] * ratio[j] + one * now;
     }
+    return fourrates_sum(evidence);
 }
 
 /* What is evidence times a number of events is at most evidence times the number there were, and a little for rounding.

@@ -8,7 +8,8 @@ cdef extern from "lanes.h":
     int fourrates_exponent(float x) noexcept nogil
     void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
     float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
-    void fourrates_count(const float* evidence, float* seen, float* right, const float* ratio, float one) noexcept nogil
+    float fourrates_observe(float* evidence, float* age, float* seen, float* right, const float* weight,
+                            const float* ratio, float gap, float one) noexcept nogil
     void fourrates_bound(const float* evidence, float* product, float most) noexcept nogil
     float fourrates_sum(const float* lane) noexcept nogil
 
