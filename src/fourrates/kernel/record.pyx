@@ -239,10 +239,10 @@ cdef class Arena:
 
     def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
             const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
-        """Take the coded events from `start` to `end`, stream by stream, up to the first drift or shift, and restart its stream.
+        """Take the coded events from `start` to `end`, stream by stream, up to the first drift or shift.
 
-        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Threads may run
-        at the same time, each with streams of its own.
+        The stream of that is restarted. `places` says where each event stood when it arrived, `clock` is the number of events
+        before them all. Threads may run at the same time, each with streams of its own.
 
         Returns
         -------
