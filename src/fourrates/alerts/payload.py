@@ -10,7 +10,7 @@ from typing import Any
 
 from fourrates.alerts.text import plain
 from fourrates.drift import Drift, RateChange, Recovery
-from fourrates.plain import changes, precisions, start
+from fourrates.plain import changes, precisions, start, with_shift
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
 NAMED = 8  # rates in the sentence
@@ -65,6 +65,7 @@ def drift_alert(
         **start(drift),
         "changes": changes(drift),
         **precisions(drift),
+        **with_shift(drift),
         **({"confusion": drift.confusion} if len(drift.confusion) <= LARGEST else {}),
     }
 
