@@ -65,7 +65,9 @@ class FourRates(RecordDetector):
         Which moves raise an alarm; "down" is degradation only.
     mix : {"report", "alarm", "ignore"}
         What a shift of the true classes is, with two classes: something to report (in `shift`, and in `shifts` of what
-        :meth:`update_many` returns), an alarm, or nothing. Not watched with more than two classes.
+        :meth:`update_many` returns), an alarm, or nothing. As an alarm it has its share of the budget, and both recalls
+        falling while the classes shift is looked for too: a drift whose `shift` says so. Not watched with more than two
+        classes.
     dispersion : float, optional
         How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
         given.

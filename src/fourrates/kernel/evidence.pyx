@@ -26,9 +26,7 @@ from fourrates.kernel.mix cimport (
     Joint, Mix, bound_mix, count_mix, fill, forget_joint, forget_mix, joint_way, mix_ratios, refresh_mix, take_joint,
 )
 from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
-from fourrates.kernel.record cimport (
-    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
-)
+from fourrates.kernel.record cimport ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning
 
 
 cdef class EvidenceRules(Rules):
@@ -224,8 +222,9 @@ cdef class EvidenceRules(Rules):
             if evidence > most:
                 most = evidence
                 found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
-        if self.watch_joint:
-            found.shift = joint_way(self.joint_of(record), &most)
+        if self.watch_joint:  # the mix shifted too if that explains a good deal more than the recalls alone
+            evidence = self.telling * self.joint.weight[0] * part(shared.lanes.evidence, 0, width)
+            found.shift = joint_way(self.joint_of(record), &most, evidence)
             if found.shift:
                 found.cls, found.first, found.lanes, found.back = -1, 0, width, False
         for c in range(self.classes if self.hold else 0):
@@ -316,8 +315,8 @@ cdef class EvidenceRules(Rules):
         cdef const Alternatives* together
         cdef const Row* row
         cdef const float* of_class
-        cdef float[BLOCKS] found, found_of_all
         cdef float[SIZES] power
+        cdef float[BLOCKS] found, found_of_all
         cdef float odds, reach = self.tempering.reach
         cdef int i
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
