@@ -105,6 +105,29 @@ def any_size_others() -> str:
     )
 
 
+# benchmarks/small_samples.py ---------------------------------------------------------------------------------
+
+
+def small_samples() -> str:
+    """What each of the two finds, for each of the three samples."""
+    found = results("small_samples")
+    soon, later = found["few positives"]
+    lines = [
+        "- One per cent positives, tpr 0.8 → 0.4 after 100 of them, at "
+        f"{soon['false']:.1f} false alarms per 100 streams:\n"
+        f"  `FourRates` finds {soon['own']:.0f} of 100 within 20 positives and {later['own']:.0f} within 40, LFR "
+        f"{soon['exact']:.0f} and {later['exact']:.0f}."
+    ]
+    for name, within in (("USENET2", 50), ("USENET1", 20)):
+        told = ", ".join(f"{row['own']:.0f} against LFR's {row['exact']:.0f} at {row['false']}" for row in found[name])
+        errors = ", ".join(f"{row['error']:.0f}" for row in found[name])
+        lines.append(
+            f"- {name}, found within {within} events, of 400 changes: {told} false alarms per 100 orders\n"
+            f"  (standard errors of the differences {errors})."
+        )
+    return "\n".join(lines)
+
+
 # benchmarks/six.py -------------------------------------------------------------------------------------------
 
 
@@ -190,6 +213,19 @@ def real_streams_above() -> str:
         for one in above
     )
     return f"The aim is at most three times the budget; above it of {len(found)} cells: {cells or 'none'}."
+
+
+def real_streams_alarm() -> str:
+    """Drifts and shifts together over the alarms asked for, where a shift is an alarm."""
+    rows = results("real_streams_alarm")["streams"]
+    both = {row["stream"]: row["ratio"] + row["shifts"] for row in rows}
+    classes = [both[name] for name in both if name.startswith(("positives in runs", "class mix"))]
+    return (
+        f"On the same streams, with one alarm in {rows[0]['arl']:,.0f} asked for, drifts and shifts together are "
+        f"{both['independent']:.2f} of those asked for\nwhere events are independent, {min(classes):.2f} to "
+        f"{max(classes):.2f} where classes come in runs or seasons, and at most {max(both.values()):.2f} "
+        f"({max(both, key=lambda name: both[name])})."
+    )
 
 
 def _in_brackets(ratio: float | None) -> str:

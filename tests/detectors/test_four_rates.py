@@ -302,12 +302,12 @@ def test_falls_without_a_shift_are_seldom_said_to_come_with_one():
 def test_a_shift_alone_stays_a_shift_where_it_is_an_alarm():
     shift = ((0.9, 0.8), (0.7, 0.3)), ((0.9, 0.8), (0.4, 0.6))
     found = [first_drift("alarm", *shift, seed) for seed in range(40)]
-    assert sum(bool(shifts) and not (drifts and drifts[0].at < shifts[0].at - 1_500) for drifts, shifts in found) >= 38
+    assert sum(bool(shifts) and not (drifts and drifts[0].at < shifts[0].at - 1_500) for drifts, shifts in found) >= 36
 
 
 def test_only_where_a_shift_is_an_alarm_is_room_for_both_together():
-    watched = {mix: fr.FourRates(1_000, mix=mix).evidence_rules for mix in ("report", "alarm", "ignore")}
-    assert {mix: rules.watch_joint for mix, rules in watched.items()} == {"report": False, "alarm": True, "ignore": False}
+    watched = [fr.FourRates(1_000, mix=mix).evidence_rules.watch_joint for mix in ("report", "alarm", "ignore")]
+    assert watched == [False, True, False]
     assert not fr.FourRates(1_000, mix="alarm", sides="up").evidence_rules.watch_joint
     assert not fr.FourRates(1_000, mix="alarm", labels=range(3)).evidence_rules.watch_joint
 

@@ -17,8 +17,7 @@ import numpy as np
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, temper
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_count, fourrates_exponent, fourrates_log2,
-    fourrates_ratios, part,
+    LANES, SIZES, fourrates_advance, fourrates_count, fourrates_exponent, fourrates_log2, fourrates_ratios, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.memory cimport prefetch

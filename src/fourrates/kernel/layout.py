@@ -105,7 +105,8 @@ class EvidenceLayout:
         """Raise ValueError unless each of these can be a record of the rules."""
         ones = records.view(self.dtype())[:, 0]
         parts = [ones["recall"], ones["shared"][:, None]]
-        parts += [ones[name][:, None] for name in ("mix", "joint") if name in ones.dtype.names]
+        more = (("mix", self.watch_mix), ("joint", self.watch_joint))
+        parts += [ones[name][:, None] for name, watched in more if watched]
         with np.errstate(over="ignore", invalid="ignore"):
             for found in parts:
                 self._check_numbers(found)
