@@ -189,7 +189,8 @@ class Drift:
     def __str__(self) -> str:
         moved = "; ".join(str(change) for change in self.changes)
         began = f"since {self.since:,}" if self.started is None else f"started about {self.started:,}"
-        return f"{self._verb} at {self.at:,}, {began}: {moved}{'' if self.shift is None else '; ' + self.shift.shares}"
+        shift = "" if self.shift is None else f"; {self.shift.shares}"
+        return f"{self._verb} at {self.at:,}, {began}: {moved}{shift}"
 
 
 @dataclass(frozen=True, slots=True)

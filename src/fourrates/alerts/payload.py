@@ -93,7 +93,8 @@ def _sentence(drift: Drift, event: str, stream: str, time: str | None) -> str:
     more = f"; and {len(drift.changes) - NAMED} more" if len(drift.changes) > NAMED else ""
     when = "" if time is None else f" ({time})"
     began = f"since event {drift.since:,}" if drift.started is None else f"started about event {drift.started:,}"
-    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}"
+    shift = "" if drift.shift is None else f"; {drift.shift.shares}"
+    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}{shift}"
 
 
 def _from_to(change: RateChange) -> str:
