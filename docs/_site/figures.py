@@ -108,24 +108,28 @@ def any_size_others() -> str:
 # benchmarks/small_samples.py ---------------------------------------------------------------------------------
 
 
-def small_samples() -> str:
-    """What each of the two finds, for each of the three samples."""
+def small_samples_table() -> str:
+    """What each of the two finds at the same number of false alarms, for each of the three samples."""
     found = results("small_samples")
-    soon, later = found["few positives"]
-    lines = [
-        "- One per cent positives, tpr 0.8 → 0.4 after 100 of them, at "
-        f"{soon['false']:.1f} false alarms per 100 streams:\n"
-        f"  `FourRates` finds {soon['own']:.0f} of 100 within 20 positives and {later['own']:.0f} within 40, LFR "
-        f"{soon['exact']:.0f} and {later['exact']:.0f}."
+    named = {
+        "USENET1": "USENET1, of 400 changes, found within 20 events",
+        "USENET2": "USENET2, of 400 changes, found within 50 events",
+        "few positives": "1 % positives, of 100 changes, found {what}",
+    }
+    rows = [
+        [
+            text.format(what=row["what"]),
+            f"{row['false']:.0f}",
+            f"{row['own']:.0f}",
+            f"{row['exact']:.0f}",
+            f"{row['own'] / row['exact']:.2f}",
+            f"{row['error']:.0f}",
+        ]
+        for name, text in named.items()
+        for row in found[name]
     ]
-    for name, within in (("USENET2", 50), ("USENET1", 20)):
-        told = ", ".join(f"{row['own']:.0f} against LFR's {row['exact']:.0f} at {row['false']}" for row in found[name])
-        errors = ", ".join(f"{row['error']:.0f}" for row in found[name])
-        lines.append(
-            f"- {name}, found within {within} events, of 400 changes: {told} false alarms per 100 orders\n"
-            f"  (standard errors of the differences {errors})."
-        )
-    return "\n".join(lines)
+    head = ("", "false alarms", "`FourRates`", "LFR", "ratio", "standard error of the difference")
+    return table(head, rows)
 
 
 # benchmarks/six.py -------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ class FourRates(RecordDetector):
     def report(self, record: bytes, at: int, since: int) -> Drift:
         """What a record that just alarmed has to tell."""
         one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        owner, first, lanes, back, ways, way_of_mix = self.evidence_rules.judge(record)
+        owner, first, lanes, back, ways, way_of_mix, telling = self.evidence_rules.judge(record)
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
         own = owner >= 0 and not back
@@ -258,7 +258,7 @@ class FourRates(RecordDetector):
             started=started,
             started_between=between,
             precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
-            shift=self._with_shift(one, at, started, age) if way_of_mix else None,
+            shift=self._with_shift(one, at, started, age) if way_of_mix and telling else None,
         )
 
     def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:

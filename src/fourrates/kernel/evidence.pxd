@@ -72,7 +72,8 @@ cdef struct Verdict:
     # how many lanes it has; or a class that is back.
     int cls, first, lanes
     bint back
-    int shift               # of the mix together with all: -1, 1, or 0 for none
+    int shift               # of the mix together with all: -1, 1, or 0 for none,
+    bint telling            # and whether that explains a good deal more than the recalls alone
 
 
 cdef class EvidenceRules(Rules):

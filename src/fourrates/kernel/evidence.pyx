@@ -204,7 +204,7 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef Verdict verdict(self, char* record) noexcept nogil:
-        cdef Verdict found = Verdict(-1, 0, 0, False, 0)
+        cdef Verdict found = Verdict(-1, 0, 0, False, 0, False)
         cdef Recall* recall
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int c, d, width = LANES // self.directions
@@ -221,9 +221,9 @@ cdef class EvidenceRules(Rules):
             if evidence > most:
                 most = evidence
                 found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
-        if self.watch_joint:  # the mix shifted too if that explains a good deal more than the recalls alone
-            evidence = self.telling * self.joint.weight[0] * part(shared.lanes.evidence, 0, width)
-            found.shift = joint_way(self.joint_of(record), &most, evidence)
+        if self.watch_joint:
+            found.shift = joint_way(self.joint_of(record), &most)
+            found.telling = most > self.telling * self.joint.weight[0] * part(shared.lanes.evidence, 0, width)
             if found.shift:
                 found.cls, found.first, found.lanes, found.back = -1, 0, width, False
         for c in range(self.classes if self.hold else 0):
@@ -271,7 +271,8 @@ cdef class EvidenceRules(Rules):
 
         Returns
         -------
-        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)], which way the mix shifted with it)
+        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)], which way the mix shifted with it or
+        0, and whether that explains a good deal more than the recalls alone)
         """
         cdef int c
         cdef char* at = <char*>&record[0]
@@ -285,7 +286,7 @@ cdef class EvidenceRules(Rules):
             moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
             moved = [(c, way) for c, way in moved if way] or [
                 (c, -1 if self.lanes_of(c, found.first) == 0 else 1) for c in range(self.classes)]
-        return found.cls, found.first, found.lanes, bool(found.back), moved, found.shift
+        return found.cls, found.first, found.lanes, bool(found.back), moved, found.shift, bool(found.telling)
 
     @property
     def alarm(self):

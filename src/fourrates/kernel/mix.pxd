@@ -77,10 +77,10 @@ cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alter
     found.total = fourrates_advance(found.lanes.evidence, found.lanes.age, weight, ratio, 1.0)
 
 
-cdef inline int joint_way(const Joint* joint, float* most, float least) noexcept nogil:
-    """Which way the mix shifted with the recalls: -1, 1, or 0 if others have more evidence, or the least is not there."""
+cdef inline int joint_way(const Joint* joint, float* most) noexcept nogil:
+    """Which way the mix shifted with the recalls, if that has more than the most evidence so far: -1, 1, or 0 if not."""
     cdef float down = part(joint.lanes.evidence, 0, SIZES), up = part(joint.lanes.evidence, SIZES, SIZES)
-    if max(down, up) <= max(most[0], least):
+    if max(down, up) <= most[0]:
         return 0
     most[0] = max(down, up)
     return -1 if down > up else 1
