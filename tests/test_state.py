@@ -309,13 +309,19 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("recall", 1, "dispersion", "pairs", 0), 1e9, "dispersion of no stream"),
         (("mix", "n"), 10**6, "a mix that does not fit"),
         (("mix", "evidence", 0), 1e30, "evidence beyond the alarm"),
+        (("joint", "evidence", 0), 1e30, "evidence beyond the alarm"),
+        (("joint", "evidence", 3), 1e-3, "evidence for what is not watched"),
+        (("joint", "age", 6), 1e30, "older than the stream"),
+        (("joint", "total"), np.nan, "total is not finite"),
+        (("joint", "total"), 1e3, "does not add up"),
         (("head", "events"), 3 << 6, "counts that do not fit"),
         (("head", "since"), 10**6 << 16, "a warning since event"),
         (("head", "events"), (400 << 6) + 16, "flags that contradict each other"),
     ],
 )
 def test_a_number_that_does_not_fit_the_others_is_refused(field, value, message):
-    detector = fr.FourRates(10_000, reference=[[90, 10], [20, 80]] if field[0] == "reference" else None)
+    settings = {"reference": {"reference": [[90, 10], [20, 80]]}, "joint": {"mix": "alarm"}}.get(field[0], {})
+    detector = fr.FourRates(10_000, **settings)
     detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
     record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
     part = record[0]

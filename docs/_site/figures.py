@@ -105,6 +105,33 @@ def any_size_others() -> str:
     )
 
 
+# benchmarks/small_samples.py ---------------------------------------------------------------------------------
+
+
+def small_samples_table() -> str:
+    """What each of the two finds at the same number of false alarms, for each of the three samples."""
+    found = results("small_samples")
+    named = {
+        "USENET1": "USENET1, of 400 changes, found within 20 events",
+        "USENET2": "USENET2, of 400 changes, found within 50 events",
+        "few positives": "1 % positives, of 100 changes, found {what}",
+    }
+    rows = [
+        [
+            text.format(what=row["what"]),
+            f"{row['false']:.0f}",
+            f"{row['own']:.0f}",
+            f"{row['exact']:.0f}",
+            f"{row['own'] / row['exact']:.2f}",
+            f"{row['error']:.0f}",
+        ]
+        for name, text in named.items()
+        for row in found[name]
+    ]
+    head = ("", "false alarms", "`FourRates`", "LFR", "ratio", "standard error of the difference")
+    return table(head, rows)
+
+
 # benchmarks/six.py -------------------------------------------------------------------------------------------
 
 
@@ -190,6 +217,19 @@ def real_streams_above() -> str:
         for one in above
     )
     return f"The aim is at most three times the budget; above it of {len(found)} cells: {cells or 'none'}."
+
+
+def real_streams_alarm() -> str:
+    """Drifts and shifts together over the alarms asked for, where a shift is an alarm."""
+    rows = results("real_streams_alarm")["streams"]
+    both = {row["stream"]: row["ratio"] + row["shifts"] for row in rows}
+    classes = [both[name] for name in both if name.startswith(("positives in runs", "class mix"))]
+    return (
+        f"On the same streams, with one alarm in {rows[0]['arl']:,.0f} asked for, drifts and shifts together are "
+        f"{both['independent']:.2f} of those asked for\nwhere events are independent, {min(classes):.2f} to "
+        f"{max(classes):.2f} where classes come in runs or seasons, and at most {max(both.values()):.2f} "
+        f"({max(both, key=lambda name: both[name])})."
+    )
 
 
 def _in_brackets(ratio: float | None) -> str:

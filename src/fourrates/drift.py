@@ -120,6 +120,9 @@ class Drift:
     precisions : tuple of PrecisionChange
         For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both. Not part of
         what makes two drifts equal.
+    shift : Shift or None
+        The shift of the true classes that the drift came with, for FourRates with ``mix="alarm"`` where both together
+        gave the alarm.
     """
 
     at: int
@@ -129,6 +132,7 @@ class Drift:
     started: int | None = None
     started_between: tuple[int, int] | None = None
     precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
+    shift: Shift | None = None
 
     @property
     def window(self) -> range:
@@ -175,6 +179,9 @@ class Drift:
             started_between=None
             if self.started_between is None
             else (self.started_between[0] + by, self.started_between[1] + by),
+            shift=None
+            if self.shift is None
+            else replace(self.shift, at=self.shift.at + by, started=self.shift.started + by),
         )
 
     _verb: ClassVar[str] = "drift"
@@ -182,7 +189,8 @@ class Drift:
     def __str__(self) -> str:
         moved = "; ".join(str(change) for change in self.changes)
         began = f"since {self.since:,}" if self.started is None else f"started about {self.started:,}"
-        return f"{self._verb} at {self.at:,}, {began}: {moved}"
+        shift = "" if self.shift is None else f"; {self.shift.shares}"
+        return f"{self._verb} at {self.at:,}, {began}: {moved}{shift}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +222,13 @@ class Shift:
     after: Share
     precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
 
+    @property
+    def shares(self) -> str:
+        """The share of positives before and after, in words."""
+        return f"positives {self.before.value:.3f} -> {self.after.value:.3f}"
+
     def __str__(self) -> str:
-        return (
-            f"classes shifted at {self.at:,}, started about {self.started:,}: "
-            f"positives {self.before.value:.3f} -> {self.after.value:.3f}"
-        )
+        return f"classes shifted at {self.at:,}, started about {self.started:,}: {self.shares}"
 
 
 class Drifts(list[Drift]):

@@ -68,6 +68,7 @@ def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
         **({"started_time": moment(one.started.time, utc)} if one.started is not None and one.started.time else {}),
         "changes": changes(one.drift),
         **precisions(one.drift),
+        **with_shift(one.drift),
         "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
     }
 
@@ -127,10 +128,19 @@ def shift_record(one: FoundShift, utc: bool) -> dict[str, Any]:
         "row": one.at.row,
         "started": one.shift.started,
         **precisions(one.shift),
-        **{
-            name: {key: finite(value) for key, value in share._asdict().items()}
-            for name, share in (("before", one.shift.before), ("after", one.shift.after))
-        },
+        **_shares(one.shift),
+    }
+
+
+def with_shift(drift: Drift) -> dict[str, Any]:
+    """The share of positives before and after, as JSON has it, if the classes shifted with the drift."""
+    return {} if drift.shift is None else {"positives": _shares(drift.shift)}
+
+
+def _shares(shift: Shift) -> dict[str, Any]:
+    return {
+        name: {key: finite(value) for key, value in share._asdict().items()}
+        for name, share in (("before", shift.before), ("after", shift.after))
     }
 
 

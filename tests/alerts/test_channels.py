@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import fourrates as fr
 from fourrates.alerts import Alert, Apprise, Command, Failure, drift_alert
 from fourrates.alerts.text import defused, plain
+from fourrates.drift import Share, Shift
 
 CHANGE = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
 DRIFT = fr.Drift(5080, 5062, (CHANGE,), ((10, 2), (3, 4)))
@@ -28,6 +30,14 @@ def test_an_alert_says_what_where_and_since_when():
     )
     assert (made["stream"], made["source"], made["row"], made["at"]) == ("fraud", "log.csv", 5082, 5080)
     assert json.loads(json.dumps(made))["confusion"] == [[10, 2], [3, 4]]
+
+
+def test_an_alert_says_that_the_classes_shifted_with_the_drift():
+    shift = Shift(5080, 5070, Share.of(30, 100), Share.of(6, 10))
+    made = drift_alert(replace(DRIFT, shift=shift), stream="fraud", origin="x")
+    assert made["text"].endswith("tpr down from 0.750 to 0.250; positives 0.300 -> 0.600")
+    assert made["positives"]["after"]["value"] == 0.6
+    assert "positives" not in drift_alert(DRIFT, stream="fraud", origin="x")
 
 
 def test_an_id_depends_on_watch_stream_and_event_alone():

@@ -10,7 +10,7 @@ from typing import Any
 
 from fourrates.alerts.text import plain
 from fourrates.drift import Drift, RateChange, Recovery
-from fourrates.plain import changes, precisions, start
+from fourrates.plain import changes, precisions, start, with_shift
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
 NAMED = 8  # rates in the sentence
@@ -65,6 +65,7 @@ def drift_alert(
         **start(drift),
         "changes": changes(drift),
         **precisions(drift),
+        **with_shift(drift),
         **({"confusion": drift.confusion} if len(drift.confusion) <= LARGEST else {}),
     }
 
@@ -92,7 +93,8 @@ def _sentence(drift: Drift, event: str, stream: str, time: str | None) -> str:
     more = f"; and {len(drift.changes) - NAMED} more" if len(drift.changes) > NAMED else ""
     when = "" if time is None else f" ({time})"
     began = f"since event {drift.since:,}" if drift.started is None else f"started about event {drift.started:,}"
-    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}"
+    shift = "" if drift.shift is None else f"; {drift.shift.shares}"
+    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}{shift}"
 
 
 def _from_to(change: RateChange) -> str:

@@ -65,7 +65,9 @@ class FourRates(RecordDetector):
         Which moves raise an alarm; "down" is degradation only.
     mix : {"report", "alarm", "ignore"}
         What a shift of the true classes is, with two classes: something to report (in `shift`, and in `shifts` of what
-        :meth:`update_many` returns), an alarm, or nothing. Not watched with more than two classes.
+        :meth:`update_many` returns), an alarm, or nothing. As an alarm it has its share of the budget, and both recalls
+        falling while the classes shift is looked for too: a drift whose `shift` says so. Not watched with more than two
+        classes.
     dispersion : float, optional
         How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
         given.
@@ -191,7 +193,7 @@ class FourRates(RecordDetector):
     def evidence(self) -> float:
         """All evidence for a change, as a share of what an alarm takes."""
         one = self._fields()
-        return float((one["recall"]["total"].sum() + one["shared"]["total"]) / self.evidence_rules.alarm)
+        return float((one["recall"]["total"].sum() + _together(one)) / self.evidence_rules.alarm)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
@@ -211,7 +213,7 @@ class FourRates(RecordDetector):
                     n=n,
                     estimate=state.estimate,
                     baseline=Share.of(right, known, dispersion),
-                    evidence=float((recall["total"] + one["shared"]["total"]) / self.evidence_rules.alarm),
+                    evidence=float((recall["total"] + _together(one)) / self.evidence_rules.alarm),
                     dispersion=dispersion,
                 )
             found[name] = state
@@ -225,7 +227,7 @@ class FourRates(RecordDetector):
     def report(self, record: bytes, at: int, since: int) -> Drift:
         """What a record that just alarmed has to tell."""
         one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        owner, first, lanes, back, ways = self.evidence_rules.judge(record)
+        owner, first, lanes, back, ways, way_of_mix, telling = self.evidence_rules.judge(record)
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
         own = owner >= 0 and not back
@@ -233,8 +235,9 @@ class FourRates(RecordDetector):
             evidence, aged = (one["reference"][owner][name][None] for name in ("back", "back_age"))
             moved = [(owner, 0 if ways[0][1] < 0 else SIZES)]
         else:
-            finder = one["recall"][owner] if own else one["shared"]
-            evidence, aged = (finder[name][first : first + lanes] for name in ("evidence", "age"))
+            finder = one["recall"][owner] if own else one["joint"] if way_of_mix else one["shared"]
+            lane = SIZES if way_of_mix > 0 else first
+            evidence, aged = (finder[name][lane : lane + lanes] for name in ("evidence", "age"))
             moved = [(owner, first)] if own else [(c, 0 if way < 0 else SIZES) for c, way in ways]
         view = _View(evidence.astype(float), aged.astype(float), own)
         changes, information = [], np.zeros(view.ages.size)
@@ -255,12 +258,12 @@ class FourRates(RecordDetector):
             started=started,
             started_between=between,
             precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
+            shift=self._with_shift(one, at, started, age) if way_of_mix and telling else None,
         )
 
     def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:
         """How the precisions moved with these recalls, and with the mix of classes if that moved too."""
         rates: list[list[float]] = [[], []]
-        seen = []
         for c, name in enumerate(self._names[:2]):
             change = next((change for change in changes if change.rate == name), None)
             known, right = _known(one, c)
@@ -269,19 +272,21 @@ class FourRates(RecordDetector):
             for side, rate in zip(rates, pair, strict=True):
                 value = rate.value if isinstance(rate, Share) else rate
                 side.append(still if value is None or math.isnan(value) else value)
-            seen.append(_seen_since(one["recall"][c], age))
         taken = one["counts"].sum(1)
-        since = min(seen[0] + seen[1], float(taken.sum()))
-        earlier = float(taken.sum()) - since
         positives = float(taken[1]) / max(float(taken.sum()), 1.0)
-        new = seen[1] / max(seen[0] + seen[1], 1e-9)
-        old = (float(taken[1]) - new * since) / earlier if earlier >= 1 else positives
+        (old, earlier), (new, since) = _positives(one, age)
         scatter = (
             positives * (1 - positives) * (1 / max(since, 1.0) + 1 / max(earlier, 1.0)) * self._mix_dispersion(one)
         )
         if earlier < 1 or not 0 < old < 1 or abs(new - old) < MIX_ERRORS * math.sqrt(scatter):
             old = new = positives
         return moved(Mixed(old, *rates[0]), Mixed(new, *rates[1]))
+
+    def _with_shift(self, one: Any, at: int, started: int, age: float) -> Shift:
+        """The shift of the classes that a drift came with; how it moved the precisions is told there."""
+        dispersion = self._mix_dispersion(one)
+        before, after = (Share.of(min(max(share, 0.0), 1.0) * n, n, dispersion) for share, n in _positives(one, age))
+        return Shift(at=at, started=started, before=before, after=after)
 
     def _mix_dispersion(self, one: Any) -> float:
         if "mix" not in (one.dtype.names or ()) or not one["mix"]["n"]:
@@ -380,6 +385,23 @@ def _seen_since(recall: Any, age: float) -> float:
     ages = recall["age"] / weight
     best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
     return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
+
+
+def _together(one: Any) -> Any:
+    """Evidence that several recalls moved, alone or as the classes shifted."""
+    total = one["shared"]["total"]
+    return total + one["joint"]["total"] if "joint" in one.dtype.names else total
+
+
+def _positives(one: Any, age: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The share of class 1 and of how many events, up to the last `age` events and in them."""
+    seen = [_seen_since(recall, age) for recall in one["recall"]]
+    taken = one["counts"].sum(1)
+    since = min(seen[0] + seen[1], float(taken.sum()))
+    earlier = float(taken.sum()) - since
+    new = seen[1] / max(seen[0] + seen[1], 1e-9)
+    whole = float(taken[1]) / max(float(taken.sum()), 1.0)
+    return ((float(taken[1]) - new * since) / earlier if earlier >= 1 else whole, earlier), (new, since)
 
 
 def _known(one: Any, c: int) -> tuple[float, float]:

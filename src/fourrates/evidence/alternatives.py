@@ -47,7 +47,7 @@ QUORUM = 16.0  # observations from which on a class has a say in what all do tog
 
 
 @lru_cache(maxsize=64)
-def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDArray[np.float32]:
+def alternatives(classes: int, arl: float, lag: float, sides: Sides, budget: float = 1.0) -> npt.NDArray[np.float32]:
     """Steps and weights for each rate and number of observations.
 
     Parameters
@@ -60,6 +60,8 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
         Part by which observations grow until a rate is brought up to date.
     sides : {"both", "down", "up"}
         Which ways a recall may move.
+    budget : float
+        The part of it that all of these have.
 
     Returns
     -------
@@ -89,6 +91,7 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
         table[:, :, 1:, 2] = table[:, :, :1, 2] * (TOGETHER * classes / OWN)
     table[:, known * (1 + lag) < QUORUM, 1:, 0] *= 1e-30  # little is known of the class: no say, but the sign stays
     table[:, :, :, 1] = np.expm1(table[:, :, :, 0])
+    table[:, :, :, 2] *= budget
     found = np.ascontiguousarray(table, np.float32)
     found.setflags(write=False)
     return found
@@ -96,7 +99,7 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides) -> npt.NDAr
 
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
     """Two recalls together, by as much information each, in four directions."""
-    shares = {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
+    shares = _pair_shares(watched)
     steps = {kind: _shared_steps(longest, *kind) for kind in {(SHARPEST.get(p, 2.0), way) for p in PAIRS for way in p}}
     for i, (pair, share) in enumerate(shares.items()):
         lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
@@ -104,6 +107,16 @@ def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int
         for c, way in enumerate(pair):
             table[:, :, 1 + c, 0, lanes] = steps[SHARPEST.get(pair, 2.0), way]
             table[:, :, 1 + c, 2, lanes] = TOGETHER / sum(shares.values()) * weights
+
+
+def falling(sides: Sides) -> float:
+    """The part of the budget that goes to a fall of both of two recalls: their first `SHARED_SIZES` lanes."""
+    shares = _pair_shares({-1: sides != "up", 1: sides != "down"})
+    return TOGETHER * shares[-1, -1] / sum(shares.values())
+
+
+def _pair_shares(watched: dict[int, bool]) -> dict[tuple[int, int], float]:
+    return {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
 
 
 def _shared_steps(longest: Floats, sharpest: float, way: int) -> Floats:

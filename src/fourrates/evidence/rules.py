@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.evidence.alternatives import ROWS_PER_NAT, Sides, alternatives
+from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
 from fourrates.kernel.evidence import EvidenceRules
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ TEMPERING = {
     "cap": 9.0,  # no difference of two blocks counts for more than three deviations: one jump is not dispersion
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
+JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
+JOINT_STEPS = (1.38, 0.78, 0.44)  # of the share of a class, for each size of the fall, the largest first
 BACK = 0.1  # weight of "back at the reference"
 TELLING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
 FAVOUR = 25.0  # it is a recovery if the reference explains what is seen a 25th as well as the best alternative
@@ -75,6 +77,7 @@ def evidence_rules(
         Of the classifier as it was shipped.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
+    joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
     return EvidenceRules(
@@ -87,6 +90,7 @@ def evidence_rules(
             "hold": hold,
             "keyed": keyed,
             "watch_mix": mix != "ignore" and classes == 2,
+            "watch_joint": joins,
             "back_weight": BACK / classes,
             "favour": FAVOUR,
             "telling": TELLING,
@@ -98,11 +102,19 @@ def evidence_rules(
             "estimate": dispersion is None,
             "dispersion": 1.0 if dispersion is None else dispersion,
             "reference": _given(reference, classes),
-            "alternatives": alternatives(classes, float(arl), lag, sides),
+            "alternatives": alternatives(classes, float(arl), lag, sides, 1 - JOINT_SHARE if joins else 1.0),
             "rows_per_nat": ROWS_PER_NAT * math.log(2),  # the kernel has base-2 logarithms
             "mix": _scaled(mixed, 1.0),
+            "joint": _joint(sides) if joins else [(0.0, 0.0)] * len(mixed),
         },
     )
+
+
+def _joint(sides: Sides) -> list[tuple[float, float]]:
+    """The shift of the classes in each lane, down and up, and its weight over that of both recalls falling alone."""
+    weight = JOINT_SHARE / 2 / ((1 - JOINT_SHARE) * falling(sides))
+    none = [(0.0, 0.0)] * (SIZES - SHARED_SIZES)
+    return [lane for sign in (-1, 1) for lane in [*((sign * step, weight) for step in JOINT_STEPS), *none]]
 
 
 def _given(reference: npt.NDArray[np.int64] | None, classes: int) -> tuple[npt.NDArray[np.float32], ...]:

@@ -3,27 +3,11 @@
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row
+from fourrates.kernel.dispersion cimport Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound, largest
+from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
-
-
-cdef struct Alternatives:
-    # What may have happened, a lane each; the weight of a lane that is not used is 0.
-    float[LANES] shift    # of the log-odds
-    float[LANES] growth   # of the odds: exp(shift) - 1
-    float[LANES] weight   # share of the budget
-
-
-cdef struct Row:
-    # What is looked for at a rate that is known from this number of observations.
-    Alternatives own
-    Alternatives[2] shared   # by class, for two; for more they are the same
-
-
-cdef struct Lanes:
-    float[LANES] evidence   # weighted, summed over all moments at which the change may have begun
-    float[LANES] age        # times the events since
 
 
 cdef struct Recall:
@@ -92,58 +76,18 @@ cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept no
     fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
 
 
-cdef inline void temper(float* power, const Tempering* tempering, float fixed, const Alternatives* alternatives,
-                        const float* dispersion, float p) noexcept nogil:
-    """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
-
-    Of blocks up to some times that scale the largest dispersion counts; where there is none, NULL, the fixed one does.
-    """
-    cdef int i, b
-    cdef float information, shift, size
-    for i in range(SIZES):
-        power[i] = 1.0 / fixed
-    if dispersion == NULL:
-        return
-    for i in range(SIZES):
-        shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
-        information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
-        b, size = 0, SMALLEST * SMALLEST
-        while b + 1 < BLOCKS and size * information <= tempering.reach * tempering.scale:
-            b, size = b + 1, size * SMALLEST
-        power[i] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
-
-
-cdef struct Mix:
-    # The share of class 1 among the true classes.
-    int64_t n, ones
-    float base, due, total
-    float power             # 1 over the dispersion of blocks of all sizes
-    Lanes lanes
-    Dispersion dispersion
-
-
-cdef struct Ratios:
-    # What scan derives from a record: what is looked for in a recall, and the ratios of its own lanes and of the shared
-    # ones, for wrong and right.
-    int64_t valid
-    const Alternatives* alone
-    const Alternatives* together
-    bint fading             # whether nothing is looked for in some direction
-    float variance          # of an observation
-    float[2][LANES] own
-    float[2][LANES] shared
-
-
 cdef struct Verdict:
     # Which hypothesis has most of the evidence: a class or -1 for all together, the first lane of its direction, and
     # how many lanes it has; or a class that is back.
     int cls, first, lanes
     bint back
+    int shift               # of the mix together with all: -1, 1, or 0 for none,
+    bint telling            # and whether that explains a good deal more than the recalls alone
 
 
 cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
-    cdef readonly bint hold, keyed, watch_mix, estimate
+    cdef readonly bint hold, keyed, watch_mix, watch_joint, estimate
     cdef double threshold, mix_threshold
     cdef float lag, given_lag, prior, fixed, back_weight, favour, telling, row_scale
     cdef Tempering tempering
@@ -152,13 +96,15 @@ cdef class EvidenceRules(Rules):
     cdef const Row* rows
     cdef int rates, octaves
     cdef Alternatives mix
+    cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
     cdef readonly object layout
     cdef readonly int directions  # of the shared lanes
-    cdef Py_ssize_t recalls, common, mixed, referred   # where in a record they begin
+    cdef Py_ssize_t recalls, common, mixed, joined, referred   # where in a record they begin
     cdef bint refers      # whether a stream may have a reference
     cdef Reference none
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
+    cdef Joint* joint_of(self, char* record) noexcept nogil
     cdef Reference* reference(self, char* record, int c) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
@@ -166,7 +112,8 @@ cdef class EvidenceRules(Rules):
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
-    cdef bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil
+    cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
+                       const float* recalls) noexcept nogil
     cdef Verdict verdict(self, char* record) noexcept nogil
     cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil

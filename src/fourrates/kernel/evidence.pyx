@@ -9,23 +9,23 @@ alarm is given when their sum reaches the threshold. See docs/mathematics.md.
 """
 
 cimport cython
-from libc.math cimport exp
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
 
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, temper
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_exponent, fourrates_log2, fourrates_observe,
-    fourrates_ratios, part,
+    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, fourrates_ratios, part,
 )
 from fourrates.kernel.layout import EvidenceLayout
 from fourrates.kernel.memory cimport prefetch
-from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
-from fourrates.kernel.record cimport (
-    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
+from fourrates.kernel.mix cimport (
+    Joint, Mix, bound_mix, count_mix, fill, forget_joint, forget_mix, joint_way, mix_ratios, refresh_mix, take_joint,
 )
+from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
+from fourrates.kernel.record cimport ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning
 
 
 cdef class EvidenceRules(Rules):
@@ -41,21 +41,18 @@ cdef class EvidenceRules(Rules):
     """
 
     def __init__(self, int classes, dict settings):
-        cdef int j
         self.classes = classes
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
-        self.hold, self.keyed, self.watch_mix = settings["hold"], settings["keyed"], settings["watch_mix"]
+        self.hold, self.keyed = settings["hold"], settings["keyed"]
+        self.watch_mix, self.watch_joint = settings["watch_mix"], settings["watch_joint"]
         self.back_weight, self.favour = settings["back_weight"], settings["favour"]
-        self.telling = settings["telling"]
-        self.directions = settings["directions"]
-        self.lag, self.given_lag = settings["lag"], settings["given_lag"]
-        self.prior = settings["prior"]
+        self.telling, self.directions = settings["telling"], settings["directions"]
+        self.lag, self.given_lag, self.prior = settings["lag"], settings["given_lag"], settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
-        for j in range(LANES):
-            self.mix.shift[j], self.mix.weight[j] = settings["mix"][j]
-            self.mix.growth[j] = <float>(exp(<double>self.mix.shift[j]) - 1)
+        fill(&self.mix, settings["mix"])
+        fill(&self.joint, settings["joint"])
         self.table = settings["alternatives"]
         self.rates, self.octaves = <int>self.table.shape[0], <int>self.table.shape[1]
         if (self.table.shape[2], self.table.shape[3], self.table.shape[4]) != (3, 3, LANES):
@@ -66,15 +63,17 @@ cdef class EvidenceRules(Rules):
         self.recalls = sizeof(Head) + 8 * classes * classes
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
-        self.referred = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+        self.joined = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
+        self.referred = self.joined + (sizeof(Joint) if self.watch_joint else 0)
         self.refers = self.hold or self.keyed or np.asarray(self.given).any()
         self.size = self.referred + (classes * sizeof(Reference) if self.refers else 0)
         table = np.asarray(self.table)
         watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)] + [np.array(list(self.mix.weight)) > 0]
+        watched.append(np.tile(watched[1][:SIZES], 2) & (np.array(list(self.joint.weight)) > 0))
         self.layout = EvidenceLayout(
-            classes, self.watch_mix, self.hold, self.keyed, self.prior, self.lag, self.given_lag, self.threshold,
-            max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given), np.asarray(self.given_ones),
-            tuple(watched), self.tempering.remembered, self.estimate, self.refers)
+            classes, self.watch_mix, self.watch_joint, self.hold, self.keyed, self.prior, self.lag, self.given_lag,
+            self.threshold, max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given),
+            np.asarray(self.given_ones), tuple(watched), self.tempering.remembered, self.estimate, self.refers)
         if self.layout.dtype().itemsize != self.size:
             raise AssertionError(f"the layout has {self.layout.dtype().itemsize} bytes, a record {self.size}")
 
@@ -94,6 +93,11 @@ cdef class EvidenceRules(Rules):
 
     cdef inline Recall* recall(self, char* record, int c) noexcept nogil:
         return <Recall*>(record + self.recalls) + c
+
+    @cython.final
+    cdef inline Joint* joint_of(self, char* record) noexcept nogil:
+        """That of a record; NULL where the rules have none."""
+        return <Joint*>(record + self.joined) if self.watch_joint else NULL
 
     @cython.final
     cdef inline Reference* reference(self, char* record, int c) noexcept nogil:
@@ -121,7 +125,6 @@ cdef class EvidenceRules(Rules):
         cdef Recall* recall
         cdef Reference* reference
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef Mix* mix = <Mix*>(record + self.mixed)
         for c in range(self.classes):
             recall, reference = self.recall(record, c), self.reference(record, c)
             last = <float>(shared.taken - <uint32_t>(<uint32_t>shared.taken - recall.last))
@@ -129,7 +132,7 @@ cdef class EvidenceRules(Rules):
             if recall.moved:
                 reference.back_age = min(reference.back_age, <float>1.005 * last * reference.back)
         if self.watch_mix:
-            fourrates_bound(mix.lanes.evidence, mix.lanes.age, <float>mix.n)
+            bound_mix(<Mix*>(record + self.mixed), self.joint_of(record))
 
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing a reference of its own."""
@@ -199,7 +202,7 @@ cdef class EvidenceRules(Rules):
 
     @cython.final
     cdef Verdict verdict(self, char* record) noexcept nogil:
-        cdef Verdict found
+        cdef Verdict found = Verdict(-1, 0, 0, False, 0, False)
         cdef Recall* recall
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int c, d, width = LANES // self.directions
@@ -216,11 +219,16 @@ cdef class EvidenceRules(Rules):
             if evidence > most:
                 most = evidence
                 found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
+        if self.watch_joint:
+            found.shift = joint_way(self.joint_of(record), &most)
+            found.telling = most > self.telling * self.joint.weight[0] * part(shared.lanes.evidence, 0, width)
+            if found.shift:
+                found.cls, found.first, found.lanes, found.back = -1, 0, width, False
         for c in range(self.classes if self.hold else 0):
             recall = self.recall(record, c)
             if recall.moved and self.reference(record, c).back * self.favour > most:
                 most = self.reference(record, c).back * self.favour
-                found.cls, found.first, found.lanes, found.back = c, 0, 0, True
+                found.cls, found.first, found.lanes, found.back, found.shift = c, 0, 0, True, 0
         if found.cls == -1 and self.hold:
             found.back = self.all_back(record, found.first)
         return found
@@ -261,11 +269,12 @@ cdef class EvidenceRules(Rules):
 
         Returns
         -------
-        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)])
+        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)], which way the mix shifted with it or
+        0, and whether that explains a good deal more than the recalls alone)
         """
+        cdef int c
         cdef char* at = <char*>&record[0]
         cdef Verdict found = self.verdict(at)
-        cdef int c
         if found.back:
             moved = [(c, -self.recall(at, c).moved) for c in range(self.classes)
                      if self.recall(at, c).moved and found.cls in (c, -1)]
@@ -275,7 +284,7 @@ cdef class EvidenceRules(Rules):
             moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
             moved = [(c, way) for c, way in moved if way] or [
                 (c, -1 if self.lanes_of(c, found.first) == 0 else 1) for c in range(self.classes)]
-        return found.cls, found.first, found.lanes, bool(found.back), moved
+        return found.cls, found.first, found.lanes, bool(found.back), moved, found.shift, bool(found.telling)
 
     @property
     def alarm(self):
@@ -285,7 +294,7 @@ cdef class EvidenceRules(Rules):
     def evidence(self, records):
         """All evidence for a change, of each of many records."""
         found = np.frombuffer(records, self.dtype())
-        return found["shared"]["own"] + found["shared"]["total"]
+        return found["shared"]["own"] + found["shared"]["total"] + (found["joint"]["total"] if self.watch_joint else 0.0)
 
     def mix_step(self, int lane):
         """By how much a lane of the mix moves the log-odds of the positive class."""
@@ -338,6 +347,7 @@ cdef class EvidenceRules(Rules):
                 return
         memset(&shared.lanes, 0, sizeof(Lanes))
         shared.total = 0.0
+        forget_joint(self.joint_of(record))
 
     @cython.final
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
@@ -406,7 +416,9 @@ cdef class EvidenceRules(Rules):
                 close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, 0.0)
                 shared.residual = 0.0
         if self.watch_mix:
-            shifted = self.take_mix(record, mixed, truth)
+            shifted = self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right])
+        if self.watch_joint:
+            total += self.joint_of(record).total
         if total < self.warn:
             if head.events & WARNED:
                 head.events &= ~<uint64_t>WARNED
@@ -431,47 +443,35 @@ cdef class EvidenceRules(Rules):
         return reference.back
 
     @cython.final
-    cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth) noexcept nogil:
-        """Evidence that the classes shifted; whether it is enough."""
+    cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
+                              const float* recalls) noexcept nogil:
+        """Evidence that the classes shifted, alone and with the recalls; whether it is enough alone."""
         cdef Mix* mix = <Mix*>(record + self.mixed)
-        cdef float[SIZES] power
+        cdef const Alternatives* joint = &self.joint if self.watch_joint else NULL
         cdef float[BLOCKS] found
         cdef Ratios here
         cdef int positive = truth == 1, i
         if mix.n >= mix.due:
-            mix.base = <float>((mix.ones + self.prior) / (mix.n + 2 * self.prior))
-            mix.due = <float>(mix.n + max(1.0, <double>mix.n * self.lag))
-            mix.power = 1.0 / self.fixed
-            if self.dispersed(&mix.dispersion, found) != NULL:  # of blocks of all sizes
-                mix.power = 1.0 / (1.0 + self.tempering.inflation * (found[BLOCKS - 1] - 1.0))
+            refresh_mix(mix, self.prior, self.lag, &self.tempering, self.fixed, self.dispersed(&mix.dispersion, found))
             if ratios != NULL:
                 ratios.valid = 0
-        if ratios == NULL or not ratios.valid:
-            for i in range(SIZES):
-                power[i] = mix.power
         if ratios == NULL:
             ratios = &here
-            fourrates_ratios(mix.base, positive, self.mix.growth, power, here.own[positive])
+            mix_ratios(ratios, positive, mix.base, mix.power, &self.mix, joint)
         elif not ratios.valid:
             for i in range(2):
-                fourrates_ratios(mix.base, i, self.mix.growth, power, ratios.own[i])
+                mix_ratios(ratios, i, mix.base, mix.power, &self.mix, joint)
             ratios.valid = 1
+        if self.watch_joint:
+            take_joint(self.joint_of(record), joint, together, ratios.shared[positive], recalls)
         mix.total = fourrates_advance(mix.lanes.evidence, mix.lanes.age, self.mix.weight, ratios.own[positive], 1.0)
-        mix.n += 1
-        mix.ones += positive
-        if self.estimate:
-            mix.dispersion.block += positive
-            if ((<Head*>record).events >> FLAGS) % SMALLEST == 0:
-                close_block(&mix.dispersion, &self.tempering, <int64_t>((<Head*>record).events >> FLAGS),
-                            mix.dispersion.block, mix.base * (1 - mix.base))
+        count_mix(mix, positive, &self.tempering if self.estimate else NULL, <int64_t>((<Head*>record).events >> FLAGS))
         return mix.total >= self.mix_threshold
 
     cdef void restart_mix(self, char* record) noexcept nogil:
         """Their shares begin again."""
-        cdef Mix* mix = <Mix*>(record + self.mixed)
-        mix.n = mix.ones = 0
-        mix.due = mix.total = 0.0
-        memset(&mix.lanes, 0, sizeof(Lanes))
+        forget_mix(<Mix*>(record + self.mixed))
+        forget_joint(self.joint_of(record))
 
     cdef int step(self, char* record, int truth, int guess) noexcept nogil:
         return self.take(record, NULL, NULL, truth, guess)

@@ -24,6 +24,7 @@ class EvidenceLayout:
 
     classes: int
     watch_mix: bool
+    watch_joint: bool
     hold: bool
     keyed: bool
     prior: float
@@ -34,7 +35,7 @@ class EvidenceLayout:
     rows: int  # of the table of alternatives
     given: npt.NDArray[np.float32]
     given_ones: npt.NDArray[np.float32]
-    watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, those of all, the mix's
+    watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, of all, of mix and both
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
     refers: bool  # whether a stream may have a reference
@@ -93,6 +94,8 @@ class EvidenceLayout:
         ]
         if self.watch_mix:
             fields.append(("mix", np.dtype(mix, align=True)))
+        if self.watch_joint:
+            fields.append(("joint", np.dtype([("total", "f8"), *lanes], align=True)))
         if self.refers:
             reference = [("given", "f4"), ("ones", "f4"), ("back", "f4"), ("back_age", "f4")]
             fields.append(("reference", np.dtype(reference), self.classes))
@@ -101,7 +104,9 @@ class EvidenceLayout:
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
         ones = records.view(self.dtype())[:, 0]
-        parts = [ones["recall"], ones["shared"][:, None]] + ([ones["mix"][:, None]] if self.watch_mix else [])
+        parts = [ones["recall"], ones["shared"][:, None]]
+        more = (("mix", self.watch_mix), ("joint", self.watch_joint))
+        parts += [ones[name][:, None] for name, watched in more if watched]
         with np.errstate(over="ignore", invalid="ignore"):
             for found in parts:
                 self._check_numbers(found)
@@ -121,6 +126,8 @@ class EvidenceLayout:
         for name in ("power", "shared_power", "base"):
             if name in found.dtype.names and not ((found[name] >= 0) & (found[name] <= 1)).all():
                 raise ValueError(f"{name} is not in [0, 1]")
+        if "dispersion" not in found.dtype.names:
+            return
         dispersion = found["dispersion"]
         pairs, squares = dispersion["pairs"], dispersion["squares"]
         # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
@@ -192,7 +199,8 @@ class EvidenceLayout:
         """Evidence adds up, is below the alarm, and is no older than the stream since the restart."""
         recall, shared, taken = ones["recall"], ones["shared"], ones["shared"]["taken"][:, None]
         last = (taken - (taken - recall["last"].astype(np.int64)) % 2**32).astype(np.float64)
-        events = [last, taken] + ([ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else [])
+        mixed = [ones["mix"]["n"][:, None].astype(np.float64)] if self.watch_mix else []  # since both began
+        events = [last, taken, *mixed, *mixed]
         for found, seen, watched in zip(parts, events, self.watched, strict=False):
             evidence = found["evidence"].astype(np.float64)
             totals = evidence.sum(-1)

@@ -238,4 +238,5 @@ def sentence(drift: Drift, title: str, names: dict[str, str]) -> str:
         for change in drift.changes[:8]
     )
     started = "" if drift.started is None else f", started about event {drift.started:,}"
-    return f"{title} at event {drift.at:,}{started}: {moved}"
+    shift = "" if drift.shift is None else f"; {drift.shift.shares}"
+    return f"{title} at event {drift.at:,}{started}: {moved}{shift}"

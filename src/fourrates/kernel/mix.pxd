@@ -1,0 +1,106 @@
+"""The mix of the classes: evidence that it shifted, alone or together with a change of the recalls."""
+
+from libc.math cimport exp
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
+from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering, close_block
+from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_ratios, part
+
+
+cdef struct Mix:
+    # The share of class 1 among the true classes.
+    int64_t n, ones
+    float base, due, total
+    float power             # 1 over the dispersion of blocks of all sizes
+    Lanes lanes
+    Dispersion dispersion
+
+
+cdef struct Joint:
+    # The mix shifted, down in the first half of the lanes and up in the second, and the recalls moved as the shared lanes
+    # of the same place in a half say; at the end of the mix in the records of rules that look for it.
+    double total
+    Lanes lanes
+
+
+cdef inline int fill(Alternatives* found, list lanes) except -1:
+    """Alternatives by the log-odds of their shift, and their weight."""
+    cdef int j
+    for j in range(LANES):
+        found.shift[j], found.weight[j] = lanes[j]
+        found.growth[j] = <float>(exp(<double>found.shift[j]) - 1)
+    return 0
+
+
+cdef inline void refresh_mix(Mix* mix, float prior, float lag, const Tempering* tempering, float fixed,
+                             const float* dispersion) noexcept nogil:
+    """Bring the base up to date, and the power of its ratios: by blocks of all sizes, so it is the same for all lanes."""
+    mix.base = <float>((mix.ones + prior) / (mix.n + 2 * prior))
+    mix.due = <float>(mix.n + max(1.0, <double>mix.n * lag))
+    mix.power = 1.0 / fixed
+    if dispersion != NULL:
+        mix.power = 1.0 / (1.0 + tempering.inflation * (dispersion[BLOCKS - 1] - 1.0))
+
+
+cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, int64_t events) noexcept nogil:
+    """One event, the last of this number; its part in the dispersion if that is estimated."""
+    mix.n += 1
+    mix.ones += positive
+    if tempering != NULL:
+        mix.dispersion.block += positive
+        if events % SMALLEST == 0:
+            close_block(&mix.dispersion, tempering, events, mix.dispersion.block, mix.base * (1 - mix.base))
+
+
+cdef inline void mix_ratios(Ratios* ratios, int positive, float base, float power, const Alternatives* mix,
+                            const Alternatives* joint) noexcept nogil:
+    """The ratios of the mix for this class: as lanes of its own, and as its part in those of a joint change, if any."""
+    cdef float[SIZES] powers
+    cdef int i
+    for i in range(SIZES):
+        powers[i] = power
+    fourrates_ratios(base, positive, mix.growth, powers, ratios.own[positive])
+    if joint != NULL:
+        fourrates_ratios(base, positive, joint.growth, powers, ratios.shared[positive])
+
+
+cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alternatives* together, const float* mixed,
+                            const float* recalls) noexcept nogil:
+    """One event: ratios and weights are those of the mix times those of the recalls."""
+    cdef float[LANES] weight, ratio
+    cdef int j
+    for j in range(LANES):
+        weight[j] = joint.weight[j] * together.weight[j % SIZES]
+        ratio[j] = mixed[j] * recalls[j % SIZES]
+    found.total = fourrates_advance(found.lanes.evidence, found.lanes.age, weight, ratio, 1.0)
+
+
+cdef inline int joint_way(const Joint* joint, float* most) noexcept nogil:
+    """Which way the mix shifted with the recalls, if that has more than the most evidence so far: -1, 1, or 0 if not."""
+    cdef float down = part(joint.lanes.evidence, 0, SIZES), up = part(joint.lanes.evidence, SIZES, SIZES)
+    if max(down, up) <= most[0]:
+        return 0
+    most[0] = max(down, up)
+    return -1 if down > up else 1
+
+
+cdef inline void forget_mix(Mix* mix) noexcept nogil:
+    """No evidence, and its share begins again; dispersion is remembered."""
+    mix.n = mix.ones = 0
+    mix.due = mix.total = 0.0
+    memset(&mix.lanes, 0, sizeof(Lanes))
+
+
+cdef inline void forget_joint(Joint* joint) noexcept nogil:
+    """No evidence."""
+    if joint != NULL:
+        memset(joint, 0, sizeof(Joint))
+
+
+cdef inline void bound_mix(Mix* mix, Joint* joint) noexcept nogil:
+    """Evidence is no older than the share."""
+    fourrates_bound(mix.lanes.evidence, mix.lanes.age, <float>mix.n)
+    if joint != NULL:
+        fourrates_bound(joint.lanes.evidence, joint.lanes.age, <float>mix.n)
