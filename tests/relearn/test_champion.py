@@ -446,6 +446,12 @@ class Brittle(ClassifierMixin, BaseEstimator):
         return (self.sign_ * X[:, 0] > 0).astype(int)
 
 
+@pytest.mark.parametrize("ask", [lambda loop: loop.predict([[1.0]]), lambda loop: loop.run([[1.0]], [0])])
+def test_a_loop_without_a_model_says_how_to_give_it_one(ask):
+    with pytest.raises(RuntimeError, match="no model serves yet: fit"):
+        ask(ChampionRelearner(GaussianNB()))
+
+
 def test_a_fit_that_raises_is_told_and_the_champion_serves_on(monkeypatch):
     X, y = flipping()
     loop = ChampionRelearner(Brittle()).fit(X[:300], y[:300])

@@ -230,6 +230,7 @@ class ChampionRelearner(Loop):
     # The loop -----------------------------------------------------------------------------------------------
 
     def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+        self._check_serving()
         if not self._challengers:  # the first model came from elsewhere
             self._enter(MEMORY)
         due = min(one.due for one in (self.champion, *self._challengers))
@@ -275,8 +276,7 @@ class ChampionRelearner(Loop):
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
         """What all say together, as things stand."""
-        if self.model is None:
-            return super()._ask(rows)
+        self._check_serving()
         members, forecasts = self._ask_all(rows)
         weights = np.array([one.weights for one in members])
         return np.asarray(self._rules.apply(members, weights, forecasts)[self._rules.best()], np.int32)
