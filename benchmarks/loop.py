@@ -217,6 +217,7 @@ def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
             "LFR, rate test": RateTest(size),
             "LFR, rate test, level 0.5": RateTest(size, level=0.5),
             "LFR, sequential test": SequentialTest(max(size, 200), wait=size),
+            "LFR, sequential test, odds 1.5": SequentialTest(max(size, 200), wait=size, odds=1.5),
         }
         found: dict[str, list[Any]] = {who: [] for who in layers}
         waited: dict[str, list[int]] = {who: [] for who in layers}

@@ -191,6 +191,53 @@ def digits_again() -> Stream:
     return Stream(features, np.where(late, labels % 2 == 0, labels <= 4).astype(int), 300, (900,))
 
 
+def juice() -> Stream:
+    """Which orange juice is bought? 1,070 purchases, inside ISLP."""
+    import pandas as pd
+
+    table = pd.read_csv(folder("ISLP") / "data" / "OJ.csv")
+    features = pd.get_dummies(table.drop(columns="Purchase"), columns=["StoreID", "Store7", "STORE"])
+    return Stream(features.to_numpy(float), (table["Purchase"] == "MM").to_numpy(int), 200)
+
+
+def wage() -> Stream:
+    """Who earns more than the median? 3,000 workers in the middle Atlantic region, inside ISLP."""
+    import pandas as pd
+
+    table = pd.read_csv(folder("ISLP") / "data" / "Wage.csv")
+    features = pd.get_dummies(table.drop(columns=["region", "logwage", "wage"]))
+    return Stream(features.to_numpy(float), (table["wage"] > table["wage"].median()).to_numpy(int), 300)
+
+
+def flares() -> Stream:
+    """Which regions of the sun flare up within a day? 1,066, 17 % of them, inside river."""
+    import pandas as pd
+    from river import datasets
+
+    rows = list(datasets.SolarFlare())
+    features = pd.get_dummies(pd.DataFrame([x for x, _ in rows]))
+    return Stream(features.to_numpy(float), np.array([y["c-class-flares"] > 0 for _, y in rows], int), 200)
+
+
+def caravan_again() -> Stream:
+    """The buyers of insurance in a random order."""
+    stream = caravan()
+    order = np.random.default_rng(2).permutation(stream.labels.size)
+    return Stream(stream.features[order], stream.labels[order], stream.first)
+
+
+def yeast_again() -> Stream:
+    """The genes in a random order: in the fifth class? Injected: from 1,200 the first."""
+    from river import datasets
+
+    rows = list(datasets.Yeast())
+    order = np.random.default_rng(2).permutation(len(rows))
+    features = np.array([list(x.values()) for x, _ in rows], float)[order]
+    labels = np.array([list(y.values()) for _, y in rows]).astype(bool)[order]
+    late = np.arange(len(rows)) >= 1_200
+    return Stream(features, np.where(late, labels[:, 0], labels[:, 4]).astype(int), 300, (1_200,))
+
+
 STREAMS: dict[str, Callable[[], Stream]] = {
     "electricity": electricity,
     "segments": segments,
@@ -207,6 +254,11 @@ STREAMS: dict[str, Callable[[], Stream]] = {
     "yeast": yeast,
     "bananas again": bananas_again,
     "digits again": digits_again,
+    "juice": juice,
+    "wage": wage,
+    "flares": flares,
+    "caravan again": caravan_again,
+    "yeast again": yeast_again,
 }
 TUNED = ("electricity", "segments")  # constants of the loop were chosen on these; on the others nothing was
-FRESH = ("volume", "credit", "caravan", "yeast", "bananas again", "digits again")  # first run when the loop was done
+FRESH = ("juice", "wage", "flares", "caravan again", "yeast again")  # first run when the loop was done

@@ -691,6 +691,53 @@ def second_layer_table() -> str:
     )
 
 
+# benchmarks/distribution.py ----------------------------------------------------------------------------------
+
+
+def rand_table() -> str:
+    """The Rand index of E-divisive next to what its authors published."""
+    found: dict[str, dict[int, str]] = {}
+    for one in results("distribution")["rand"]:
+        cell = f"{one['rand']:.3f}, {one['standard_error']:.3f} ({one['published']:.3f})"
+        found.setdefault(one["middle"], {})[one["rows"]] = cell
+    sizes = (150, 300, 600)
+    return table(
+        ["G: ours, standard error (published)", *(f"{rows} rows" for rows in sizes)],
+        ([name, *(cells.get(rows, "") for rows in sizes)] for name, cells in found.items()),
+    )
+
+
+def level_table() -> str:
+    """How often each test finds a change where there is none, over the level."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in results("distribution")["level"]:
+        found.setdefault(one["test"], []).append(one)
+    return table(
+        ["", *(f"d = {one['d']}" for one in next(iter(found.values()))), "runs", "standard error"],
+        (
+            [f"`{test}`", *(f"{one['ratio']:.2f}" for one in row), f"{row[0]['runs']:,}", f"{row[0]['error']:.2f}"]
+            for test, row in found.items()
+        ),
+    )
+
+
+def e_divisive_speed_table() -> str:
+    """The time of one split, next to plain NumPy in the same run."""
+    return table(
+        ["rows", "features", "`EDivisive`, ms", "NumPy, ms", "ratio"],
+        (
+            [
+                f"{one['rows']:,}",
+                str(one["d"]),
+                f"{1e3 * one['seconds']:.1f}",
+                f"{1e3 * one['numpy_seconds']:.0f}",
+                f"{one['ratio']:.0f}",
+            ]
+            for one in results("distribution")["speed"]
+        ),
+    )
+
+
 # benchmarks/serve_load.py, serve_kill.py, serve_fuzz.py ------------------------------------------------------
 
 

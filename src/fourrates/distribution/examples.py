@@ -114,7 +114,8 @@ def together(*parts: Examples) -> Examples:
             f"{f', and so are {len(constant) - 1} others' if len(constant) > 1 else ''}; leave it out"
         )
     if examples.labels is not None and (classes := np.unique(examples.labels)).size == 1:
-        raise ValueError(f"y has one class only in {where}: {classes[0]!r}; leave y out, or take a longer window")
+        only = classes.tolist()[0]
+        raise ValueError(f"y has one class only in {where}: {only!r}; leave y out, or take a longer window")
     return examples
 
 

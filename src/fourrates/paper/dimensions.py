@@ -130,12 +130,13 @@ def by_detector(kind: str, quick: bool, one: Case) -> float:
 LEVELS = (1e-6, 1e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 BUDGETS = (1_000_000, 300_000, 100_000, 30_000, 10_000, 5_000, 3_000, 2_000, 1_000)
 DETECTORS: dict[str, Sequence[tuple[float, Callable[[], Detector]]]] = {
-    f"LFR, decay {decay:g}": [(level, partial(fr.LFR, decay=decay, detect=level)) for level in LEVELS]
-    for decay in (0.9, 0.98)
+    **{
+        f"LFR, decay {decay:g}": [(level, partial(fr.LFR, decay=decay, detect=level)) for level in LEVELS]
+        for decay in (0.9, 0.98)
+    },
+    "FourRates": [(1 / arl, partial(fr.FourRates, arl=arl)) for arl in BUDGETS],
 }
 """By name: from the strictest level on, how the detector is made."""
-if hasattr(fr, "FourRates"):
-    DETECTORS["FourRates"] = [(1 / arl, partial(fr.FourRates, arl=arl)) for arl in BUDGETS]
 
 
 @cache

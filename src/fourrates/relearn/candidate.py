@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.relearn.rules import RATES
+
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from fourrates.relearn.window import Window
 
 NEVER = 1 << 62  # a position no stream reaches
@@ -25,20 +29,31 @@ class Candidate:
         The examples it has learnt from.
     due : int
         When it is to be learnt again.
+    weights : array of float
+        How likely it is the best one now, relative to the others, by a quick and by a slow reckoning; 0 until it takes
+        part.
     weight : float
-        How likely it is the best one now, relative to the others; 0 until it takes part.
+        The quick one.
     wins, losses : int
         Examples on which it alone, or the champion alone, was right, since that one is champion.
     ahead : float
         What it has shown before it takes part: the logarithm of the odds that it is better than the champion.
+    alone : int or None
+        The place among the rules that take one member's word, if this is such a member.
     """
 
     def __init__(self, model: Any = None, window: range | None = None) -> None:
         self.model, self.window = model, window
         self.due = NEVER
-        self.weight = 0.0
+        self.weights: npt.NDArray[np.float64] = np.zeros(len(RATES))
         self.wins = self.losses = 0
         self.ahead = 0.0
+        self.alone: int | None = None
+
+    @property
+    def weight(self) -> float:
+        """How likely it is the best one now, relative to the others."""
+        return float(self.weights[0])
 
     def wanted(self, events: int, examples: Window) -> range:
         """The examples to learn from now."""
@@ -55,6 +70,7 @@ class Held(Candidate):
     def __init__(self, model: Any, window: range | None, name: str, *, first: bool = False) -> None:
         super().__init__(model, window)
         self.name, self.first = name, first
+        self.alone = 0 if first else None
 
     def __str__(self) -> str:
         return self.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,12 +13,13 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift
 from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
-from fourrates.relearn.contest import RATE, Contest, vote
+from fourrates.relearn.contest import Contest
 from fourrates.relearn.decision import Decision, Kind
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
-from fourrates.relearn.measure import Tally, check_measure
+from fourrates.relearn.measure import check_measure
 from fourrates.relearn.rows import take
+from fourrates.relearn.rules import AFTER_DRIFT, RATES, Rules
 from fourrates.relearn.window import Window
 
 if TYPE_CHECKING:
@@ -39,10 +39,11 @@ class ChampionRelearner(Loop):
     One that learns from all examples since the last drift (from `drift.window.start` on, that is `started`), one that
     learns from what came after the alarm, some that learn from the newest examples, and models as they were: the first
     one, and those that led before a drift. Each has a weight: how likely it is the best of them now, by what each
-    predicted right so far. What is predicted is the class with the largest weighted mean of their probabilities. The
-    heaviest is the champion, until another weighs `threshold` times as much. The first model and one that is learnt at
-    even intervals are among them, so the loop is never far behind either; a false alarm costs a few fits, a drift
-    without an alarm is followed as well, and a concept that comes back finds its model.
+    predicted right so far. What is predicted is the class with the largest weighted mean of their probabilities, by
+    weights that turn quickly or slowly, or the word of the first model or of the shortest memory alone: whichever has
+    been the best by `measure`. The heaviest is the champion, until another weighs `threshold` times as much. The first
+    model and one that is learnt at even intervals are among them, so the loop is never far behind either; a false alarm
+    costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
 
     **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
     matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
@@ -61,7 +62,7 @@ class ChampionRelearner(Loop):
     measure : {"mean", "accuracy", "f1", "g_mean"}
         What counts as better: the share of right predictions, F1 of the positive class, the geometric mean of the
         recalls, or the mean of the three. Predictions that are best by one of them may be poor by another: told "f1" or
-        "g_mean", the loop multiplies the probability of each class by what an example of it is worth.
+        "g_mean", the loop also tries to multiply the probability of each class by what an example of it is worth.
     threshold : float
         The odds it takes to become champion: how many times as much as the champion a challenger must weigh. It has no
         bearing on what is predicted.
@@ -103,6 +104,9 @@ class ChampionRelearner(Loop):
     - *The weights*: a right prediction multiplies a weight by e to the power of what the example is worth, which is 1
       for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
       spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
+      For the slow vote it is a tenth of that power.
+    - *The rules*: how forecasts become a prediction is chosen by what each way would have predicted so far
+      (:class:`.rules.Rules`); a decision of the kind "follow" says when that changes, and why.
     - *What is weighed* is a way of learning. When its examples have moved on (the newest 500, say), it is retrained
       and keeps its weight.
     - *On a drift* a copy of the champion is kept as it is. The challenger that begins there is first learnt from half
@@ -129,7 +133,8 @@ class ChampionRelearner(Loop):
     >>> for decision in loop.decisions:
     ...     if decision.kind == "promote" and decision.at > 2_400:
     ...         print(f"{decision.at:,}: {decision.about}")
-    2,527: all since 2,505
+    2,514: all since 2,480
+    2,531: all since 2,505
     4,739: the newest 500
     5,270: the newest 2,000
     5,509: the newest 8,000
@@ -170,7 +175,7 @@ class ChampionRelearner(Loop):
         self.champion: Candidate = Held(None, None, "no model")
         self._challengers: list[Candidate] = []
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
-        self._tally = Tally(len(self.detector.labels.values), check_measure(measure))
+        self._rules = Rules(len(self.detector.labels.values), check_measure(measure))
 
     @property
     def challengers(self) -> tuple[Candidate, ...]:
@@ -180,7 +185,7 @@ class ChampionRelearner(Loop):
     @property
     def measure(self) -> Measure:
         """What counts as better."""
-        return self._tally.measure
+        return self._rules.measure
 
     # The beginning ------------------------------------------------------------------------------------------
 
@@ -198,16 +203,22 @@ class ChampionRelearner(Loop):
         whole = Since(self._examples.start, 0)
         whole.postpone(self.events)
         self._challengers.append(whole)
+        memories: list[Memory] = []
         while shortest <= self.max_examples:
-            self._challengers.append(Memory(shortest, self.min_class, self.events))
+            memories.append(Memory(shortest, self.min_class, self.events))
             shortest *= LONGER
+        for one in memories[:1]:
+            one.alone = 1
+        self._challengers += memories
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Let a model be the champion; one by hand is held as it is and outvotes the others for now."""
         if why in ("first", "hand"):
             name = f"the model of {self.events:,}" if why == "hand" else "the first model"
             self.champion = Held(model, window, name, first=why == "first")
-            self.champion.weight = self.threshold * sum(one.weight for one in self._challengers) or 1.0
+            others = np.sum([np.zeros(len(RATES)), *(one.weights for one in self._challengers)], axis=0)
+            self.champion.weights = np.where(others > 0, self.threshold * others, 1.0)
+            self._rules.shorten(0)
             self._count_anew()
         return super()._begin(model, why, window)
 
@@ -219,6 +230,7 @@ class ChampionRelearner(Loop):
     # The loop -----------------------------------------------------------------------------------------------
 
     def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+        self._check_serving()
         if not self._challengers:  # the first model came from elsewhere
             self._enter(MEMORY)
         due = min(one.due for one in (self.champion, *self._challengers))
@@ -249,23 +261,25 @@ class ChampionRelearner(Loop):
         self, members: list[Candidate], forecasts: npt.NDArray[np.float64], truths: Codes
     ) -> tuple[npt.NDArray[np.int32], Drift | None]:
         """Predict and take labels up to a drift or to the moment another one should be champion."""
-        contest = Contest(members, self._tally)
+        contest = Contest(members, self._rules)
         served = contest.take(forecasts, truths, self.threshold)
         start = self.events - self.detector.events
         taken, drift = self.detector.update_coded(truths[: served.size], served.astype(np.uint16))
         if taken < served.size:
-            contest = Contest(members, self._tally)
+            contest = Contest(members, self._rules)
             contest.take(forecasts[:, :taken], truths[:taken])
         contest.settle()
-        self._tally = contest.tally
+        self._rules = contest.rules
+        for at, rule, why in contest.turns:
+            self.decisions.append(Decision(self.events + at, "follow", rule, reason=why))
         return served[:taken], None if drift is None else drift.shifted(start)
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
         """What all say together, as things stand."""
-        if self.model is None:
-            return super()._ask(rows)
+        self._check_serving()
         members, forecasts = self._ask_all(rows)
-        return vote(members, forecasts, self._tally)
+        weights = np.array([one.weights for one in members])
+        return np.asarray(self._rules.apply(members, weights, forecasts)[self._rules.best()], np.int32)
 
     def _ask_all(self, rows: Any) -> tuple[list[Candidate], npt.NDArray[np.float64]]:
         """The champion and the challengers that have a model, and the probabilities each gives to the classes."""
@@ -275,7 +289,7 @@ class ChampionRelearner(Loop):
                 try:
                     forecasts.append(self._learner.forecast(one.model, rows))
                 except Exception as error:  # of the model's own
-                    one.model, one.weight = None, 0.0
+                    one.model, one.weights = None, np.zeros(len(RATES))
                     self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
                 else:
                     members.append(one)
@@ -286,11 +300,12 @@ class ChampionRelearner(Loop):
     def _drifted(self, drift: Drift) -> None:
         """Hold the champion as it is, and let a challenger begin where the drift did; the champion goes its way."""
         self._note(drift)
+        self._rules.shorten(AFTER_DRIFT)
         champion = self.champion
         self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
         if not isinstance(champion, Held):
             held = Held(champion.model, champion.window, f"the model of {self.events:,}")
-            held.weight = champion.weight
+            held.weights = champion.weights
             self._challengers.append(held)
         start = drift.window.start
         new = Since(start, max(start + self.min_examples, self.events))
@@ -317,9 +332,9 @@ class ChampionRelearner(Loop):
             self._decide("fail", new, f"{type(error).__name__}: {error}")
             return
         wins, losses = (own == truths) & (champion != truths), (own != truths) & (champion == truths)
-        worth = self._tally.worth()[truths]
+        worth = self._rules.worth[0, truths]
         new.wins, new.losses = int(wins.sum()), int(losses.sum())
-        new.ahead = RATE * float(worth[wins].sum() - worth[losses].sum())
+        new.ahead = float(worth[wins].sum() - worth[losses].sum())
 
     def _promote(self, best: Candidate) -> None:
         """Let a challenger be the champion; the one that was becomes a challenger."""
@@ -369,8 +384,8 @@ class ChampionRelearner(Loop):
 
     def _admit(self, one: Candidate) -> None:
         """Give a challenger that takes part from now on the mean weight of all, and what it has shown already."""
-        weights = [other.weight for other in (self.champion, *self._challengers) if other.model is not None]
-        one.weight = float(np.mean(weights)) * math.exp(min(one.ahead, MOST_AHEAD))
+        weights = [other.weights for other in (self.champion, *self._challengers) if other.model is not None]
+        one.weights = np.mean(weights, axis=0) * np.exp(np.multiply(RATES, min(one.ahead, MOST_AHEAD)))
 
     def _learnt(self, window: range) -> Any:
         """A model that has learnt from these examples; None if they hold too few of all classes but one."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["drift", "fit", "refit", "promote", "wait", "fail", "drop"]
+Kind = Literal["drift", "fit", "refit", "promote", "follow", "wait", "fail", "drop"]
 WORDS = {
     "drift": "drift, a challenger begins:",
     "fit": "challenger learnt:",
     "refit": "champion learnt again:",
     "promote": "new champion:",
+    "follow": "predictions follow:",
     "wait": "too few examples of a class, waits:",
     "fail": "failed:",
     "drop": "let go:",
@@ -25,10 +26,10 @@ class Decision:
     ----------
     at : int
         Labels observed before it.
-    kind : {"drift", "fit", "refit", "promote", "wait", "fail", "drop"}
+    kind : {"drift", "fit", "refit", "promote", "follow", "wait", "fail", "drop"}
         What was decided.
     about : str
-        The candidate it is about.
+        The candidate it is about, or the rule.
     window : range or None
         The examples it has learnt from.
     evidence : float
@@ -36,7 +37,7 @@ class Decision:
     wins, losses : int
         Examples of the contest on which it alone was right, and on which the champion alone was.
     reason : str
-        What else there is to say: the drift, the error.
+        What else there is to say: the drift, the records of two rules, the error.
     """
 
     at: int

@@ -239,9 +239,12 @@ class Loop:
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
         """The codes of what the serving model says."""
+        self._check_serving()
+        return self._learner.ask(self.model, rows)
+
+    def _check_serving(self) -> None:
         if self.model is None:
             raise RuntimeError("no model serves yet: fit(X, y) learns one, serve(model) takes one that is learnt")
-        return self._learner.ask(self.model, rows)
 
     def _fill(self, guesses: npt.NDArray[np.int32], rows: Any, size: int) -> None:
         """Ask the serving model for the first `size` examples, as far as it has not been asked."""

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.labels import Codes
-
     Weights = npt.NDArray[np.float64]
 
 Measure = Literal["mean", "accuracy", "f1", "g_mean"]
@@ -25,8 +23,8 @@ def check_measure(measure: str) -> Measure:
     raise ValueError(f"measure {measure!r} is not one of {MEASURES}")
 
 
-class Tally:
-    """Counts what was predicted so far, and says what an example of each class is worth for a measure.
+def class_weights(counts: Weights, measure: Measure) -> Weights:
+    """What an example of each class is worth, for counts of true, predicted and right examples by class.
 
     A measure of the whole stream is not a sum over examples, but the next example moves it by an amount that is known:
     its slope at what was predicted so far. Two models whose next predictions differ are compared by that. An example of
@@ -38,82 +36,35 @@ class Tally:
       the mean F1 of all of them counts;
     - for their *mean* the mean of these, each brought to one scale.
 
-    Parameters
-    ----------
-    classes : int
-    measure : {"mean", "accuracy", "f1", "g_mean"}
+    The scale is the one at which the sum over examples varies as much as its mean: with weights of 1 it is 1, and where
+    a rare class counts a hundred times as much as a common one, no single example decides.
 
     Examples
     --------
     One in ten is positive, and of those half are found:
 
     >>> import numpy as np
-    >>> from fourrates.relearn.measure import Tally
-    >>> truths, guesses = np.repeat([0, 0, 1, 1], [850, 50, 50, 50]), np.repeat([0, 1, 0, 1], [850, 50, 50, 50])
+    >>> from fourrates.relearn.measure import class_weights
+    >>> counts = np.array([[900.0, 100.0], [900.0, 100.0], [850.0, 50.0]])
     >>> for measure in ("accuracy", "f1", "g_mean", "mean"):
-    ...     tally = Tally(2, measure)
-    ...     tally.add(truths, guesses)
-    ...     print(measure, tally.worth().round(2))
+    ...     print(measure, class_weights(counts, measure).round(2))
     accuracy [1. 1.]
     f1 [0.67 1.99]
     g_mean [0.09 1.49]
     mean [0.46 2.07]
     """
-
-    def __init__(self, classes: int, measure: Measure) -> None:
-        self.measure = measure
-        self._counts = np.zeros((3, classes), np.int64)  # true, predicted, and right, by class
-
-    def copy(self) -> Tally:
-        """One that goes on counting by itself."""
-        other = Tally(self._counts.shape[1], self.measure)
-        other._counts = self._counts.copy()
-        return other
-
-    def add(self, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
-        """Count predictions."""
-        size = self._counts.shape[1]
-        for row, codes in enumerate((truths, guesses, truths[truths == guesses])):
-            self._counts[row] += np.bincount(codes, minlength=size)
-
-    def add_one(self, truth: int, guess: int) -> None:
-        """Count one prediction."""
-        self._counts[0, truth] += 1
-        self._counts[1, guess] += 1
-        self._counts[2, truth] += truth == guess
-
-    def worth(self) -> Weights:
-        """What the next example is worth, by class."""
-        if self.measure == "accuracy":
-            return np.ones(self._counts.shape[1])
-        return class_weights(self._counts, self.measure)
-
-    def stakes(self) -> Weights:
-        """What to multiply the probability of each class by before the largest is predicted.
-
-        For F1 and the G-mean what an example of the class is worth: that maximises what the next one adds to the
-        measure. For accuracy, and for the mean, which leaves that choice to the models, the most probable class is
-        predicted.
-        """
-        return self.worth() if self.measure in ("f1", "g_mean") else np.ones(self._counts.shape[1])
-
-
-def class_weights(counts: npt.NDArray[np.int64], measure: Measure) -> Weights:
-    """What an example of each class is worth, for counts of true, predicted and right examples by class.
-
-    The scale is the one at which the sum over examples varies as much as its mean: with weights of 1 it is 1, and where
-    a rare class counts a hundred times as much as a common one, no single example decides.
-    """
+    if measure == "accuracy":
+        return np.ones(counts.shape[1:])
     true, predicted, right = counts + 1.0
     shares = true / true.sum(axis=-1, keepdims=True)
     found = []
-    if measure in ("mean", "accuracy"):
+    if measure == "mean":
         found.append(np.ones_like(shares))
     if measure in ("mean", "g_mean"):
         found.append(_scaled(1 / right, shares))
     if measure in ("mean", "f1"):
         found.append(_scaled(_f1_weights(true, predicted, right), shares))
-    weights = np.mean(found, axis=0)
+    weights = sum(found[1:], found[0]) / len(found)
     weights *= (shares * weights).sum(axis=-1, keepdims=True) / (shares * weights**2).sum(axis=-1, keepdims=True)
     return np.asarray(weights, float)
 
@@ -130,3 +81,29 @@ def _f1_weights(true: Weights, predicted: Weights, right: Weights) -> Weights:
 def _scaled(weights: Weights, shares: Weights) -> Weights:
     """Brought to a mean of 1 over the examples."""
     return np.asarray(weights / (shares * weights).sum(axis=-1, keepdims=True))
+
+
+def values(counts: Weights, measure: Measure) -> Weights:
+    """The measure itself, for counts of true, predicted and right examples by class.
+
+    A class that has not come yet is left out of the recalls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.relearn.measure import values
+    >>> counts = np.array([[900.0, 100.0], [900.0, 100.0], [850.0, 50.0]])
+    >>> [float(values(counts, measure).round(3)) for measure in ("accuracy", "f1", "g_mean", "mean")]
+    [0.9, 0.5, 0.687, 0.696]
+    """
+    true, predicted, right = counts
+    found = []
+    if measure in ("mean", "accuracy"):
+        found.append(right.sum(axis=-1) / np.maximum(true.sum(axis=-1), 1))
+    if measure in ("mean", "f1"):
+        f = 2 * right / np.maximum(true + predicted, 1)
+        found.append(f[..., 1] if f.shape[-1] == 2 else f.mean(axis=-1))
+    if measure in ("mean", "g_mean"):
+        recalls = np.where(true > 0, right / np.maximum(true, 1), 1)
+        found.append(recalls.prod(axis=-1) ** (1 / true.shape[-1]))
+    return np.asarray(sum(found[1:], found[0]) / len(found))
