@@ -101,6 +101,15 @@ class Streams(Mapping[str | None, Detector | Stream]):
         """The reference of its own that a stream has, or None."""
         return self.references.get(name) if self.references and name is not None else None
 
+    def number(self, name: str | None) -> int:
+        """The number of the stream of this name."""
+        return self._numbers[name]
+
+    def holds(self, number: int) -> bool:
+        """Whether a stream is compared with a reference, back at which its detector reports a recovery."""
+        own = self.reference_of(self.names[number])
+        return (self.detector.parameters.get("after") if own is None else self.after) == "hold"
+
     def starting(self, number: int) -> Detector:
         """The detector of a stream as it begins; with a reference of its own where it has one."""
         reference = self.reference_of(self.names[number])
