@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.bank import Bank
-from fourrates.bank.stream import Stream
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import After
 from fourrates.detectors.parameters import check_whole
@@ -29,6 +27,7 @@ from fourrates.state import Saved, pack, unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.bank import Bank
     from fourrates.run.part import Positions
     from fourrates.run.trace import Trace
 
@@ -278,7 +277,7 @@ class Run:
         if trace is not None:
             for number in range(min(TRACED, len(run.streams))):
                 stream = run.streams.at(number)
-                run._traces[number] = trace(stream.detector() if isinstance(stream, Stream) else stream)
+                run._traces[number] = trace(stream if isinstance(stream, Detector) else stream.detector())
         return run
 
     def _adopt_warnings(self, warnings: list[list[Any]]) -> None:
