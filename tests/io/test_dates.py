@@ -132,3 +132,13 @@ def test_late_labels_may_have_dates_of_their_own():
     found = fr.detect(predictions, labels_from=labels, id="id")
     assert found.events == size
     assert found.run.first_time == START
+
+
+def test_dates_in_a_column_of_another_name_are_hinted_at():
+    said = []
+    other = {("Datum" if name == "time" else name): column for name, column in frame(written("dots")).items()}
+    assert next(iter(io.read(other, say=said.append))).times is None
+    assert said == [
+        "labels in column 'y_true', predictions in column 'y_pred'",
+        "no times are read; dates stand in column 'Datum' (--time)",
+    ]

@@ -282,8 +282,15 @@ class Events:
         ]
         if guessed:
             self._say(", ".join(guessed))
+        self.hint_at_times(settled, times)
         self.columns, self._settled = settled, True
         return settled
+
+    def hint_at_times(self, settled: Columns, times: Sequence[str]) -> None:
+        """Say which column might be the times, where none has a name that tells."""
+        others = [name for name in times if name not in settled.used()]
+        if settled.time is None and others and not self._settled:
+            self._say(f"no times are read; dates stand in column {listed(others)} (--time)")
 
     def _check_score(self, score: str | None, where: str) -> None:
         if score is not None and self._labelled and len(self.labels.values) != 2:

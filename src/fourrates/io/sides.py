@@ -108,6 +108,7 @@ class Side(Events, ABC):
         ]
         if guessed:
             self._say(where + ", ".join(guessed))
+        self.hint_at_times(found, times)
         self.columns, self._settled = found, True
         return found
 
