@@ -191,10 +191,10 @@ class Drift:
         return f"{self._verb} at {self.at:,}, {began}: {moved}"
 
 
-@dataclass(frozen=True, slots=True)
 class Recovery(Drift):
     """What had moved is back: at its reference, for a detector that holds one, or where it was before it drifted."""
 
+    __slots__ = ()
     _verb: ClassVar[str] = "recovery"
 
 

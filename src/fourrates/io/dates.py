@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 Order = Literal["day", "month"]  # which is first
 
-DOTTED = re.compile(r"\s*\d{1,2}\.\d{1,2}\.\d{4}\b")
 WRITTEN = re.compile(
     r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(?:[T ,]\s{0,3}(\d{1,2})(:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z?))?\s*"
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.io.dates import DOTTED, Order, Undecided, as_iso, is_written, order_of
+from fourrates.io.dates import Order, Undecided, as_iso, is_written, order_of
 from fourrates.io.opening import pyarrow
 from fourrates.io.table import InputError, Table
 from fourrates.kernel.codes import small_codes
@@ -421,6 +421,6 @@ def look_like_times(data: Mapping[str, Any]) -> list[str]:
 def looks_like_time(value: Any) -> bool:
     """Whether a value is a date or a time as such; numbers may be anything and are not guessed at."""
     if isinstance(value, str):
-        iso = as_iso(value, "day") if DOTTED.match(value) else value
+        iso = value if "/" in value else as_iso(value, "day")
         return re.match(r"\d{4}-\d\d-\d\d", iso) is not None and _moment(iso) is not None
     return hasattr(value, "isoformat")
