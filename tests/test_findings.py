@@ -35,17 +35,22 @@ def small(size=20_000, seed=0):
 def test_it_finds_what_the_detector_finds(data, found):
     detector = fr.FourRates(found.run.detector.parameters["arl"])
     wanted = detector.update_many(data["label"], data["prediction"])
-    assert [one.drift for one in found] == list(wanted)
+    assert [(one.drift.at, one.drift.started, one.drift.changes) for one in found] == [
+        (drift.at, drift.started, drift.changes) for drift in wanted
+    ]
     assert [one.shift for one in found.shifts] == wanted.shifts
-    assert len(found) == len(found.drifts) == 2
-    assert found.recoveries == []
+    assert found.drifts == [found[0]]
+    assert found.recoveries == [found[1]]  # a drift for the detector, but one that leads back
     assert found.events == 200_000
 
 
 def test_the_summary_says_what_was_found_and_what_was_guessed(found):
     lines = found.summary().splitlines()
-    assert lines[0] == "2 drifts in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
+    assert lines[0] == "1 drift and 1 recovery in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
+    assert "drift at" in lines[1]
     assert "tpr down" in lines[1]
+    assert any("recovery at" in line and "tpr up" in line for line in lines)
+    assert not any("to learn from" in line for line in lines)  # what drifted is back
     assert "labels in column 'label', predictions in column 'prediction', times in column 'time'" in lines
     assert "budget: one false alarm a month, which is 608,802 events at 20,000 a day" in lines
 
@@ -62,7 +67,7 @@ def test_the_default_budget_is_said(data):
 def test_json_can_have_it_all(found):
     record = json.loads(json.dumps(found.to_dict()))
     assert record["drifted"]
-    assert [one["kind"] for one in record["drifts"]] == ["drift", "drift"]
+    assert [one["kind"] for one in record["drifts"]] == ["drift", "recovery"]
     assert record["columns"] == {"truth": "label", "pred": "prediction", "time": "time"}
     assert record["said"] == found.said
 
@@ -86,8 +91,8 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
-def test_a_notebook_tells_a_drift_that_leads_back_from_one_that_leads_away(found):
-    assert [re.findall(r"● ?</span> (drift(?: back)?)<", found._repr_html_())] == [["drift", "drift back"]]
+def test_a_notebook_tells_a_recovery_from_a_drift(found):
+    assert re.findall(r"● ?</span> (\w+)<", found._repr_html_()) == ["drift", "recovery"]
 
 
 @pytest.mark.slow
@@ -162,7 +167,7 @@ def test_streams_are_told_apart(data):
     for name in "ab":
         own = model == name
         wanted = fr.FourRates(100_000).update_many(data["label"][own], data["prediction"][own])
-        assert [one.drift for one in found if one.stream == name] == list(wanted)
+        assert [one.drift.changes for one in found if one.stream == name] == [drift.changes for drift in wanted]
 
 
 def test_a_reference_may_be_counts_or_pairs_or_a_frame():

@@ -7,7 +7,6 @@
 
 from typing import TYPE_CHECKING
 
-from fourrates.bank import Bank
 from fourrates.budget.levels import design
 from fourrates.detectors import LFR, FourRates
 from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
@@ -17,6 +16,7 @@ from fourrates.lazy import importer
 from fourrates.record import step
 
 if TYPE_CHECKING:
+    from fourrates.bank import Bank
     from fourrates.budget.decay import best_decay
     from fourrates.budget.delay import expected_delay
     from fourrates.budget.run_length import expected_run_length
@@ -61,6 +61,7 @@ __version__ = "0.1.0"
 __getattr__ = importer(
     __name__,
     {
+        "Bank": "bank",
         "Client": "client",
         "DDM": "detectors",
         "DDMOCI": "detectors",

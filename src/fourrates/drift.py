@@ -140,6 +140,12 @@ class Drift:
         return range(self.since if self.started is None else self.started, self.at + 1)
 
     @property
+    def levels(self) -> dict[str, tuple[Share, Share]]:
+        """The rates that moved, before and after, where the detector observed both."""
+        known = ((change.rate, change.before, change.after) for change in self.changes)
+        return {rate: (before, after) for rate, before, after in known if before and after and before.n and after.n}
+
+    @property
     def shortage(self) -> str | None:
         """A sentence if the window holds too few examples, or too few of a class, to learn from; else None.
 
@@ -193,10 +199,10 @@ class Drift:
         return f"{self._verb} at {self.at:,}, {began}: {moved}{shift}"
 
 
-@dataclass(frozen=True, slots=True)
 class Recovery(Drift):
-    """What had moved is back at its reference. Reported by a detector that holds its reference."""
+    """What had moved is back: at its reference, for a detector that holds one, or where it was before it drifted."""
 
+    __slots__ = ()
     _verb: ClassVar[str] = "recovery"
 
 

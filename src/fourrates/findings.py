@@ -393,7 +393,7 @@ class Findings:
 
     @property
     def recoveries(self) -> list[Found]:
-        """Where what had moved was back at its reference."""
+        """Where what had moved was back: at its reference, or where it was before it drifted."""
         return [one for one in self._found if one.is_recovery]
 
     @property
@@ -484,8 +484,7 @@ class Findings:
 
         shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
         notes = [*shifts, *self._correlated(), *self.said]
-        labels = self.run.detector.labels.values
-        return fragment(self.headline(), self._found, self._source.utc, notes, self.run.traces, labels)
+        return fragment(self.headline(), self._found, self._source.utc, notes, self.run.traces)
 
 
 def _named(stream: str | None) -> str:

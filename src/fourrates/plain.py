@@ -200,7 +200,8 @@ def shortage(drift: Drift, events: int) -> str | None:
 
 
 def last_shortage(run: Run, found: Sequence[Found]) -> str | None:
-    """A line about the last drift, if its window is too small to learn from."""
-    last = next((one for one in reversed(found) if not one.is_recovery), None)
+    """A line about the last drift that is not over, if its window is too small to learn from."""
+    latest = {one.stream: one for one in found}  # of each stream
+    last = next((one for one in reversed(found) if one is latest[one.stream] and not one.is_recovery), None)
     sentence = None if last is None else shortage(last.drift, run.streams[last.stream].events)
     return None if sentence is None else f"to learn from the last drift: {sentence}"

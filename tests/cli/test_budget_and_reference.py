@@ -30,7 +30,7 @@ def test_a_budget_in_words_is_one_in_events(fourrates, drifting, stream):
     found = detected(ran)
     assert "so 'one a quarter' is one false alarm in" in ran.err
     wanted = fr.FourRates(found["parameters"]["arl"]).update_many(stream.y_true, stream.y_pred)
-    assert places(found) == [(drift.at, "drift") for drift in wanted]
+    assert places(found) == [(drift.at, kind) for drift, kind in zip(wanted, ("drift", "recovery"), strict=True)]
     assert [one["at"] for one in found["shifts"]] == [one.at for one in wanted.shifts]
     assert fourrates("detect", drifting, "--arl", "one a quarter", "--json").out == ran.out
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +187,7 @@ def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
 def test_the_demo_finds_both_changes_and_writes_its_report_as_the_page_shows(fourrates, tmp_path):
     ran = fourrates("demo", tmp_path / "demo")
     assert ran.status == 0
-    assert ran.out.startswith("2 drifts in 200,000 events")
+    assert ran.out.startswith("1 drift and 1 recovery in 200,000 events")
     assert "tpr ↓" in ran.out
     assert "tpr ↑" in ran.out
     assert "from 2026-01-08 23:51 " in ran.err  # to the minute: it is found after midnight
@@ -194,3 +195,7 @@ def test_the_demo_finds_both_changes_and_writes_its_report_as_the_page_shows(fou
     page = {" ".join(line.split()) for line in (ROOT / "docs" / "cli.md").read_text().splitlines()}
     found = fourrates("detect", tmp_path / "demo" / "transactions.csv").out
     assert [line for line in found.splitlines() if " ".join(line.split()) not in page] == []
+    peers = " ".join((ROOT / "docs" / "peers.md").read_text().split())
+    alarms = re.findall(r"^ (?:river\.)?(\S+) +(\d+)   ", ran.out.partition(" alarms ")[2], re.MULTILINE)
+    assert len(alarms) >= 8
+    assert [(name, count) for name, count in alarms if f"{name} {count}" not in peers] == []

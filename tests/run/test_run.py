@@ -81,6 +81,45 @@ def test_many_streams_cut_anywhere_give_the_same_drifts(detector):
         assert run.events == 30_000
 
 
+def courses(tprs, size=6_000, seed=3):
+    """Two streams in one frame, balanced, whose tpr takes these values in turn; their tnr is 0.9."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 2, 2 * size * len(tprs))
+    right = random.random(truth.size) < np.where(truth == 1, np.repeat(tprs, 2 * size), 0.9)
+    return {"model": np.resize(["a", "b"], truth.size), "y_true": truth, "y_pred": np.where(right, truth, 1 - truth)}
+
+
+@pytest.mark.parametrize(
+    ("tprs", "kinds"),
+    [
+        ((0.8, 0.5, 0.8), ["drift", "recovery"]),
+        ((0.8, 0.6, 0.4, 0.8), ["drift", "drift", "recovery"]),
+        ((0.8, 0.5, 0.8, 0.5), ["drift", "recovery", "drift"]),
+        ((0.8, 0.95, 0.8), ["drift", "drift"]),  # a fall is none
+        ((0.8, 0.3, 0.55), ["drift", "drift"]),
+    ],
+)
+def test_a_drift_that_leads_back_to_where_the_stream_was_is_a_recovery(tprs, kinds):
+    """By the interval of the rate after it, at 90 %: one way back in twenty would be taken for a drift."""
+    detector, data = fr.FourRates(1_000_000), courses(tprs)
+    _, whole = taken(Run(detector), data)
+    _, cut = taken(Run(detector), data, range(1_000, len(data["y_true"]), 2_500))
+    assert told(cut) == told(whole)
+    for name in "ab":
+        own = [one for one in whole if one.stream == name]
+        assert ["recovery" if one.is_recovery else "drift" for one in own] == kinds
+        assert all(str(one.drift).startswith(kind) for one, kind in zip(own, kinds, strict=True))
+
+
+def test_with_a_reference_it_is_the_detector_that_tells_a_recovery():
+    detector = fr.FourRates(100_000, reference=[[900, 100], [200, 800]])
+    data = courses((0.5, 0.8))
+    found = [one.drift for one in taken(Run(detector), data)[1] if one.stream == "a"]
+    own = data["model"] == "a"
+    assert found == list(detector.update_many(data["y_true"][own], data["y_pred"][own]))
+    assert [type(one) for one in found] == [fr.Drift, fr.Recovery]
+
+
 def test_shifts_of_the_classes_are_those_of_single_detectors():
     data = frame(streams=3)
     data["y_true"][20_000:] = np.arange(10_000) % 2
@@ -161,6 +200,14 @@ WRONG = [
     {"warnings": [[-1, 0, "x", 1, None, [[0, 0], [0, 0]]]]},
     {"warnings": [[0, 0, "x", 1, None, [[-5, 10**30], [0, 0]]]]},
     {"warnings": [[0, 0, "x", 1, None, "many"]]},
+    {"away": None},
+    {"away": [[0, {}]]},
+    {"away": [[99, {"tpr": [0.9, 0.5]}]]},
+    {"away": [[0, {"tpr": [0.9, 0.5]}], [0, {"tpr": [0.9, 0.5]}]]},
+    {"away": [[0, {"tpr": [0.9, 1.5]}]]},
+    {"away": [[0, {"tpr": [0.9]}]]},
+    {"away": [[0, {"tpr": ["much", 0.5]}]]},
+    {"away": [[0, {"tpr": [None, 0.5]}]]},
     {"sizes": [3]},
     {"sizes": None},
 ]

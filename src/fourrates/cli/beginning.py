@@ -14,11 +14,12 @@ from fourrates.cli.errors import checked
 from fourrates.findings import RATED
 from fourrates.io import MAX_LINE, Batch, Columns, Events, Tail
 from fourrates.io.table import Table
-from fourrates.io.values import times_of
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from fourrates.io.dates import Order
 
 PIECE = 1 << 20  # bytes read at a time, until there are as many rows as `detect` looks at
 
@@ -35,11 +36,14 @@ class Beginning:
         How many rows were looked at.
     times : array of datetime64 or None
         When they happened.
+    dates : {"day", "month"} or None
+        What is first in dates that are not ISO 8601.
     """
 
     labels: list[Hashable]
     rows: int
     times: npt.NDArray[np.datetime64] | None
+    dates: Order | None
 
     def __str__(self) -> str:
         names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")
@@ -75,8 +79,8 @@ def beginning(
             rows.learn_labels(rows.met)
         times = None
         if rows.columns.time is not None:
-            times = np.concatenate([times_of(table, rows.columns.time)[0] for table in rows.met])[:RATED]
-    return Beginning(labels or list(rows.labels.values), size, times)
+            times = np.concatenate([rows.times_in(table, rows.columns.time)[0] for table in rows.met])[:RATED]
+    return Beginning(labels or list(rows.labels.values), size, times, rows.columns.dates)
 
 
 class _Rows(Events):

@@ -146,7 +146,7 @@ def _table(entrants: list[Entrant], utc: bool) -> Table:
 
     table = output.grid()
     table.add_column("detector", style="bold", no_wrap=True)
-    table.add_column("drifts", justify="right")
+    table.add_column("alarms", justify="right")
     table.add_column("when, and which rates")
     table.add_column("ns an event", justify="right")
     for entrant in entrants:

@@ -246,7 +246,7 @@ def _check_same(
 def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     seen = opt.several(run.events, "event")
     if events.columns.by is not None:
-        seen += f" in {opt.several(len(run.streams), 'stream')}"
+        seen += f" of {opt.several(len(run.streams), 'stream')}"
     if run.first_time is not None and run.last_time is not None:
         first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"

@@ -53,7 +53,12 @@ columns = together(
         type=float,
         help="The score from which on the prediction is positive; 0.5.",
     ),
-    option("--time", section=DATA, metavar="COLUMN", help="Column of times, ISO 8601 or epoch; guessed if not given."),
+    option(
+        "--time",
+        section=DATA,
+        metavar="COLUMN",
+        help="Column of times: ISO 8601, 01.09.2026 or epoch; guessed.",
+    ),
 )
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
 class_names = together(

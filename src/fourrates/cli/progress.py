@@ -76,7 +76,7 @@ class Progress:
             if not sound:
                 raise InputError("a damaged state")
             return cls(bytes(found.sections["run"]), columns, threshold, asked, listed)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise InputError("a damaged state") from None
 
     def chosen(self, asked: Columns) -> Columns:

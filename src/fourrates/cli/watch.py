@@ -172,6 +172,8 @@ def watch(
         begun = beginning(
             file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes, max_line
         )
+        if begun is not None and begun.dates is not None:
+            opt.say(f"dates have the {begun.dates} first")
         if classes is None:
             classes = _learned(begun)
     elif classes is None:
@@ -181,7 +183,7 @@ def watch(
         positive_label = run.detector.parameters["positive"]
     events = opt.events_of(
         [file],
-        Columns(truth, pred, score, time, by),
+        Columns(truth, pred, score, time, by, dates=None if begun is None else begun.dates),
         threshold=threshold,
         labels=classes,
         positive=positive_label,

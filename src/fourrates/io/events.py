@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +18,7 @@ from fourrates.io.values import (
     UNKNOWN,
     Words,
     classes_of,
+    dates_of,
     dictionary,
     distinct,
     either,
@@ -31,8 +32,9 @@ from fourrates.labels import Labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.io.dates import Order
     from fourrates.io.history import History
-    from fourrates.io.values import Mask
+    from fourrates.io.values import Mask, Times
 
 Missing = Literal["skip", "refuse"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -55,7 +57,10 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column is what. Those that are None are guessed, or not there."""
+    """Which column is what. Those that are None are guessed, or not there.
+
+    `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
+    """
 
     truth: str | None = None
     guess: str | None = None
@@ -63,6 +68,11 @@ class Columns:
     time: str | None = None
     by: str | None = None
     id: str | None = None
+    dates: Order | None = None
+
+    def __post_init__(self) -> None:
+        if self.dates not in (None, "day", "month"):
+            raise ValueError(f"dates {self.dates!r}: the day or the month is first")
 
     def used(self) -> list[str]:
         """The names of those that are there."""
@@ -259,7 +269,7 @@ class Events:
         time = asked.time
         if time is None and not self._settled:
             time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
-        settled = Columns(truth, guess, score, time, asked.by, asked.id)
+        settled = Columns(truth, guess, score, time, asked.by, asked.id, asked.dates)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
             for kind, what, extra in (
@@ -272,8 +282,15 @@ class Events:
         ]
         if guessed:
             self._say(", ".join(guessed))
+        self.hint_at_times(settled, times)
         self.columns, self._settled = settled, True
         return settled
+
+    def hint_at_times(self, settled: Columns, times: Sequence[str]) -> None:
+        """Say which column might be the times, where none has a name that tells."""
+        others = [name for name in times if name not in settled.used()]
+        if settled.time is None and others and not self._settled:
+            self._say(f"no times are read; dates stand in column {listed(others)} (--time)")
 
     def _check_score(self, score: str | None, where: str) -> None:
         if score is not None and self._labelled and len(self.labels.values) != 2:
@@ -368,7 +385,7 @@ class Events:
             pairs.append((scores >= self.threshold).astype(np.uint16))
         times = None
         if columns.time is not None:
-            times, utc = times_of(table, columns.time)
+            times, utc = self.times_in(table, columns.time)
         keys = None
         if columns.by is not None:
             keys, gone = self._number_keys(table.data[columns.by])
@@ -398,6 +415,13 @@ class Events:
             batch = Batch(pairs[0], pairs[1], table.source, rows, times, keys)
             self.remarks.take(batch, len(self.labels.values))
             yield batch
+
+    def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
+        """Times, as :func:`times_of` has them; how dates are written is learned from the first table that has some."""
+        if self.columns.dates is None and (dates := dates_of(table, name)) is not None:
+            self.columns = replace(self.columns, dates=dates)
+            self._say(f"dates in column {name!r} have the {dates} first")
+        return times_of(table, name, self.columns.dates)
 
     def odd(self) -> dict[str, str]:
         """What is odd about what was read, in sentences, by what each is about."""

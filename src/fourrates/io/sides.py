@@ -12,7 +12,7 @@ import numpy as np
 from fourrates.io.events import Columns, Events, guess_column, listed
 from fourrates.io.opening import pyarrow
 from fourrates.io.table import InputError, NoColumn, Table
-from fourrates.io.values import UNKNOWN, Words, either, is_missing, item, numbers, times_of
+from fourrates.io.values import UNKNOWN, Words, either, is_missing, item, numbers
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
 
@@ -108,6 +108,7 @@ class Side(Events, ABC):
         ]
         if guessed:
             self._say(where + ", ".join(guessed))
+        self.hint_at_times(found, times)
         self.columns, self._settled = found, True
         return found
 
@@ -155,7 +156,7 @@ class Side(Events, ABC):
     def _moments(self, table: Table) -> npt.NDArray[np.float64]:
         """Times in microseconds that never run backwards: what is earlier, or unknown, has the latest before it."""
         assert self.columns.time is not None
-        given, utc = times_of(table, self.columns.time)
+        given, utc = self.times_in(table, self.columns.time)
         self.utc |= utc
         micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
         if micros.size:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.io.dates import Order, Undecided, as_iso, is_written, order_of
 from fourrates.io.opening import pyarrow
 from fourrates.io.table import InputError, Table
 from fourrates.kernel.codes import small_codes
@@ -280,7 +281,30 @@ def numbers(table: Table, name: str) -> tuple[npt.NDArray[np.float64], Mask | No
     return numbers, gone if gone.any() else None, with_comma
 
 
-def times_of(table: Table, name: str) -> tuple[Times, bool]:
+def dates_of(table: Table, name: str) -> Order | None:
+    """How dates with dots or slashes stand in a column, the day or the month first; None if there are none."""
+    column = table.data[name]
+    if not _may_hold_text(column):
+        return None  # and no value is asked for: Arrow would import pandas to give a time
+    first = next((value for value in (item(column, at) for at in range(table.size)) if not is_missing(value)), None)
+    if not is_written(first):
+        return None
+    listed = column if isinstance(column, list) else column.tolist()
+    try:
+        return order_of(value for value in listed if is_written(value))
+    except Undecided as error:
+        raise InputError(
+            f"{table.source}, column {name!r}: {error}; write dates as 2026-09-01, or with dots as 01.09.2026"
+        ) from None
+
+
+def _may_hold_text(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "OTU"
+    return isinstance(column, list) or "string" in str(column.type)
+
+
+def times_of(table: Table, name: str, dates: Order | None = None) -> tuple[Times, bool]:
     """A column of times in microseconds, and whether they carry a zone (and are in UTC then)."""
     column = table.data[name]
     if hasattr(column, "cast"):
@@ -304,6 +328,9 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
     listed: list[Any] = column if isinstance(column, list) else column.tolist()
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in listed if value is not None):
         return _epoch(np.array([np.nan if value is None else value for value in listed], np.float64)), True
+    written = listed
+    if dates is not None:
+        listed = [as_iso(value, dates) for value in written]
     if (plain := _plain_times(listed)) is not None:
         return plain
     micros = np.empty(len(listed), "M8[us]")
@@ -314,7 +341,9 @@ def times_of(table: Table, name: str) -> tuple[Times, bool]:
             continue
         moment = _moment(value)
         if moment is None:
-            raise InputError(f"{table.place(at)}: {value!r} in column {name!r} is not a time (ISO 8601 or epoch)")
+            raise InputError(
+                f"{table.place(at)}: {written[at]!r} in column {name!r} is not a time (ISO 8601, 01.09.2026 or epoch)"
+            )
         micros[at], zoned = moment
         utc |= zoned
     return micros, utc
@@ -392,5 +421,6 @@ def look_like_times(data: Mapping[str, Any]) -> list[str]:
 def looks_like_time(value: Any) -> bool:
     """Whether a value is a date or a time as such; numbers may be anything and are not guessed at."""
     if isinstance(value, str):
-        return re.match(r"\d{4}-\d\d-\d\d", value) is not None and _moment(value) is not None
+        iso = value if "/" in value else as_iso(value, "day")
+        return re.match(r"\d{4}-\d\d-\d\d", iso) is not None and _moment(iso) is not None
     return hasattr(value, "isoformat")

@@ -74,7 +74,7 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
             {
                 "name": shortened(str(stream.name)),
                 "events": stream.events,
-                "drifts": len(stream.findings),
+                "drifts": sum(not finding.recovery for finding in stream.findings),
                 "standing": stream.standing,
                 "told": words.standing(stream),
             }

@@ -166,23 +166,10 @@ def _standing(findings: Sequence[Finding], warning: bool) -> Standing:
     return "warning" if warning else "stable"
 
 
-def recoveries(found: Sequence[Found], labels: Sequence[Any]) -> list[bool]:
-    """Which findings of one stream are recoveries: those too that lead back to where a rate first was."""
-    home: dict[str, float] = {}
-    back = []
-    for one in found:
-        moves = [_move(change, one, labels) for change in one.drift.changes]
-        back.append(one.is_recovery or _leads_back(moves, home))
-        for move in moves:
-            if move.shares is not None:
-                home.setdefault(move.rate, move.shares[0].value)
-    return back
-
-
 def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int) -> tuple[Finding, ...]:
     """The drifts and recoveries of one stream, in order."""
     findings = []
-    for number, (one, is_recovery) in enumerate(zip(found, recoveries(found, labels), strict=True), 1):
+    for number, one in enumerate(found, 1):
         drift = one.drift
         moves = tuple(_move(change, one, labels) for change in drift.changes)
         between, clock = drift.started_between, _clock(one, trace)
@@ -192,7 +179,7 @@ def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None
                 number,
                 moves,
                 drift.precisions,
-                is_recovery,
+                one.is_recovery,
                 Moment(drift.at, _microseconds(one.at.time)),
                 Moment(drift.since, _microseconds(one.since.time)),
                 None if drift.started is None else _moment(drift.started, clock),
@@ -213,18 +200,6 @@ def _move(change: RateChange, one: Found, labels: Sequence[Any]) -> Move:
     if before is None or after is None:
         before, after = (share(change.rate, counts, labels) for counts in (one.before, one.after))
     return Move(change.rate, change.direction, before, after, change.statistic, change.bound)
-
-
-def _leads_back(moves: Sequence[Move], home: dict[str, float]) -> bool:
-    """Whether every rate that moved is at least twice as close as it was to where it stood before its first drift."""
-
-    def is_back(move: Move) -> bool:
-        if move.shares is None or move.rate not in home:
-            return False
-        before, after = (abs(share.value - home[move.rate]) for share in move.shares)
-        return 2 * after < before
-
-    return bool(moves) and all(map(is_back, moves))
 
 
 def strength(moves: Sequence[Move]) -> float:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourrates import plain
 from fourrates.names import printable, shortened
-from fourrates.report.facts import recoveries
 
 if TYPE_CHECKING:
     from fourrates.drift import RateChange
@@ -34,16 +33,14 @@ def fragment(
     utc: bool,
     notes: Sequence[str],
     traces: dict[str | None, Trace],
-    labels: Sequence[Any],
 ) -> str:
     """A fragment of HTML; no name in the data can be more than text in it."""
-    back = _leading_back(found, labels)
     parts = [f'<p style="margin:.3em 0"><b>{_text(headline)}</b></p>']
     name = next((one.stream for one in found if one.stream in traces), None)
     if found and name in traces:
-        parts += _strips(traces[name], name, [one for one in found if one.stream == name], back)
+        parts += _strips(traces[name], name, [one for one in found if one.stream == name])
     if found:
-        parts.append(_table(found[:SHOWN], utc, back))
+        parts.append(_table(found[:SHOWN], utc))
     more = [f"... and {len(found) - SHOWN:,} more"] if len(found) > SHOWN else []
     lines = "".join(f"<div>{_text(note)}</div>" for note in (*more, *notes))
     return f'<div>{"".join(parts)}<div style="opacity:.7;font-size:90%;margin-top:.4em">{lines}</div></div>'
@@ -53,30 +50,17 @@ def _text(words: object) -> str:
     return html.escape(printable(str(words)))
 
 
-def _leading_back(found: Sequence[Found], labels: Sequence[Any]) -> set[int]:
-    """The `id` of those that lead back to where their stream was, by the rule of the report."""
-    by_stream: dict[str | None, list[Found]] = {}
-    for one in found:
-        by_stream.setdefault(one.stream, []).append(one)
-    return {
-        id(one)
-        for own in by_stream.values()
-        for one, leads_back in zip(own, recoveries(own, labels), strict=True)
-        if leads_back
-    }
-
-
-def _colour(one: Found, back: set[int]) -> str:
-    return RECOVERY if id(one) in back else DRIFT
+def _colour(one: Found) -> str:
+    return RECOVERY if one.is_recovery else DRIFT
 
 
 # The table --------------------------------------------------------------------------------------------------
 
 
-def _table(found: Sequence[Found], utc: bool, back: set[int]) -> str:
+def _table(found: Sequence[Found], utc: bool) -> str:
     many = any(one.stream is not None for one in found)
     head = ["", *(["stream"] if many else []), "found", "started about", "rate", "from → to"]
-    rows = [_row(one, utc, many, back) for one in found]
+    rows = [_row(one, utc, many) for one in found]
     cells = "".join(f'<th style="{CELL}">{name}</th>' for name in head)
     return (
         '<table style="border-collapse:collapse;margin:.3em 0">'
@@ -84,11 +68,11 @@ def _table(found: Sequence[Found], utc: bool, back: set[int]) -> str:
     )
 
 
-def _row(one: Found, utc: bool, many: bool, back: set[int]) -> str:
-    kind = "recovery" if one.is_recovery else "drift back" if id(one) in back else "drift"
+def _row(one: Found, utc: bool, many: bool) -> str:
+    kind = "recovery" if one.is_recovery else "drift"
     start = one.drift.window.start
     cells = [
-        f'<span style="color:{_colour(one, back)}">●</span> {kind}',
+        f'<span style="color:{_colour(one)}">●</span> {kind}',
         *([_text(shortened(str(one.stream), 40))] if many else []),
         _place(one.at.time, f"event {one.drift.at:,}", utc),
         _place(None if one.started is None else one.started.time, f"event {start:,}", utc),
@@ -114,15 +98,15 @@ def _moved(change: RateChange) -> str:
 # The strips -------------------------------------------------------------------------------------------------
 
 
-def _strips(trace: Trace, name: str | None, found: Sequence[Found], back: set[int]) -> list[str]:
+def _strips(trace: Trace, name: str | None, found: Sequence[Found]) -> list[str]:
     """The rates that moved, over time."""
     moved = dict.fromkeys(change.rate for one in found for change in one.drift.changes)
     curves = {curve.rate: curve for curve in reversed(trace.curves()) if curve.rate in moved}
     stream = "" if name is None else f"{shortened(name, 40)}: "
-    return [_strip(curves[rate], trace, found, stream, back) for rate in [*moved][:STRIPS] if rate in curves]
+    return [_strip(curves[rate], trace, found, stream) for rate in [*moved][:STRIPS] if rate in curves]
 
 
-def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str, back: set[int]) -> str:
+def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str) -> str:
     length = max(trace.events - trace.first, 1)
     bins = ((curve.events - trace.first) * BINS // length).clip(0, BINS - 1)
     known = ~np.isnan(curve.value)
@@ -137,7 +121,7 @@ def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str, back
         f"{(at + 0.5) * WIDTH / BINS:.1f},{HEIGHT - (value - low) * scale:.1f}"
         for at, value in zip(there.tolist(), mean.tolist(), strict=True)
     )
-    marks = "".join(_mark(one, _colour(one, back), trace.first, length) for one in found)
+    marks = "".join(_mark(one, _colour(one), trace.first, length) for one in found)
     name = _text(stream + curve.rate)
     return (
         f'<svg viewBox="-44 -16 {WIDTH + 48} {HEIGHT + 22}" width="{WIDTH + 48}" style="display:block;max-width:100%" '

@@ -128,7 +128,8 @@ class Words:
             f"{where}the share of positives went from {before.value:.3f} to {after.value:.3f} around event "
             f"{one.shift.started:,}, found {self.when(found)}"
             + "".join(
-                f"; {change.rate} {change.before:.3f} → {change.after:.3f} by it" for change in one.shift.precisions
+                f"; {change.rate} moves with it, {change.before:.3f} → {change.after:.3f}"
+                for change in one.shift.precisions
             )
         )
 

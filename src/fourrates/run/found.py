@@ -30,7 +30,7 @@ class Found:
     stream : str, optional
         Which stream, where there are many.
     drift : Drift
-        What the detector reported.
+        What the detector reported; a :class:`~fourrates.Recovery` where a drift led back to where the stream was.
     at, since : Place
         The event that gave the alarm, and the first one of the warning that led to it.
     before, after : tuples of tuples

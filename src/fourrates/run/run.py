@@ -8,17 +8,17 @@ anywhere gives the same drifts as in one piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.bank import Bank
-from fourrates.bank.stream import Stream
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import After
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift, Shift
 from fourrates.io import Batch, InputError
+from fourrates.run.away import Away, as_recovery, rates_away
 from fourrates.run.found import Found, FoundShift, Place
 from fourrates.run.part import OpenWarning, Part
 from fourrates.run.streams import MAX_STREAMS, Streams
@@ -27,6 +27,7 @@ from fourrates.state import Saved, pack, unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.bank import Bank
     from fourrates.run.part import Positions
     from fourrates.run.trace import Trace
 
@@ -96,6 +97,7 @@ class Run:
         self.last_time: np.datetime64 | None = None
         self._classes = len(streams.detector.labels.values)
         self._warnings: dict[int, OpenWarning] = {}
+        self._away: dict[int, Away] = {}  # by stream without a reference, the rates that drifted and are not back
         self._trace = trace
         self._traces: dict[int, Trace] = {}
 
@@ -130,6 +132,20 @@ class Run:
 
     def take(self, batch: Batch, keys: Sequence[str] = ()) -> list[Found]:
         """Take a batch; `keys` are the names of the streams its keys count (`Events.keys`)."""
+        return [self._recognized(one) for one in self._advance_all(batch, keys)]
+
+    def _recognized(self, one: Found) -> Found:
+        """What was found; a drift that leads back to where its stream was before is a recovery."""
+        number = self.streams.number(one.stream)
+        if self.streams.holds(number):
+            return one
+        before = self._away.pop(number, {})
+        away = rates_away(one.drift.levels, before)
+        if away:
+            self._away[number] = away
+        return replace(one, drift=as_recovery(one.drift)) if before and not away else one
+
+    def _advance_all(self, batch: Batch, keys: Sequence[str]) -> list[Found]:
         if batch.times is not None:
             self._clock(batch.times)
         many, streams = batch.keys is not None, self.streams
@@ -235,7 +251,8 @@ class Run:
             time = None if since.time is None else int(since.time.astype("M8[us]").astype(np.int64))
             warnings.append([number, since.event, since.source, since.row, time, warning.counts.tolist()])
         about, sections = self.streams.to_state()
-        return pack("Run", about | {"events": self.events, "warnings": warnings}, **sections)
+        away = [[number, rates] for number, rates in self._away.items()]
+        return pack("Run", about | {"events": self.events, "warnings": warnings, "away": away}, **sections)
 
     @classmethod
     def from_bytes(cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None) -> Run:
@@ -256,10 +273,11 @@ class Run:
         run._watch(Streams.from_state(found), trace)
         run.events = check_whole(found.about["events"], "events", 0)
         run._adopt_warnings(found.about["warnings"])
+        run._adopt_away(found.about.get("away", []))  # not in states saved before 0.1.0
         if trace is not None:
             for number in range(min(TRACED, len(run.streams))):
                 stream = run.streams.at(number)
-                run._traces[number] = trace(stream.detector() if isinstance(stream, Stream) else stream)
+                run._traces[number] = trace(stream if isinstance(stream, Detector) else stream.detector())
         return run
 
     def _adopt_warnings(self, warnings: list[list[Any]]) -> None:
@@ -280,6 +298,16 @@ class Run:
             self._warnings[number] = OpenWarning(Place(event, source, check_whole(row, "a row", 0), when), tally)
         if len(self._warnings) != sum(one >= 0 for one in since):
             raise ValueError(f"{len(self._warnings)} warnings are told, others are open")
+
+    def _adopt_away(self, away: list[list[Any]]) -> None:
+        """Take over the rates that are away: each of a stream that has no reference to say so."""
+        for number, rates in away:
+            if check_whole(number, "a stream's number", 0) in self._away or self.streams.holds(number) or not rates:
+                raise ValueError(f"rates that are away in stream {number}, which cannot have any")
+            own = {rate: (float(before), float(after)) for rate, (before, after) in rates.items()}
+            if not all(0 <= level <= 1 for levels in own.values() for level in levels):
+                raise ValueError(f"rates of stream {number} that are away have levels that cannot be")
+            self._away[number] = own
 
 
 def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:

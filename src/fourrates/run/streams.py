@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fourrates.detectors
-from fourrates.bank import Bank
-from fourrates.bank.references import References
-from fourrates.bank.stream import Stream
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, check_after
@@ -25,12 +22,14 @@ from fourrates.io import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.bank import Bank
+    from fourrates.bank.stream import Stream
     from fourrates.state import Saved
 
 MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
 
 
-class Streams(Mapping[str | None, Detector | Stream]):
+class Streams(Mapping[str | None, "Detector | Stream"]):
     """Each stream as a detector, by its name; None is the name of the only one.
 
     Parameters
@@ -82,6 +81,8 @@ class Streams(Mapping[str | None, Detector | Stream]):
         """Begin the streams of these names that are not there yet; their numbers."""
         first = len(self.names)
         if None not in names and self.bank is None and isinstance(self.detector, RecordDetector):
+            from fourrates.bank import Bank  # which one stream alone does not need
+
             own = self.references is not None
             self.bank = Bank(self.detector, reference={} if own else None, after=self.after if own else None)
         for name in names:
@@ -100,6 +101,15 @@ class Streams(Mapping[str | None, Detector | Stream]):
     def reference_of(self, name: str | None) -> Any:
         """The reference of its own that a stream has, or None."""
         return self.references.get(name) if self.references and name is not None else None
+
+    def number(self, name: str | None) -> int:
+        """The number of the stream of this name."""
+        return self._numbers[name]
+
+    def holds(self, number: int) -> bool:
+        """Whether a stream is compared with a reference, back at which its detector reports a recovery."""
+        own = self.reference_of(self.names[number])
+        return (self.detector.parameters.get("after") if own is None else self.after) == "hold"
 
     def starting(self, number: int) -> Detector:
         """The detector of a stream as it begins; with a reference of its own where it has one."""
@@ -140,6 +150,8 @@ class Streams(Mapping[str | None, Detector | Stream]):
             states = [detector.to_bytes() for detector in self.detectors]
             about["sizes"], sections["states"] = [*map(len, states)], b"".join(states)
         if self.references is not None:
+            from fourrates.bank.references import References
+
             about["after"] = self.after
             listed = References(self.detector.labels, self.references)
             about["references"], sections["references"] = listed.to_state()
@@ -157,6 +169,8 @@ class Streams(Mapping[str | None, Detector | Stream]):
             raise ValueError("the saved run begins with a detector that has seen events")
         references, after = None, "hold"
         if "references" in sections:
+            from fourrates.bank.references import References
+
             listed = References.from_state(start.labels, about["references"], sections["references"])
             references = {_checked_name(name): counts for name, counts in listed.items()}
             after = about["after"]
@@ -164,6 +178,8 @@ class Streams(Mapping[str | None, Detector | Stream]):
         streams.names = _checked_names(about["streams"])
         streams._numbers = {name: number for number, name in enumerate(streams.names)}
         if "bank" in sections:
+            from fourrates.bank import Bank
+
             streams.bank = Bank.from_bytes(bytes(sections["bank"]))
             if None in streams._numbers or {*streams.bank} != {*range(len(streams))}:
                 raise ValueError(f"a bank of {len(streams.bank)} streams for {len(streams)} names")

@@ -58,7 +58,7 @@ class Curve:
     def kind(self) -> str:
         """What it is next to the other statistics of its rate, or how much of the past is in it."""
         if np.isnan(self.warn_low).all():
-            return f"over some {1 / (1 - self.decay):.0f} observations"
+            return f"over about {1 / (1 - self.decay):.0f} observations"
         return f"decay {self.decay:g}"
 
 

@@ -18,12 +18,13 @@ from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import FourRates
 from fourrates.drift import Drift, Recovery, Shift
 from fourrates.join import LabelJoin
+from fourrates.run.away import Away, rates_away
 from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Seen
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
-from fourrates.serve.standing import Standing, rates_away
+from fourrates.serve.standing import Standing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -271,11 +272,11 @@ class Monitor:
         if isinstance(one.what, Shift):
             return one
         old = self.standing.get(one.segment)
-        away: dict[str, tuple[float, float]] = {}
+        away: Away = {}
         if self.holds(one.segment):
             stands = one.stands if one.kind == "recovery" else True
         else:
-            away = rates_away(one.what, {} if old is None else old.away)
+            away = rates_away(one.what.levels, {} if old is None else old.away)
             stands = old is None or bool(away)
             one = replace(one, stands=stands, back=not stands)
         if not stands:
