@@ -31,12 +31,14 @@ ARL = 100_000
 KEYS, BATCH, SHARDS = 500, 4_000, 4
 KINDS = ("driver", "worker", "between write and commit")
 ASKED = "kill-yourself"  # a file
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CICompilerCount=1"  # a Java that is soon killed
 
 
 def child(folder: Path) -> None:
     """Run the query; where it is asked to by a file, the process kills itself after it has written a micro-batch."""
     from fourrates.engines.spark import detect, write_once
 
+    os.environ["JDK_JAVA_OPTIONS"] = SHORT_LIVED
     spark = given.session(folder, master="local-cluster[2,1,1024]", partitions=2, memory="1g")
     source = spark.readStream.schema(given.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     found = detect(source, **given.COLUMNS, arl=ARL, shards=SHARDS)
