@@ -1,8 +1,9 @@
 """kill -9 under a streaming query: the driver, a worker, and the driver between writing a micro-batch and its commit.
 
 A child process runs the query over files that are all there, a file a micro-batch, on a driver and two executors of its
-own, and is started again after each kill until the files are done. At the end the drifts in the sink are those of one
-bank, each once, and the state in the checkpoint is that of a run without kills.
+own, and is started again after each kill until the files are done. One stream in four goes wrong and comes back again
+and again, so that drifts are found in most micro-batches. At the end the drifts in the sink are those of one bank, each
+once, and the state in the checkpoint is that of a run without kills.
 
     python benchmarks/spark_kill.py [--kills 30] [--seed 0] [--add] [--small]
 """
@@ -23,20 +24,42 @@ from pathlib import Path
 from typing import Any
 
 import drawn
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import spark_events as given
 
 import fourrates as fr
 
 ARL = 100_000
-KEYS, BATCH, SHARDS = 500, 4_000, 4
+KEYS, BATCH, SHARDS = 100, 4_000, 4
+UNSTEADY, PERIOD = 4, 5  # one stream in so many changes after so many files, each at another one
+FILES = 3  # for each kill
 KINDS = ("driver", "worker", "between write and commit")
 ASKED = "kill-yourself"  # a file
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CICompilerCount=1"  # a Java that is soon killed
+
+
+def write(folder: Path, files: int) -> None:
+    """Files of events."""
+    folder.mkdir()
+    draw = np.random.default_rng(1)
+    for number in range(files):
+        key, truth = draw.integers(0, KEYS, BATCH), draw.random(BATCH) < 0.3
+        broken = (key % UNSTEADY == 0) & ((number + key // UNSTEADY) // PERIOD % 2 == 1)
+        guess = truth ^ (draw.random(BATCH) < np.where(broken, 0.7, 0.1))
+        columns = {"key": key, "seq": np.arange(number * BATCH, (number + 1) * BATCH)}
+        labels = {"y": truth.astype(np.int32), "p": guess.astype(np.int32)}
+        path = folder / f"{number:05d}.parquet"
+        pq.write_table(pa.table(columns | labels), path)
+        os.utime(path, (number, number))  # Spark takes files by their time, and those of one moment in any order
 
 
 def child(folder: Path) -> None:
     """Run the query; where it is asked to by a file, the process kills itself after it has written a micro-batch."""
     from fourrates.engines.spark import detect, write_once
 
+    os.environ["JDK_JAVA_OPTIONS"] = SHORT_LIVED
     spark = given.session(folder, master="local-cluster[2,1,1024]", partitions=2, memory="1g")
     source = spark.readStream.schema(given.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     found = detect(source, **given.COLUMNS, arl=ARL, shards=SHARDS)
@@ -88,7 +111,7 @@ def run(folder: Path, acts: list[str], draw: random.Random, counts: dict[str, in
         if act == KINDS[2]:
             (folder / ASKED).touch()  # it dies when it has written the next one
             continue
-        time.sleep(draw.random() * 2)  # somewhere in the next micro-batch
+        time.sleep(draw.random())  # somewhere in the next micro-batch
         victims = executors(process.pid)[:1]
         if act == "driver":
             os.killpg(process.pid, signal.SIGKILL)
@@ -149,7 +172,7 @@ def main() -> int:
     counts = dict.fromkeys(KINDS, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        given.write(folder / "in", 4 * BATCH * kills, KEYS, BATCH)
+        write(folder / "in", FILES * kills)
         acts = [*KINDS] * (kills // 3)
         draw.shuffle(acts)
         done, begun = False, time.monotonic()

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,18 @@ def test_it_goes_on_from_what_was_saved_and_counts_nothing_twice(broker, topic, 
             step_until(one, lambda one=one, part=part: one.events >= len(records[part]))
     assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
     assert len({one["id"] for one in found}) == len(found) == len(wanted)
+
+
+def test_what_has_come_meanwhile_is_taken_without_waiting_for_more(broker, topic):
+    records = events(2)
+    produce(broker, topic, records[:100])
+    with Monitor(url(broker, topic), arl=ARL, by="model") as one:
+        step_until(one, lambda: one.events >= 100)
+        produce(broker, topic, records[100:200])
+        time.sleep(3)  # the client library fetches them
+        began = time.monotonic()
+        assert one.step(60) > 0
+        assert time.monotonic() - began < 50
 
 
 DIES = """

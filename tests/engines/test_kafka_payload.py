@@ -288,13 +288,13 @@ def test_columns_of_many_messages_are_one_chunk_with_the_offset_of_each_event():
 
 
 @pytest.mark.parametrize("keys", [["a", "b", "c"], [1, 2, 3], pa.array(["a", "b", "c"]).dictionary_encode()])
-def test_messages_of_arrow_are_taken_together_and_one_with_a_problem_apart(keys):
+def test_messages_of_arrow_are_taken_together_and_give_what_each_gives_by_itself(keys):
     good = arrow(y_true=[1, 0, 1], y_pred=[1, 1, 0], k=keys)
     bad = arrow(y_true=[1, 7, 1], y_pred=[1, 1, 0], k=keys)
     values = [good] * 5 + [bad] + [good] * 3 + [good[:-40]] + [{"y_true": 0, "y_pred": 0, "k": "z"}] + [good] * 2
     chunks = read(values, by="k")
-    assert [chunk.truths.size for chunk in chunks] == [15, 2, 9, 0, 1, 6]
-    assert [chunk.next for chunk in chunks] == [5, 6, 9, 10, 11, 13]
+    assert [chunk.truths.size for chunk in chunks] == [26, 1, 6]
+    assert [chunk.next for chunk in chunks] == [10, 11, 13]
     apart = [chunk for i, value in enumerate(values) for chunk in read([value], first=i, by="k")]
     assert pairs(chunks) == pairs(apart)
     assert problems(chunks) == problems(apart)
@@ -302,3 +302,19 @@ def test_messages_of_arrow_are_taken_together_and_one_with_a_problem_apart(keys)
         columns = [[getattr(chunk, name) for chunk in found if chunk.truths.size] for found in (chunks, apart)]
         together, one_by_one = ([str(one) for part in whole for one in np.asarray(part).tolist()] for whole in columns)
         assert together == one_by_one
+
+
+def test_arrow_messages_of_other_types_are_read_next_to_each_other():
+    whole = arrow(y_true=[1, 0], y_pred=[1, 1], k=[1, 2])
+    with_null = arrow(y_true=[1, None], y_pred=[1, 1], k=[1, 2])
+    words = arrow(y_true=["1", "0"], y_pred=["0", "1"], k=["a", "b"])
+    nothing = arrow(y_true=pa.array([], pa.int64()), y_pred=pa.array([], pa.int64()), k=pa.array([], pa.int64()))
+    values = [whole, with_null, whole, nothing, whole, words, words, nothing]
+    chunks = read(values, by="k")
+    apart = [chunk for i, value in enumerate(values) for chunk in read([value], first=i, by="k")]
+    assert pairs(chunks) == pairs(apart)
+    assert problems(chunks) == problems(apart)
+    assert [chunk.next for chunk in chunks] == [1, 2, 5, 8]
+    (refused,) = [one for chunk in chunks for one in chunk.refused]
+    assert (refused.offset, refused.events) == (1, 1)
+    assert "offset 1, event 2" in refused.problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import sys
 from typing import Any
@@ -59,6 +60,7 @@ def named(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
+@functools.cache  # asked for with every column of every message
 def pyarrow(module: str) -> Any:
     """A module of pyarrow, or an error that says how to get it."""
     import importlib

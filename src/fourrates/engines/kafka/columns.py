@@ -34,19 +34,58 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Messages, the columns they hold together, the offset of each row, and what could not be read."""
+    """Messages, the columns they hold together, and what could not be read.
+
+    Attributes
+    ----------
+    messages : list of messages
+        Those that hold events.
+    rows : array of int64
+        How many each of them has.
+    data : mapping
+        Columns of all events.
+    own : list of Part
+        What each message holds by itself; empty where each has one event.
+    next : int
+        The offset after the last message, whether it could be read or not.
+    refused : list of Refused
+        Messages that could not be read.
+    """
 
     messages: list[Message]
-    offsets: npt.NDArray[np.int64]
-    part: Part
+    rows: npt.NDArray[np.int64]
+    data: Mapping[str, Any]
+    own: list[Part]
     next: int
     refused: list[Refused]
 
+    def joins(self, other: Parts) -> bool:
+        """Whether the columns of others can follow these."""
+        return not self.data or not other.data or _kinds(self.data) == _kinds(other.data)
 
-def json_part(record: Mapping[str, Any], size: int | None, fields: Sequence[str] = ()) -> Part:
-    """Columns as lists; their length is checked where it is not given."""
-    if size is not None:
-        return Part(record, size, lambda rows: b"")
+
+def join_parts(several: list[Parts]) -> Parts:
+    """What follows each other, as one."""
+    if len(several) == 1:
+        return several[0]
+    filled = [one.data for one in several if one.data]
+    data = {name: join_columns([one[name] for one in filled]) for name in filled[0]} if filled else {}
+    return Parts(
+        [message for one in several for message in one.messages],
+        np.concatenate([one.rows for one in several]),
+        data,
+        [part for one in several for part in one.own],
+        several[-1].next,
+        [refused for one in several for refused in one.refused],
+    )
+
+
+def _kinds(data: Mapping[str, Any]) -> list[Any]:
+    return [getattr(column, "dtype", None) or getattr(column, "type", None) for column in data.values()]
+
+
+def json_part(record: Mapping[str, Any], fields: Sequence[str]) -> Part:
+    """Columns as lists, of one length."""
     for name in fields:
         if name not in record:
             raise InputError(f"no field {name!r}; there are {listed(list(record))}")

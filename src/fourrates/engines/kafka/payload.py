@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fourrates.engines.kafka.chunk import Chunk, Message, Refused
-from fourrates.engines.kafka.columns import Parts, arrow_part, join_columns, json_part, key_problems, pick
+from fourrates.engines.kafka.columns import Parts, arrow_part, join_parts, json_part, key_problems, pick
 from fourrates.engines.kafka.plain import Plain, PlainReader
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.io.events import listed
@@ -102,16 +102,25 @@ class Reader:
             start, end = end, end + len([*run])
             part = slice(start, end)
             if is_arrow:
-                yield from joined(self._read_arrow(source, partition, messages[part], texts[part]))
+                yield from self._read_arrow(source, partition, messages[part], texts[part])
             else:
                 yield from self._read(source, partition, messages[part], texts[part])
 
     def _read_arrow(
         self, source: str, partition: int, messages: Sequence[Message], texts: list[bytes | None]
     ) -> Iterator[Chunk]:
-        """Streams of Arrow batches, one by one."""
+        """Streams of Arrow batches; those that follow each other as one, which reader and bank take faster."""
+        gathered: list[Parts] = []
+        size = 0
         for message, text in zip(messages, texts, strict=True):
-            yield self._chunk(source, partition, self._columns_of(message, text or b""))
+            parts = self._columns_of(message, text or b"")
+            if gathered and (size >= JOINED or not gathered[0].joins(parts)):
+                yield self._chunk(source, partition, join_parts(gathered))
+                gathered, size = [], 0
+            gathered.append(parts)
+            size += int(parts.rows.sum())
+        if gathered:
+            yield self._chunk(source, partition, join_parts(gathered))
 
     def _read(
         self, source: str, partition: int, messages: Sequence[Message], texts: list[bytes | None]
@@ -192,8 +201,7 @@ class Reader:
         else:
             last = run[-1][0]
         messages = [message for message, _ in run]
-        offsets = np.array([message.offset() for message in messages], np.int64)
-        return Parts(messages, offsets, json_part(data, len(run)), last.offset() + 1, refused)
+        return Parts(messages, np.ones(len(run), np.int64), data, [], last.offset() + 1, refused)
 
     def _has_all(self, record: dict[str, Any]) -> bool:
         return all(name in record for name in self._fields)
@@ -204,48 +212,46 @@ class Reader:
 
     def _columns_of(self, message: Message, record: dict[str, Any] | bytes | str) -> Parts:
         """A message with many events, or one that cannot be read."""
-        refused: list[Refused] = []
-        part = json_part({}, 0)
+        after = message.offset() + 1
         try:
             if type(record) is bytes:
                 part = arrow_part(record, self._arrow)
             elif type(record) is dict:
-                part = json_part(record, None, self._fields)
+                part = json_part(record, self._fields)
             else:
                 raise InputError(str(record))
         except InputError as error:
-            refused = [_refused(message, str(error))]
-        offset = message.offset()
-        return Parts([message], np.full(part.size, offset, np.int64), part, offset + 1, refused)
+            return Parts([], np.empty(0, np.int64), {}, [], after, [_refused(message, str(error))])
+        return Parts([message], np.array([part.size]), part.data, [part], after, [])
 
     # Columns to events --------------------------------------------------------------------------------------
 
     def _chunk(self, source: str, partition: int, parts: Parts) -> Chunk:
-        part, offsets = parts.part, parts.offsets
-        single = len(parts.messages) == part.size  # one event a message
-        data = dict(part.data)
-        if TIME in self.columns.used():
-            stamps = [_milliseconds(message) for message in parts.messages]
-            data[TIME] = stamps if single else stamps * part.size
-        if self.columns.by == KEY:
-            names = [_text(message.key()) for message in parts.messages]
-            data[KEY] = names if single else names * part.size
-
-        def locate(row: int) -> str:
-            return f"offset {offsets[row]}" + ("" if single else f", event {row + 1}")
-
-        if not part.size:
+        ends = np.cumsum(parts.rows)
+        size = int(ends[-1]) if ends.size else 0
+        offsets = np.repeat(np.array([message.offset() for message in parts.messages], np.int64), parts.rows)
+        if not size:
             refused = [*map(_placed(source), parts.refused)]
             return Chunk(partition, parts.next, _NONE, _NONE, None, offsets, None, refused)
+        data = dict(parts.data)
+        if TIME in self.columns.used():
+            data[TIME] = _spread([*map(_milliseconds, parts.messages)], parts.rows)
+        if self.columns.by == KEY:
+            data[KEY] = _spread([_text(message.key()) for message in parts.messages], parts.rows)
+
+        def locate(row: int) -> str:
+            first = int((ends - parts.rows)[np.searchsorted(ends, row, "right")])
+            return f"offset {offsets[row]}" + (f", event {row - first + 1}" if parts.own else "")
+
         problems: dict[int, str] = {}
-        table = Table(data, source, np.arange(part.size), (), locate)
+        table = Table(data, source, np.arange(size), (), locate)
         rows, truths, guesses, times = self._code(table, problems)
         skipped = 0
         keys = None if self.columns.by is None else data[self.columns.by]
-        if rows.size < part.size or keys is not None:
+        if rows.size < size or keys is not None:
             wrong, gone = ({}, set()) if keys is None else key_problems(keys, self.columns.by)
             problems |= {row: f"{table.place(row)}: {what}" for row, what in wrong.items() if row not in problems}
-            lost = gone | ({*range(part.size)} - {*rows.tolist()} if rows.size < part.size else set()) - problems.keys()
+            lost = gone | ({*range(size)} - {*rows.tolist()} if rows.size < size else set()) - problems.keys()
             lost -= problems.keys()
             if self.missing == "refuse":
                 problems |= {row: f"{table.place(row)}: {self._what_is_missing(data, row)}" for row in lost}
@@ -254,10 +260,11 @@ class Reader:
                 kept = np.array([row not in wrong and row not in gone for row in rows.tolist()], np.bool_)
                 rows, truths, guesses = rows[kept], truths[kept], guesses[kept]
                 times = None if times is None else times[kept]
-            keys = keys if keys is None or rows.size == part.size else pick(keys, rows)
-        refused = [*map(_placed(source), parts.refused), *self._refuse(parts, problems, single)]
+            keys = keys if keys is None or rows.size == size else pick(keys, rows)
+        refused = [*map(_placed(source), parts.refused), *self._refuse(parts, problems)]
         refused.sort(key=lambda one: one.offset)
-        return Chunk(partition, parts.next, truths, guesses, keys, offsets[rows], times, refused, skipped)
+        offsets = offsets if rows.size == size else offsets[rows]
+        return Chunk(partition, parts.next, truths, guesses, keys, offsets, times, refused, skipped)
 
     def _code(self, table: Table, problems: dict[int, str]) -> tuple[Any, Any, Any, Any]:
         """Rows that are events, their codes and times; those that cannot be are found by halving."""
@@ -283,52 +290,18 @@ class Reader:
                 return f"the value in column {name!r} is missing"
         return "a value is missing"
 
-    def _refuse(self, parts: Parts, problems: dict[int, str], single: bool) -> Iterator[Refused]:
+    def _refuse(self, parts: Parts, problems: dict[int, str]) -> Iterator[Refused]:
         """Refused events by message."""
-        if single:
+        if not parts.own:
             for row in sorted(problems):
-                message = parts.messages[row]
-                yield _refused(message, problems[row])
-        elif problems:
-            message, rows = parts.messages[0], sorted(problems)
+                yield _refused(parts.messages[row], problems[row])
+            return
+        ends = np.cumsum(parts.rows)
+        for which, several in groupby(sorted(problems), key=lambda row: int(np.searchsorted(ends, row, "right"))):
+            message, rows = parts.messages[which], [*several]
             more = f" (and {len(rows) - 1:,} more events of it)" if len(rows) > 1 else ""
-            rest = parts.part.encode(rows)
+            rest = parts.own[which].encode([row - int(ends[which] - parts.rows[which]) for row in rows])
             yield Refused(message.offset(), problems[rows[0]] + more, rest, message.key(), len(rows))
-
-
-def joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Chunks that follow each other as larger ones, which a bank takes faster; one that had a problem stays apart."""
-    gathered: list[Chunk] = []
-    for chunk in chunks:
-        if gathered and (sum(one.truths.size for one in gathered) >= JOINED or not _alike(gathered[0], chunk)):
-            yield _join(gathered)
-            gathered = []
-        gathered.append(chunk)
-    if gathered:
-        yield _join(gathered)
-
-
-def _alike(one: Chunk, other: Chunk) -> bool:
-    """Whether two chunks can be one."""
-    if any(chunk.refused or chunk.skipped or not chunk.truths.size for chunk in (one, other)):
-        return False
-    kinds = [
-        (type(chunk.keys), getattr(chunk.keys, "dtype", None) or getattr(chunk.keys, "type", None))
-        for chunk in (one, other)
-    ]
-    return kinds[0] == kinds[1] and (one.times is None) == (other.times is None)
-
-
-def _join(chunks: list[Chunk]) -> Chunk:
-    first, last = chunks[0], chunks[-1]
-    if first is last:
-        return first
-    keys = None if first.keys is None else join_columns([chunk.keys for chunk in chunks])
-    times = None if first.times is None else np.concatenate([chunk.times for chunk in chunks])
-    truths, guesses, offsets = (
-        np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("truths", "guesses", "offsets")
-    )
-    return Chunk(first.partition, last.next, truths, guesses, keys, offsets, times)
 
 
 def _decode_one(value: bytes | None) -> dict[str, Any] | str:

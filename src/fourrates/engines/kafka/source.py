@@ -157,7 +157,8 @@ class Source(Generic[Read]):
 
     def take(self, seconds: float) -> Iterator[Read]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call."""
-        taken = self._consumer.consume(self._most, seconds)
+        # What has come meanwhile is there at once: waiting for more would keep the banks idle.
+        taken = self._consumer.consume(self._most, 0) or self._consumer.consume(self._most, seconds)
         self._raise()
         fresh, self._fresh = self._fresh, set()
         by_partition: dict[int, list[Any]] = {}

@@ -41,8 +41,19 @@ VARIABLES = {  # of the state store
 LOGGED = 0.25  # the longest log since the bank was written, as a share of it
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
 COMPRESSED, CODEC = b"4rates-lz4", "lz4"  # how a compressed bank begins
+WRITING = pa.ipc.IpcWriteOptions(compression=CODEC, use_threads=False)  # a worker has one core
+READING = pa.ipc.IpcReadOptions(use_threads=False)
 
-_at_hand: OrderedDict[bytes, Bank] = OrderedDict()
+
+class AtHand(NamedTuple):
+    """A bank that a worker process keeps, its settings, and how many bytes it takes."""
+
+    bank: Bank
+    detector: RecordDetector
+    size: int
+
+
+_at_hand: OrderedDict[bytes, AtHand] = OrderedDict()
 
 
 class Value(Protocol):
@@ -141,7 +152,7 @@ class Events(NamedTuple):
         codes = self.codes.astype(np.min_scalar_type(int(self.codes.max(initial=0))))
         table = pa.table(columns | {"code": codes})
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=CODEC)) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=WRITING) as writer:
             writer.write_table(table)
         return bytes(sink.getvalue().to_pybytes())
 
@@ -149,7 +160,7 @@ class Events(NamedTuple):
     def from_bytes(cls, saved: bytes, classes: int) -> Events:
         """What :meth:`to_bytes` gave; a ValueError if it cannot have."""
         try:
-            table = pa.ipc.open_stream(saved).read_all().combine_chunks()
+            table = pa.ipc.open_stream(saved, options=READING).read_all().combine_chunks()
             table.validate(full=True)
             columns = {name: table[name].combine_chunks() for name in table.column_names}
             codes = columns.pop("code").cast(pa.int64())
@@ -188,6 +199,8 @@ class Shard:
     ----------
     bank : Bank
         The streams.
+    detector : FourRates or LFR
+        Their settings.
     head : Head
         What names its state.
     waiting : Events or None
@@ -195,6 +208,7 @@ class Shard:
     """
 
     bank: Bank
+    detector: RecordDetector
     head: Head
     waiting: Events | None = None
 
@@ -204,29 +218,29 @@ class Shard:
     @classmethod
     def begin(cls, detector: RecordDetector, shards: int) -> Shard:
         """A shard that has seen nothing."""
-        return cls(Bank(detector), Head(_extended(b"", repr(sorted(detector.parameters.items())).encode()), shards))
+        settings = repr(sorted(detector.parameters.items())).encode()
+        return cls(Bank(detector), detector, Head(_extended(b"", settings), shards))
 
     @classmethod
     def restore(cls, kept: Kept, detector: RecordDetector, shards: int) -> Shard:
         """What :meth:`save` kept, or one that has seen nothing; other settings are a ValueError that names them."""
-        found = kept.head.get()
-        if found is None:
+        named = kept.head.get()
+        if named is None:
             return cls.begin(detector, shards)
-        head = Head.of(found)
+        head = Head.of(named)
         if head.shards != shards:
             raise ValueError(
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
-        bank = _at_hand.pop(head.fingerprint, None)
-        if bank is None:
-            bank = rebuilt_bank(head, kept.bank.get, kept.log.get())
-        own, asked = bank.detector, detector
+        found = _at_hand.pop(head.fingerprint, None)
+        bank, own = found[:2] if found else rebuilt_bank(head, kept.bank.get, kept.log.get())
+        asked = detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {asked!r}: begin with a new one, or ask for the same"
             )
         (waiting,) = (head.wake >= 0 and kept.waiting.get()) or (b"",)
-        return cls(bank, head, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
+        return cls(bank, own, head, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
@@ -249,8 +263,8 @@ class Shard:
             kept.waiting.update((self.waiting.to_bytes(),))
         self._taken, self.head = [], head._replace(wake=wake)
         kept.head.update(tuple(self.head))
-        _at_hand[self.head.fingerprint] = self.bank
-        while len(_at_hand) > 1 and sum(bank.nbytes for bank in _at_hand.values()) > KEPT:
+        _at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.bank.nbytes)
+        while len(_at_hand) > 1 and sum(one.size for one in _at_hand.values()) > KEPT:
             _at_hand.popitem(last=False)
 
     def take(self, events: Events, classes: int) -> list[Found]:
@@ -294,22 +308,25 @@ def _compressed(saved: bytes) -> bytes:
     return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
 
 
-def rebuilt_bank(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]) -> Bank:
-    """The bank of a head, from one at hand or the one that is kept, brought up to date by the log."""
+def rebuilt_bank(
+    head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]
+) -> tuple[Bank, RecordDetector]:
+    """The bank of a head and its settings, from one at hand or the one that is kept, brought up to date by the log."""
     entries = [bytes(events) for (events,) in log]
     states = [*accumulate(entries, _extended, initial=head.start)]
     if states[-1] != head.fingerprint:
         raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
     place = next((i for i in reversed(range(len(states))) if states[i] in _at_hand), None)
     if place is not None:
-        bank = _at_hand.pop(states[place])
+        bank, detector, _ = _at_hand.pop(states[place])
     elif head.marked in states:
         bank, place = _read_bank(head, kept() or (b"", b"")), states.index(head.marked)
+        detector = bank.detector
     else:
         raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
     for events in entries[place:]:
         _update(bank, Events.from_bytes(events, _classes(bank)), _classes(bank))
-    return bank
+    return bank, detector
 
 
 def _read_bank(head: Head, kept: tuple[Any, ...]) -> Bank:
