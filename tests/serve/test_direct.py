@@ -1,11 +1,16 @@
 """Batches of events on the short way are answered as on the long one, whatever a connection does."""
 
+import gzip
 import json
 import socket
+import time
 
 import pytest
 
 pytest.importorskip("starlette")
+
+from fourrates.serve.bodies import read_table
+from fourrates.serve.ingest import AT_ONCE
 
 GOOD = b'{"y_true": [1, 0], "y_pred": [1, 1]}'
 
@@ -150,8 +155,6 @@ def test_a_connection_that_is_to_be_closed_is(served):
 
 
 def test_what_takes_a_while_to_read_goes_the_long_way(served):
-    import gzip
-
     many = json.dumps({"y_true": [1] * 300_000, "y_pred": [1] * 300_000}).encode()
     packed = gzip.compress(GOOD)
     with Connection(served) as connection:
@@ -160,6 +163,27 @@ def test_what_takes_a_while_to_read_goes_the_long_way(served):
         connection.send(head("/api/monitors/m/events", packed, "Content-Encoding: gzip") + packed)
         assert connection.answer()[2]["accepted"] == 2
         assert not served.directly
+
+
+def test_bodies_that_take_a_while_to_read_are_read_few_at_a_time(served, monkeypatch):
+    reading, most = [], []
+
+    def slowly(*arguments):
+        reading.append(1)
+        most.append(len(reading))
+        time.sleep(0.05)
+        reading.pop()
+        return read_table(*arguments)
+
+    monkeypatch.setattr("fourrates.serve.ingest.read_table", slowly)
+    packed = gzip.compress(GOOD)
+    connections = [Connection(served) for _ in range(8)]
+    for connection in connections:
+        connection.send(head("/api/monitors/m/events", packed, "Content-Encoding: gzip") + packed)
+    for connection in connections:
+        with connection:
+            assert connection.answer()[2]["accepted"] == 2
+    assert max(most) == AT_ONCE
 
 
 def test_a_defect_is_told_as_one_and_the_connection_goes_on(served, monkeypatch):

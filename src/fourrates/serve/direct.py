@@ -130,7 +130,7 @@ class DirectProtocol(GuardedProtocol):
         assert self.direct is not None
 
         def reply(status: int, headers: bytes, body: bytes) -> None:
-            if cycle.disconnected:
+            if cycle.disconnected or self.transport.is_closing():
                 return
             lines = b"".join([b"%b: %b\r\n" % one for one in cycle.default_headers])
             closing = b"" if cycle.keep_alive else b"connection: close\r\n"

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
@@ -18,8 +19,11 @@ from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.writer import Writer
 
-LARGE = 1 << 20  # bytes from which on a body is read in another thread, so that others are not kept waiting
+LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
+AT_ONCE = 2  # such bodies that are read at a time: the largest take memory, and keep others from running
 LONGEST_KEY = 200  # characters of an idempotency key
+
+_readers = ThreadPoolExecutor(AT_ONCE, "fourrates reader")
 
 
 class Disconnected(Exception):
@@ -80,7 +84,7 @@ class Ingest:
         self.registry.get(scope["path_params"]["name"])
         body = await read_body(scope, receive, self.settings.max_body)
         if len(body) > LARGE or header(scope, b"content-encoding"):
-            request = await asyncio.to_thread(self._read, scope, body)
+            request = await asyncio.get_running_loop().run_in_executor(_readers, self._read, scope, body)
         else:
             request = self._read(scope, body)
         return await self.writer.submit(*request)
