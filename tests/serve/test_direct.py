@@ -8,6 +8,7 @@ import time
 import pytest
 
 pytest.importorskip("starlette")
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fourrates.serve.bodies import read_table
 from fourrates.serve.ingest import AT_ONCE
@@ -100,7 +101,8 @@ def test_both_ways_give_the_same_answer(served, target, body, headers):
         chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
         connection.send(request.replace(length, b"Transfer-Encoding: chunked") + chunk + b"0\r\n\r\n")
         long = connection.answer()
-    assert directly == served.directly == ("%2F" not in target)
+    can_step_in = hasattr(HttpToolsProtocol, "_start_asgi_task")  # since uvicorn 0.45
+    assert directly == served.directly == (can_step_in and "%2F" not in target)
     if target.endswith(("predictions", "labels")):  # the id was met before
         assert (short[2].pop("repeated"), long[2].pop("repeated")) == (0, 1)
         assert (short[2].pop("accepted"), long[2].pop("accepted")) == (1, 0)

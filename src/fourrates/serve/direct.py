@@ -3,7 +3,8 @@
 What other requests pass, a task of their own, messages and layers, takes longer than a small batch itself. So the
 protocol hands a request that brings events to its endpoint as soon as the body is there, and writes the answer in one
 piece when the writer calls. What takes a while to read (large or packed bodies), comes in chunks or waits for leave to
-be sent goes the way of all others, and is answered the same.
+be sent goes the way of all others, and is answered the same. So does everything with a uvicorn before 0.45, which has
+no place to step in.
 """
 
 from __future__ import annotations
