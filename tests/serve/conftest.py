@@ -7,6 +7,7 @@ pytest.importorskip("starlette")
 from served import Served
 
 from fourrates.serve.app import create_app
+from fourrates.serve.direct import DirectProtocol
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
@@ -19,7 +20,7 @@ def start(tmp_path):
     def begin(**settings):
         chosen = Settings(data=tmp_path / "data", **settings)
         app = create_app(chosen)
-        served = Served(app, **uvicorn_options(chosen.max_body))
+        served = Served(app, **uvicorn_options(chosen.max_body, protocol=DirectProtocol, direct=app.state.direct))
         served.app, served.data = app, chosen.data
         served.http = httpx.Client(base_url=served.url, timeout=30)
         running.append(served)

@@ -10,7 +10,8 @@ import pytest
 
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import StoreError, open_store
+from fourrates.serve.store import Group, JournalRow, KeyRow, StoreError, open_store
+from fourrates.serve.store.schema import MIGRATIONS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from servers import Client, Postgres, Server, postgres_programs
@@ -154,6 +155,40 @@ def test_the_journal_is_cut_where_a_snapshot_covers_it_but_for_the_latest_events
     connection.close()
     assert last == events
     assert 0 < first <= events - 1_000
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_a_database_of_an_earlier_release_goes_on(tmp_path, monkeypatch, version):
+    settings = Settings(data=tmp_path)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("fourrates.serve.store.base.MIGRATIONS", MIGRATIONS[:version])
+        store = open_store(settings)
+        store.add_monitor("m", "uid", b"k" * 16, b"{}", 1.0, b"snapshot")
+        store.commit(Group(journal=[JournalRow(1, 0, 1, b"body")], keys=[KeyRow(b"h", b"d", 1.0, b"answer")]))
+        store.close()
+    for _ in range(2):  # and again, when nothing is left to be done
+        store = open_store(settings)
+        assert [row.name for row in store.monitors()] == ["m"]
+        assert store.snapshot(1) == (0, b"snapshot")
+        assert [row.body for row in store.journal(1, 0)] == [b"body"]
+        assert store.known_keys([b"h"]) == {b"h": (b"d", b"answer")}
+        assert store.next_of_source(1, "topic", 0) is None
+        store.close()
+
+
+@pytest.mark.slow
+def test_tables_of_others_in_the_same_database_are_left_alone(postgres, tmp_path):
+    import psycopg
+
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE shared")
+    url = postgres.url.replace("/postgres?", "/shared?")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA others")
+        connection.execute("CREATE TABLE others.version (release TEXT)")
+    store = open_store(Settings(data=tmp_path, database=url))
+    store.probe()
+    store.close()
 
 
 def test_a_database_of_a_later_release_is_refused(tmp_path):

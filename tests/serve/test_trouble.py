@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("starlette")
 from fourrates.serve.batch import EVENTS, Batch
-from fourrates.serve.config import parse_config
+from fourrates.serve.config import check_name, parse_config
+from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.registry import PART, Registry
 from fourrates.serve.settings import Settings
@@ -320,3 +321,10 @@ def test_the_series_goes_on_when_the_clock_of_the_server_is_put_back(tmp_path, j
         monitor.apply(Batch(EVENTS, 1.8e9 + jump + 2 * second, 2, b"\0\1", b"\0\1"))
     assert len(monitor.series.recent) > 90
     assert monitor.last_time == 1.8e9 + jump + 98
+
+
+def test_a_name_that_an_address_would_lose_is_refused():
+    for name in (".", ".."):
+        with pytest.raises(ApiError, match="cannot be the name of a monitor"):
+            check_name(name)
+    assert [check_name(name) for name in ("...", "..a", ".a", "a.")] == ["...", "..a", ".a", "a."]

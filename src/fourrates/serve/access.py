@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from fourrates.serve.errors import ApiError
+from fourrates.serve.headers import raw_headers
 from fourrates.serve.tokens import Scope, Tokens
 
 if TYPE_CHECKING:
@@ -151,9 +152,8 @@ class Access:
 async def answer(error: ApiError, send: Send) -> None:
     """Answer a request with an error, from within a middleware."""
     body = error.body()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
-    raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": raw})
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *raw_headers(error)]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

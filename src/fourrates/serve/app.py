@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,13 +20,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fourrates.alerts.store import SpoolError
-from fourrates.serve.access import Access, answer
+from fourrates.serve.access import Access
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
+from fourrates.serve.direct import Direct
 from fourrates.serve.errors import ApiError, error_body, unavailable
 from fourrates.serve.feed import Feed, parse_topics
+from fourrates.serve.headers import SECURITY
 from fourrates.serve.ingest import Disconnected, Ingest
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
@@ -42,18 +44,6 @@ log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
 REFUSED = 5.0  # seconds for which a server is not ready after a batch that could not be written
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
-SECURITY = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-]
 
 
 class SecurityHeaders:
@@ -74,42 +64,6 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, with_headers)
-
-
-class Direct:
-    """Batches of events on the shortest way to their endpoint: allowed, answered with the same headers, timed.
-
-    The layers and routes that other requests pass take longer than a small batch itself.
-    """
-
-    def __init__(self, app: ASGIApp, endpoints: Mapping[str, ASGIApp], access: Access, metrics: Metrics) -> None:
-        self.app, self.endpoints, self.access, self.metrics = app, endpoints, access, metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that brings events; pass on any other."""
-        parts: list[str] = []
-        if scope["type"] == "http" and scope["method"] == "POST":
-            parts = scope["path"].split("/")
-        if len(parts) != 5 or parts[4] not in self.endpoints or parts[:3] != ["", "api", "monitors"] or not parts[3]:
-            await self.app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 500
-
-        async def with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] += SECURITY
-            await send(message)
-
-        try:
-            self.access.check(scope)
-            scope["path_params"] = {"name": parts[3]}
-            await self.endpoints[parts[4]](scope, receive, with_headers)
-        except ApiError as error:
-            await answer(error, with_headers)
-        finally:
-            self.metrics.observe("POST", f"/api/monitors/{{name}}/{parts[4]}", status, time.perf_counter() - began)
 
 
 class Service:
@@ -226,11 +180,11 @@ def create_app(settings: Settings) -> Starlette:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Observed, metrics=service.metrics, routes=routes)
+    app.state.service, app.state.direct = service, None
     if not settings.origins:  # pages of other origins need headers of their own
         own = [route for route in routes if isinstance(route, Route)]
         endpoints = {route.name: route.endpoint for route in own if isinstance(route.endpoint, Ingest)}
-        app.add_middleware(Direct, endpoints=endpoints, access=Access(app, **rules), metrics=service.metrics)
-    app.state.service = service
+        app.state.direct = Direct(endpoints, Access(app, **rules), service.metrics)
     return app
 
 

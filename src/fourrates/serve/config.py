@@ -14,7 +14,7 @@ from fourrates.labels import Labels
 from fourrates.serve.errors import ApiError
 
 Label = bool | int | float | str
-NAME = re.compile(r"[\w.-][\w .:@-]{0,127}")
+NAME = re.compile(r"(?!\.\.?$)[\w.-][\w .:@-]{0,127}")  # . and .. are no names in an address
 MOST_LABELS = 256
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")
 FIXED = ("labels", "positive", "by", "max_wait")  # what a monitor cannot change: its records are made of it

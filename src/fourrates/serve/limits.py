@@ -133,15 +133,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def guarded(max_body: int, **seconds: float) -> type[GuardedProtocol]:
-    """The protocol with other limits."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"max_body": max_body, **seconds})
-
-
-def uvicorn_options(max_body: int, connections: int = 2_000, **seconds: float) -> dict[str, Any]:
+def uvicorn_options(
+    max_body: int, connections: int = 2_000, protocol: type[GuardedProtocol] = GuardedProtocol, **attributes: Any
+) -> dict[str, Any]:
     """What uvicorn is to be started with: this protocol, no websockets, nothing believed of what a proxy says."""
     return {
-        "http": guarded(max_body, **seconds),
+        "http": type(protocol.__name__, (protocol,), {"max_body": max_body, **attributes}),
         "ws": "none",
         "timeout_keep_alive": 75,
         "limit_concurrency": connections,

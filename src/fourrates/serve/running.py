@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from fourrates.serve.app import create_app
+from fourrates.serve.direct import DirectProtocol
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
@@ -65,7 +66,7 @@ def run(settings: Settings, *, level: str = "info") -> None:
         access_log=False,
         timeout_graceful_shutdown=10,
         backlog=BACKLOG,
-        **uvicorn_options(settings.max_body),
+        **uvicorn_options(settings.max_body, protocol=DirectProtocol, direct=app.state.direct),
     )
     _Server(config).run(sockets=[listening])
 

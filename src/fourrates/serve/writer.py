@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -33,6 +34,7 @@ from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRo
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
+Answered = Callable[[Any], None]  # called in the event loop with a result or an exception
 IDLE = 0.25  # seconds between looks at what else there is to do
 SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there were last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
@@ -52,7 +54,7 @@ class Ingest:
     rejected: list[Rejected]
     key: bytes | None
     digest: bytes
-    future: asyncio.Future[bytes]
+    answer: Answered
     source: SourceRow | None = None  # where to go on after it
 
 
@@ -61,7 +63,7 @@ class Ask:
     """Something to be done between two groups, with nothing else going on."""
 
     function: Callable[[], Any]
-    future: asyncio.Future[Any]
+    answer: Answered
 
 
 @dataclass(slots=True)
@@ -77,7 +79,7 @@ class _Turn:
 
 
 Published = Callable[[list[str], list[dict[str, Any]]], None]
-Answer = tuple[asyncio.Future[Any], Any]  # who waits, and a result or an exception for them
+Answer = tuple[Answered, Any]  # who waits, and a result or an exception for them
 
 
 class Writer:
@@ -149,14 +151,28 @@ class Writer:
         """Hand in a batch; the answer comes when it is on disk, together with where to go on in its source."""
         assert self._loop is not None
         future: asyncio.Future[bytes] = self._loop.create_future()
-        self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, future, source))
+        self.add(live, batch, rejected, key, digest, source, answer=partial(_settle, future))
         return future
+
+    def add(
+        self,
+        live: Live,
+        batch: Batch,
+        rejected: list[Rejected],
+        key: bytes | None = None,
+        digest: bytes = b"",
+        source: SourceRow | None = None,
+        *,
+        answer: Answered,
+    ) -> None:
+        """As :meth:`submit`, for one who is called with the answer, or with what went wrong."""
+        self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
 
     async def ask(self, function: Callable[[], Result]) -> Result:
         """Do something in the writer thread, where monitors stand still."""
         assert self._loop is not None
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._add(Ask(function, future))
+        self._add(Ask(function, partial(_settle, future)))
         result: Result = await future
         return result
 
@@ -234,13 +250,11 @@ class Writer:
             told += self._told(turn)
 
         def wake() -> None:
-            for future, answer in answers:
-                if future.done():  # the client has gone
-                    continue
-                if isinstance(answer, BaseException):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
+            for answer, result in answers:
+                try:
+                    answer(result)
+                except Exception:  # the others wait for theirs
+                    log.exception("a request could not be answered")
             self._finish(len(jobs))
             if changed:
                 self._published([*changed], told)
@@ -254,13 +268,13 @@ class Writer:
     def _answer(self, job: Ask) -> Answer:
         try:
             self._mend()
-            return job.future, job.function()
+            return job.answer, job.function()
         except StoreError as error:
-            return job.future, unavailable(str(error))
+            return job.answer, unavailable(str(error))
         except Exception as error:
             if not isinstance(error, ApiError):
                 log.exception("a request failed")
-            return job.future, error
+            return job.answer, error
 
     def _take(self, jobs: list[Ingest]) -> _Turn:
         """Apply and commit; what comes back has the answers, and what has changed on disk."""
@@ -280,12 +294,12 @@ class Writer:
             log.error("not written: %s", error)
             self._refused = time.monotonic(), str(error)
             self._broken |= turn.touched
-            return _Turn(answers=[(job.future, unavailable(str(error))) for job in jobs])
+            return _Turn(answers=[(job.answer, unavailable(str(error))) for job in jobs])
         except Exception:
             log.exception("a defect: nothing of this group was written")
             self._broken |= turn.touched
             defect = ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
-            return _Turn(answers=[(job.future, defect) for job in jobs])
+            return _Turn(answers=[(job.answer, defect) for job in jobs])
         if turn.group.journal:
             self._refused = None
             self.commits += 1
@@ -305,7 +319,7 @@ class Writer:
         first_job = run[0]
         live = self.registry.lives.get(first_job.monitor)
         if live is None or live.row.uid != first_job.uid:  # it was removed, and maybe another one made
-            turn.answers += [(job.future, no_monitor(job.monitor)) for job in run]
+            turn.answers += [(job.answer, no_monitor(job.monitor)) for job in run]
             return
         batch = joined([job.batch for job in run])
         monitor, row = live.monitor, live.row
@@ -318,7 +332,7 @@ class Writer:
                     self._apply([job], turn, known)
                 return
             code = "too_many_segments" if "segments" in str(error) else "bad_batch"
-            turn.answers.append((first_job.future, ApiError(422, code, str(error))))
+            turn.answers.append((first_job.answer, ApiError(422, code, str(error))))
             return
         turn.touched[row.id] = live
         begun, entries = turn.entries.setdefault(row.id, (first, []))
@@ -357,7 +371,7 @@ class Writer:
         answer = msgspec.json.encode(
             {"accepted": accepted, "repeated": repeated, "rejected": rejected, "findings": findings}
         )
-        turn.answers.append((job.future, answer))
+        turn.answers.append((job.answer, answer))
         if job.key is not None:
             turn.keys[job.key] = (job.digest, answer)
             turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
@@ -402,6 +416,16 @@ class Writer:
             self.store.forget_keys(time.time() - self.settings.keep_keys)
 
 
+def _settle(future: asyncio.Future[Any], result: Any) -> None:
+    """Give a result, or an exception, to whoever waits for it."""
+    if future.done():  # nobody does any more
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
 class _Run:
     """Requests for one monitor that are taken as one batch."""
 
@@ -442,10 +466,10 @@ def _answered(job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]])
         return False
     digest, answer = met
     if digest == job.digest:
-        turn.answers.append((job.future, answer))
+        turn.answers.append((job.answer, answer))
     else:
         problem = "this Idempotency-Key came with another body before"
-        turn.answers.append((job.future, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
+        turn.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
     return True
 
 

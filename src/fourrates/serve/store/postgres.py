@@ -146,7 +146,7 @@ class PostgreSQL(Store):
         return nullcontext()  # what goes wrong is a StoreError already
 
     def _version(self) -> int:
-        if not self._query("SELECT 1 FROM information_schema.tables WHERE table_name = 'version'"):
+        if self._query("SELECT to_regclass('version')") == [(None,)]:  # another schema may have one of its own
             return 0
         rows = self._query("SELECT number FROM version")
         return int(rows[0][0]) if rows else 0
