@@ -36,6 +36,8 @@ from fourrates.cli.progress import Progress
 from fourrates.run import Run
 
 CALM, BROKEN = [(1, 1), (0, 0)], [(1, 0), (0, 0)]
+# Changes that come back again and again raise the dispersion until they are no news; here each is to be an alarm.
+DETECTOR = "FourRates(dispersion=1)"
 
 
 @dataclass
@@ -149,7 +151,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     writer = Writer(log, seed, copytruncate, pause=longest)
     writer.start()
     command = [sys.executable, "-m", "fourrates", "watch", log, "--state", state, "--spool", spool, "--no-warnings"]
-    command += ["--webhook", receiver.url, "--grace", "120"]
+    command += ["--detector", DETECTOR, "--webhook", receiver.url, "--grace", "120"]
     errors = (folder / "stderr").open("w+")
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
@@ -181,7 +183,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     found.events, found.rotations = _events(state), writer.rotations
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    drifts = fr.FourRates().update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
+    drifts = fr.FourRates(dispersion=1).update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
     _compare(found, receiver, [drift.at for drift in drifts])
     receiver.shutdown()
     receiver.server_close()
@@ -260,7 +262,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
     draw, found = random.Random(seed), Outcome()
     writer = Writer(log, seed, copytruncate=False, pause=0.2)
     writer.start()
-    command = [sys.executable, "-m", "fourrates", "detect", log, "--state", state, "--json"]
+    command = [sys.executable, "-m", "fourrates", "detect", log, "--state", state, "--detector", DETECTOR, "--json"]
     told: set[int] = set()
     lasts = 1.0  # seconds that a run takes; most are killed near their end, where they save
     while found.kills < kills:
@@ -292,7 +294,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
     found.events = _rows_of(state)
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    wanted = {drift.at for drift in fr.FourRates().update_many(*map(list, zip(*writer.pairs, strict=True)))}
+    wanted = {drift.at for drift in fr.FourRates(dispersion=1).update_many(*map(list, zip(*writer.pairs, strict=True)))}
     found.alerts, found.deliveries = len(wanted), len(told)
     if told != wanted:
         found.wrong.append(

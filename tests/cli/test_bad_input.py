@@ -4,6 +4,8 @@ import gzip
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -97,7 +99,7 @@ def test_binary_junk(fourrates, tmp_path):
 
 def test_junk_after_a_good_beginning(fourrates, tmp_path):
     path = tmp_path / "junk.csv"
-    path.write_bytes(b"y_true,y_pred\n" + b"1,1\n" * 500_000 + bytes(range(256)) * 10)
+    path.write_bytes(b"y_true,y_pred\n" + b"1,1\n" * 750_000 + bytes(range(256)) * 10)
     assert refused(fourrates("detect", path))
 
 
@@ -117,6 +119,56 @@ def test_a_pipe_that_closes_in_the_middle_of_a_row(fourrates):
     ran = fourrates("detect", "-", input="y_true,y_pred,x\n1,1,1\n0,")
     assert refused(ran)
     assert "standard input, line 3: 2 fields where 3 belong" in ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_pipe_that_stays_open_behind_a_bad_row(silent):
+    """On the old code the process was aborted: a thread still read ahead while the interpreter ended."""
+    command = [sys.executable, "-m", "fourrates", "detect", "-", "--labels", "0,1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"y_true,y_pred\n7,1\n" + b"1,1\n" * 750_000)
+        process.stdin.flush()
+        end = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            with suppress(BrokenPipeError):
+                if not silent:
+                    process.stdin.write(b"1,1\n")
+                    process.stdin.flush()
+            time.sleep(0.005)
+        status = process.poll()
+        process.kill()
+        told = process.stderr.read()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    assert (status, told.count(b"\n")) == (2, 2), told
+    assert b"standard input, line 2: '7' in column 'y_true'" in told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("reading", ["iter(io.read(path))", "io.read(path).ahead()"])
+def test_a_program_that_ends_in_the_middle_of_a_file(tmp_path, reading):
+    """On the old code the process was aborted."""
+    path = tmp_path / "x.csv"
+    os.mkfifo(path)
+    code = f"import sys; from fourrates import io; path = sys.argv[1]\nbatches = {reading}\nnext(batches)"
+    with subprocess.Popen([sys.executable, "-c", code, path], stderr=subprocess.PIPE) as process:
+        with suppress(BrokenPipeError), path.open("wb", buffering=0) as pipe:
+            pipe.write(b"y_true,y_pred\n" + b"1,1\n" * 750_000)
+            while process.poll() is None:
+                pipe.write(b"1,1\n")
+                time.sleep(0.005)
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a descriptor")
+@pytest.mark.parametrize("command", ["detect", "watch"])
+def test_standard_input_that_is_closed(command):
+    words = ["sh", "-c", 'exec "$0" -m fourrates "$1" - <&-', sys.executable, command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "fourrates: standard input: closed"
 
 
 def test_a_reader_that_closes_the_pipe(drifting):

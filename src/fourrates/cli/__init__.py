@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 REFUSED, DEFECT, UNDELIVERED, INTERRUPTED = 2, 3, 4, 130  # exit status
 
@@ -25,6 +26,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what the output cannot hold is written as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
     status = run(sys.argv[1:])
-    if status == INTERRUPTED:  # a thread may still wait for a pipe
+    if status in (REFUSED, DEFECT, INTERRUPTED):  # a thread may still wait for a pipe, and the interpreter for it
+        with suppress(OSError):
+            sys.stderr.flush()
         os._exit(status)
     sys.exit(status)

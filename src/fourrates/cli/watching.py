@@ -21,7 +21,7 @@ from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.checkpoint import Checkpoint, source_of
 from fourrates.cli.picture import FRAME, View, warned_rates
 from fourrates.detectors import Detector
-from fourrates.io import Batch, Events, Follower, Position, Tail
+from fourrates.io import Batch, Events, Follower, InputError, Position, Tail
 from fourrates.names import shortened
 from fourrates.plain import moment, shift_record
 from fourrates.run import Found, Run
@@ -218,6 +218,8 @@ def until_asked() -> Iterator[Callable[[], bool]]:
 def feed(file: str, watching: Watching, position: Position | None, asked: Callable[[], bool]) -> None:
     """Feed what arrives until the pipe closes, or for ever where it is a file."""
     if file == "-":
+        if sys.stdin is None:
+            raise InputError("standard input: closed")
         _feed_pipe(sys.stdin.fileno(), watching, asked)
         return
     if position is None or os.path.exists(file):

@@ -1,14 +1,43 @@
-"""The next ones are made while the present one is worked on."""
+"""The next ones are made while the present one is worked on.
+
+The threads that do so, our own and one of pyarrow, ask for the interpreter now and then. One that does so while the
+interpreter is ending aborts the process, so all are ended before: when whatever they read for is, or at exit.
+"""
 
 from __future__ import annotations
 
+import atexit
+import io
 import queue
 import threading
-from collections.abc import Iterator
-from typing import TypeVar
+import weakref
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from fourrates.io.opening import pyarrow, some
 
 One = TypeVar("One")
 WAITING = 2  # of those made and not yet taken
+PATIENCE = 1.0  # seconds for a thread to end; it takes longer only where a pipe is open and silent
+
+_reading: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+_lent: weakref.WeakSet[Ahead] = weakref.WeakSet()
+
+
+def closed_at_exit(reading: Generator[One, None, None]) -> Generator[One, None, None]:
+    """A generator that has a thread work for it, to be closed before the interpreter ends."""
+    _reading.add(reading)
+    return reading
+
+
+@atexit.register
+def _close_all() -> None:
+    for stream in list(_lent):
+        stream.over = True
+    for reading in list(_reading):
+        with suppress(Exception):  # one that runs in a thread is closed by whoever has it run there
+            reading.close()
 
 
 def ahead(those: Iterator[One]) -> Iterator[One]:
@@ -23,6 +52,10 @@ def ahead(those: Iterator[One]) -> Iterator[One]:
     >>> list(ahead(iter("abc")))
     ['a', 'b', 'c']
     """
+    return closed_at_exit(_ahead(those))
+
+
+def _ahead(those: Iterator[One]) -> Generator[One, None, None]:
     ready: queue.Queue[One | BaseException | None] = queue.Queue(WAITING)
     stopped = threading.Event()
 
@@ -43,9 +76,13 @@ def ahead(those: Iterator[One]) -> Iterator[One]:
             give(None)
         except BaseException as error:
             give(error)
+        finally:
+            if isinstance(those, Generator):
+                those.close()
 
     # A daemon: a pipe that never gives another byte must not keep the process from ending.
-    threading.Thread(target=work, daemon=True).start()
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
     try:
         while (one := ready.get()) is not None:
             if isinstance(one, BaseException):
@@ -53,3 +90,43 @@ def ahead(those: Iterator[One]) -> Iterator[One]:
             yield one
     finally:
         stopped.set()
+        thread.join(PATIENCE)
+
+
+class Ahead(io.RawIOBase):
+    """A stream that pyarrow reads ahead, in a thread of its own; to be told when that is over."""
+
+    def __init__(self, stream: Any) -> None:
+        self._some, self.over = some(stream), False
+        _lent.add(self)
+
+    def readable(self) -> bool:  # noqa: D102
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:  # noqa: D102
+        found = b""
+        while len(found) < size and not self.over and (more := self._some(size - len(found))):
+            found = found + more if found else more
+        return found
+
+
+class Loan:
+    """A stream lent to a reader of pyarrow that reads ahead; :meth:`end` takes it back.
+
+    The thread that does so outlives the reader. In the end it is given nothing more to read, and waited for until it
+    has let go of the stream.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        ahead = Ahead(stream)
+        self.file = pyarrow("pyarrow").PythonFile(ahead, "r")
+        self._returned = returned = threading.Event()
+        self._ahead = weakref.ref(ahead, lambda _: returned.set())
+
+    def end(self) -> None:
+        """Call it when nothing else refers to the reader."""
+        self.file = None
+        if (ahead := self._ahead()) is not None:
+            ahead.over = True
+        del ahead
+        self._returned.wait(PATIENCE)

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.io.ahead import Loan, closed_at_exit
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
 from fourrates.io.table import InputError, Table
@@ -147,6 +148,12 @@ def _arrow_column(array: Any) -> Any:
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part | None = None) -> Iterator[Table]:
     """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
+    return closed_at_exit(_csv_tables(stream, head, source, events, part))
+
+
+def _csv_tables(
+    stream: Any, head: bytes, source: str, events: Events, part: Part | None
+) -> Generator[Table, None, None]:
     pa = pyarrow("pyarrow")
     pc = pyarrow("pyarrow.csv")
     header, delimiter = read_header(head, source, events)
@@ -165,9 +172,10 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part
     def locate(row: int) -> str:
         return f"line {_line(source, row, delimiter, header.there)}"
 
+    loan = Loan(stream)
     try:
         reader = pc.open_csv(
-            pa.PythonFile(stream, "r"),
+            loan.file,
             read_options=pc.ReadOptions(
                 use_threads=False, block_size=BLOCK, column_names=header.names, skip_rows=header.there
             ),
@@ -203,6 +211,9 @@ def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part
         if "Invalid UTF8" in str(error):
             raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
         raise
+    finally:
+        reader = None
+        loan.end()
     if first == 1 and part is None:
         raise InputError(f"{source}: a header and no rows")
 

@@ -18,6 +18,7 @@ class Chain(io.RawIOBase):
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self.head, self.rest = head, rest
+        self._some = some(rest)
 
     def readable(self) -> bool:  # noqa: D102
         return True
@@ -26,33 +27,53 @@ class Chain(io.RawIOBase):
         if size is None or size < 0:
             taken, self.head = self.head, b""
             return taken + bytes(self.rest.read())
-        taken, self.head = self.head[:size], self.head[size:]
-        if size <= BLOCK:
-            return taken + bytes(self.rest.read(size - len(taken))) if len(taken) < size else taken
-        # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
-        found = bytearray(taken)
-        while len(found) < size and (block := self.rest.read(min(size - len(found), BLOCK))):
-            found += block
+        first = self.read1(size)
+        if len(first) == size or not first:
+            return first
+        found = bytearray(first)
+        while len(found) < size and (more := self.read1(size - len(found))):
+            found += more
         return bytes(found)
 
+    def read1(self, size: int, /) -> bytes:
+        """What is there, `size` bytes at most; nothing at the end."""
+        if self.head:
+            taken, self.head = self.head[:size], self.head[size:]
+            return taken
+        # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
+        return bytes(self._some(min(size, BLOCK)))
+
     def close(self) -> None:  # noqa: D102
-        if not self.closed and self.rest is not sys.stdin.buffer:
+        if not self.closed:
             self.rest.close()
         super().close()
+
+
+def some(stream: Any) -> Any:
+    """The method of a stream that gives what is there, rather than wait for all that is asked for."""
+    return getattr(stream, "read1", stream.read)
 
 
 def opened(path: str) -> tuple[Any, bool]:
     """A stream of the bytes in a file, unpacked, and whether these are the file as it lies on the disk."""
     try:
-        raw = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115 (closed by the reader)
-        head = raw.read(4)
+        raw = _standard_input() if path == "-" else open(path, "rb")  # noqa: SIM115 (closed by the reader)
+        stream = Chain(b"", raw)
+        stream.head = head = stream.read(4)
     except OSError as error:
         raise InputError(f"{named(path)}: {(error.strerror or str(error)).lower()}") from None
     packing = next((codec for magic, codec in MAGIC.items() if head.startswith(magic)), None)
     if packing is None:
-        return Chain(head, raw), path != "-"
+        return stream, path != "-"
     pa = pyarrow("pyarrow")
-    return pa.CompressedInputStream(pa.PythonFile(Chain(head, raw), "r"), packing), False
+    return pa.CompressedInputStream(pa.PythonFile(stream, "r"), packing), False
+
+
+def _standard_input() -> Any:
+    """Without a buffer, which a thread that waits for a silent pipe would hold on to, and the interpreter not end."""
+    if sys.stdin is None:
+        raise InputError("standard input: closed")
+    return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
 
 
 def named(path: str) -> str:
