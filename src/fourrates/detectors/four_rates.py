@@ -227,18 +227,19 @@ class FourRates(RecordDetector):
     def report(self, record: bytes, at: int, since: int) -> Drift:
         """What a record that just alarmed has to tell."""
         one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        owner, first, lanes, back, ways, way_of_mix, telling = self.evidence_rules.judge(record)
+        found = self.evidence_rules.judge(record)
+        owner, first = found.owner, found.first
         taken = int(one["shared"]["taken"])
         confusion = tuple(tuple(row) for row in one["counts"].tolist())
-        own = owner >= 0 and not back
-        if back and owner >= 0:
+        own = owner >= 0 and not found.back
+        if found.back and owner >= 0:
             evidence, aged = (one["reference"][owner][name][None] for name in ("back", "back_age"))
-            moved = [(owner, 0 if ways[0][1] < 0 else SIZES)]
+            moved = [(owner, 0 if found.ways[0][1] < 0 else SIZES)]
         else:
-            finder = one["recall"][owner] if own else one["joint"] if way_of_mix else one["shared"]
-            lane = SIZES if way_of_mix > 0 else first
-            evidence, aged = (finder[name][lane : lane + lanes] for name in ("evidence", "age"))
-            moved = [(owner, first)] if own else [(c, 0 if way < 0 else SIZES) for c, way in ways]
+            finder = one["recall"][owner] if own else one["joint"] if found.way_of_mix else one["shared"]
+            lane = SIZES if found.way_of_mix > 0 else first
+            evidence, aged = (finder[name][lane : lane + found.lanes] for name in ("evidence", "age"))
+            moved = [(owner, first)] if own else [(c, 0 if way < 0 else SIZES) for c, way in found.ways]
         view = _View(evidence.astype(float), aged.astype(float), own)
         changes, information = [], np.zeros(view.ages.size)
         for c, direction in moved:
@@ -250,7 +251,7 @@ class FourRates(RecordDetector):
         started = min(max(at + 1 - round(age), restarted), at)
         low, high = onset.started_between(view.weights, at + 1 - view.ages, np.maximum(information, 1e-9))
         between = (min(max(restarted, math.floor(low)), started), max(min(at, math.ceil(high)), started))
-        return (Recovery if back else Drift)(
+        return (Recovery if found.back else Drift)(
             at=at,
             since=since,
             changes=tuple(changes),
@@ -258,7 +259,7 @@ class FourRates(RecordDetector):
             started=started,
             started_between=between,
             precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
-            shift=self._with_shift(one, at, started, age) if way_of_mix and telling else None,
+            shift=self._with_shift(one, at, started, age) if found.way_of_mix and found.telling else None,
         )
 
     def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:

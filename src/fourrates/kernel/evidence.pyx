@@ -19,7 +19,7 @@ from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, c
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, fourrates_ratios, part,
 )
-from fourrates.kernel.layout import EvidenceLayout
+from fourrates.kernel.layout import EvidenceLayout, Judgement
 from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.mix cimport (
     Joint, Mix, bound_mix, count_mix, fill, forget_joint, forget_mix, joint_way, mix_ratios, refresh_mix, take_joint,
@@ -265,13 +265,7 @@ cdef class EvidenceRules(Rules):
         return -1 if first == 0 else 1
 
     def judge(self, const uint8_t[::1] record):
-        """The hypothesis with most of the evidence.
-
-        Returns
-        -------
-        (class or -1 for several, first lane, lanes, whether it is back, [(class, way)], which way the mix shifted with it or
-        0, and whether that explains a good deal more than the recalls alone)
-        """
+        """The hypothesis with most of the evidence, a Judgement."""
         cdef int c
         cdef char* at = <char*>&record[0]
         cdef Verdict found = self.verdict(at)
@@ -284,7 +278,7 @@ cdef class EvidenceRules(Rules):
             moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
             moved = [(c, way) for c, way in moved if way] or [
                 (c, -1 if self.lanes_of(c, found.first) == 0 else 1) for c in range(self.classes)]
-        return found.cls, found.first, found.lanes, bool(found.back), moved, found.shift, bool(found.telling)
+        return Judgement(found.cls, found.first, found.lanes, found.back, moved, found.shift, found.telling)
 
     @property
     def alarm(self):

@@ -7,7 +7,7 @@ the kernel sees it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 LANES, SIZES, BLOCKS, SMALLEST, PERIOD, FLAGS = 12, 6, 4, 8, 8192, 6  # as the kernel has them
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
+
+
+class Judgement(NamedTuple):
+    """The hypothesis with most of the evidence."""
+
+    owner: int  # the class whose lanes have it, or -1 for those of several
+    first: int  # of these lanes,
+    lanes: int  # and how many
+    back: bool  # whether it says that the classes are back at their reference
+    ways: list[tuple[int, int]]  # (class, -1 or 1) of those that moved
+    way_of_mix: int  # which way the classes shifted with it: -1, 1, or 0 for none,
+    telling: bool  # and whether that explains a good deal more than the recalls alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
 
     def watch(batches: Batches) -> Batches:
         bank = Bank(task.detector)
+        bank.threads = 1  # Spark has a task for each processor
         last: list[Any] | None = None
         streams = 0
         for batch in batches:

@@ -214,6 +214,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         self._taken: list[bytes] = []  # for the log
+        self.bank.threads = 1  # Spark has a task for each processor
 
     @classmethod
     def begin(cls, detector: RecordDetector, shards: int) -> Shard:
