@@ -56,6 +56,7 @@ ALLOWED = 0.5  # points below the best of the others
 LOOK = 64  # predictions made at once for ADWIN
 BLOCKS = 40  # of a stream, for standard errors
 PEERS = ("never", "periodic", "ADWIN")
+VERSION = 2  # of ChampionRelearner: raised when it predicts otherwise, so that pages can mark what is of an earlier one
 
 
 def learnt(model: Any, stream: Stream, start: int, stop: int) -> Any:
@@ -144,6 +145,7 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
         "stream": name,
         "model": kind,
         "measure": measure,
+        "version": VERSION,
         "tuned": name in TUNED,
         "fresh": name in FRESH,
         "injected": stream.injected,
@@ -282,7 +284,8 @@ def public(runs: dict[str, int]) -> list[Record]:
             right["never"].append(
                 float(np.mean(RBF(cost=5.0).fit(X[:relearn], y[:relearn]).predict(X[relearn:]) == y[relearn:]))
             )
-        records.append({"dataset": dataset, "runs": number, **{who: float(np.mean(one)) for who, one in right.items()}})
+        means = {who: float(np.mean(one)) for who, one in right.items()}
+        records.append({"dataset": dataset, "runs": number, "version": VERSION, **means})
         print(records[-1], flush=True)
     return records
 

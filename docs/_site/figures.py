@@ -547,6 +547,7 @@ def _three(values: list[float], form: str = ".1f") -> str:
 
 LOOP_MEASURES = ("accuracy", "f1", "g_mean")
 LOOP_PEERS = ("never", "periodic", "ADWIN")
+LOOP_VERSION = 2  # as in benchmarks/loop.py: what is of an earlier loop is marked
 
 
 def _loop_rows() -> list[dict[str, Any]]:
@@ -562,6 +563,7 @@ def _loop_rows() -> list[dict[str, Any]]:
             rows.append(
                 runs["accuracy"]
                 | {
+                    "version": min(_loop_version(one) for one, _ in own),
                     "scores": {who: [one["scores"][who][at] for one, at in own] for who in (*LOOP_PEERS, "champion")},
                     "ahead": [one["ahead"][at] for one, at in own],
                     "errors": [one["errors"][at] for one, at in own],
@@ -571,8 +573,14 @@ def _loop_rows() -> list[dict[str, Any]]:
     return rows
 
 
+def _loop_version(one: dict[str, Any]) -> int:
+    return int(one.get("version", 1))
+
+
 def _loop_stream(one: dict[str, Any]) -> str:
     marks = [name for name in ("tuned", "injected", "fresh") if one[name]]
+    if _loop_version(one) < LOOP_VERSION:
+        marks = [name for name in marks if name != "fresh"] + ["earlier loop"]
     return one["stream"] + "".join(f" ({name})" for name in marks)
 
 
@@ -621,14 +629,17 @@ def loop_default_table() -> str:
 def loop_summary(default: bool = False) -> str:
     """How many of the figures are short, and by how much."""
     rows = [one for one in results("loop")["streams"] if one["measure"] == "mean"] if default else _loop_rows()
-    shown = [one for one in rows if not one["tuned"]]
+    shown = [one for one in rows if not one["tuned"] and _loop_version(one) == LOOP_VERSION]
+    if not shown:
+        return "Not measured with this loop yet."
     pairs = [pair for one in shown for pair in zip(one["ahead"], one["errors"], strict=True)]
     ahead = sorted(by for by, _ in pairs)
     injected = [one for one in shown if one["injected"]]
+    near, above = sum(by >= -0.5 for by in ahead), sum(by > 0 for by in ahead)
     return (
-        f"Of {len(ahead)} figures on streams nothing was tuned on, {sum(by >= -0.5 for by in ahead)} are at most half "
-        f"a point below the best of the others\nand {sum(by > 0 for by in ahead)} are above it; the median is "
-        f"{ahead[len(ahead) // 2]:+.1f} points. Of those that fall short,\n"
+        f"Of {len(ahead)} figures of this loop on streams nothing was tuned on, {near} are at most half a point below "
+        f"the best of the others\nand {above} are above it; the median is {ahead[len(ahead) // 2]:+.1f} points. "
+        f"Of those that fall short,\n"
         f"{sum(by < -max(0.5, 2 * error) for by, error in pairs)} do so by more than two standard errors. Where a "
         f"change was injected the accuracy is higher in\n"
         f"{sum(one['ahead'][0] > 0 for one in injected)} of {len(injected)} cases."
@@ -644,7 +655,7 @@ def loop_shortfalls() -> str:
             [_loop_stream(one), one["model"], names[at], f"{one['ahead'][at]:+.1f}", f"{one['errors'][at]:.1f}"]
             for one in _loop_rows()
             for at in range(3)
-            if one["ahead"][at] < -0.5
+            if one["ahead"][at] < -0.5 and _loop_version(one) == LOOP_VERSION
         ),
     )
 
@@ -654,7 +665,11 @@ def loop_public_table() -> str:
     return table(
         ["data set", "runs", "never", "paper's loop, LFR", "champion"],
         (
-            [one["dataset"], str(one["runs"]), *(f"{one[who]:.3f}" for who in ("never", "LFR", "champion"))]
+            [
+                one["dataset"] + ("" if _loop_version(one) == LOOP_VERSION else " (earlier loop)"),
+                str(one["runs"]),
+                *(f"{one[who]:.3f}" for who in ("never", "LFR", "champion")),
+            ]
             for one in results("loop")["public"]
         ),
     )
