@@ -229,3 +229,11 @@ def test_a_state_that_is_none(fourrates, drifting, tmp_path):
         ran = fourrates("detect", drifting, "--state", state)
         assert refused(ran), ran.err
         assert state.read_text() == content
+
+
+def test_a_file_that_is_no_spool(fourrates, drifting, tmp_path):
+    path = tmp_path / "spool"
+    path.write_text("no spool")
+    ran = fourrates("watch", drifting, "--exec", "true", "--spool", path)
+    assert refused(ran)
+    assert str(path) in ran.err

@@ -421,3 +421,14 @@ def test_text_that_is_not_utf_8_is_refused_and_other_letters_than_ascii_are_read
     path.write_bytes(b"y_true,y_pred\n" + b"1,0\n" * 40_000 + b"1,\xff\n")
     with pytest.raises(io.InputError, match="not text in UTF-8"):
         list(io.read(path))
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("pair", [(2**63 - 2, 2**63 - 1), (2**53, 2**53 + 1), (-(2**63), -(2**63) + 1)])
+def test_whole_numbers_that_floats_cannot_tell_apart_are_two_labels(tmp_path, pair, given):
+    path = tmp_path / "x.csv"
+    path.write_text("y_true,y_pred\n" + "".join(f"{pair[i % 2]},{pair[i % 3 % 2]}\n" for i in range(12)))
+    events = io.read(path, labels=pair if given else None)
+    (batch,) = events
+    assert [events.labels.values[code] for code in batch.truths] == [pair[i % 2] for i in range(12)]
+    assert [events.labels.values[code] for code in batch.guesses] == [pair[i % 3 % 2] for i in range(12)]

@@ -106,8 +106,12 @@ def _refusal(error: Exception) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         name = (error.name or "").split(".")[0]
         return f"this needs {name}: pip install 'fourrates[{EXTRAS[name]}]'" if name in EXTRAS else None
-    if not isinstance(error, OSError) or error.errno is None:
+    if not isinstance(error, OSError):
         return None
+    if error.errno is None:
+        from fourrates.alerts.store import SpoolError
+
+        return str(error) if isinstance(error, SpoolError) else None
     where = "" if error.filename is None else os.fsdecode(error.filename)
     if where and Path(where).is_relative_to(Path(fourrates.__file__).parent):
         return None  # a part of the package is missing

@@ -307,13 +307,9 @@ class Follower:
     def _open(self, file: _File) -> bool:
         """Go over to a file, if it is still where it was seen."""
         try:
-            descriptor = os.open(file.path, os.O_RDONLY)
-        except OSError:
+            self._start(_opened(file), 0)
+        except (OSError, _Moved):
             return False
-        if os.fstat(descriptor).st_ino != file.inode:
-            os.close(descriptor)
-            return False
-        self._start(descriptor, 0)
         self._gone, self._copied = None, False
         return True
 
@@ -355,10 +351,6 @@ class Follower:
     def _chain(self, inode: int, modified: int) -> _File | None:
         """The file after the one that was read: the oldest of those rotated since, or the one that bears the name."""
         current, rotated = self._look()
-        for _ in range(50):  # a rename while the folder is listed may hide a file: look until nothing moves
-            before, (current, rotated) = _names(current, rotated), self._look()
-            if _names(current, rotated) == before:
-                break
         newer = [
             file
             for file in rotated
@@ -370,6 +362,14 @@ class Follower:
 
     def _look(self) -> tuple[_File | None, list[_File]]:
         """The file that bears the name, and those that rotation has left."""
+        current, rotated = self._listed()
+        for _ in range(50):  # a rename while the folder is listed may hide a file: look until nothing moves
+            before, (current, rotated) = _names(current, rotated), self._listed()
+            if _names(current, rotated) == before:
+                break
+        return current, rotated
+
+    def _listed(self) -> tuple[_File | None, list[_File]]:
         current, rotated = None, []
         with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
@@ -393,7 +393,10 @@ class Follower:
         inode = os.fstat(self._descriptor).st_ino
         for file in self._copies(inode, self._modified):
             with suppress(OSError):
-                descriptor = os.open(file.path, os.O_RDONLY)
+                try:
+                    descriptor = _opened(file)
+                except _Moved:
+                    return None  # and look again
                 if (
                     os.pread(descriptor, len(self._head), 0) == self._head
                     and os.pread(descriptor, len(self._last), self._offset - len(self._last)) == self._last
@@ -421,30 +424,52 @@ class Follower:
 
     def _resume(self, position: Position) -> None:
         """Find the file of a position again: under its name, under another, or a copy of it."""
-        carried, last = bytes.fromhex(position.carried), bytes.fromhex(position.last)
         self._passed = list(position.passed)
+        self._gone = position
+        for _ in range(50):  # a file may be renamed between being seen and being opened
+            with suppress(_Moved):
+                self._go_on(position)
+                return
+
+    def _go_on(self, position: Position) -> None:
+        carried, last = bytes.fromhex(position.carried), bytes.fromhex(position.last)
         current, rotated = self._look()
         files = ([current] if current is not None else []) + rotated
         same = [file for file in files if file.inode == position.inode]
         for file in [*same, *self._copies(position.inode, position.modified)]:
             with suppress(OSError):
-                descriptor = os.open(file.path, os.O_RDONLY)
+                descriptor = _opened(file)
                 if _fits(descriptor, position, last):
                     self._start(descriptor, position.offset)
-                    self._copied = position.copied or file not in same
-                    break
+                    self._gone, self._copied = None, position.copied or file not in same
+                    if carried:
+                        self._lines.feed(carried)
+                        self._carried = len(carried)
+                    return
                 os.close(descriptor)
-        else:
-            if same and self._open(same[0]):
+        with suppress(OSError):
+            for file in same:
+                self._start(_opened(file), 0)
+                self._gone, self._copied = None, False
                 self._tell(f"{self.path} was emptied, and there is no copy of it; going on at its beginning")
                 return
-            if position.offset:
-                self._tell(f"{self.path} was replaced, and the old one is not to be found; going on with the new one")
-            self._gone = position
-            return
-        if carried:
-            self._lines.feed(carried)
-            self._carried = len(carried)
+        if position.offset:
+            self._tell(f"{self.path} was replaced, and the old one is not to be found; going on with the new one")
+
+
+class _Moved(Exception):
+    """A file is not where it was seen any more."""
+
+
+def _opened(file: _File) -> int:
+    try:
+        descriptor = os.open(file.path, os.O_RDONLY)
+    except FileNotFoundError:
+        raise _Moved from None
+    if os.fstat(descriptor).st_ino != file.inode:
+        os.close(descriptor)
+        raise _Moved
+    return descriptor
 
 
 def _names(current: _File | None, rotated: list[_File]) -> list[tuple[str, int]]:

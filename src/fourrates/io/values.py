@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from datetime import UTC
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,7 @@ class Words:
             found = self.by_text.get(text, -1)
             if found < 0 and text.lower() in ("true", "false"):
                 found = self.labels.code(text.lower() == "true")
-            if found < 0 and (number := _number(text)) is not None:
+            if found < 0 and (number := _exact(text)) is not None:
                 found = self.labels.code(number)
         elif found < 0:
             found = self.by_text.get(str(value), -1)
@@ -113,6 +114,15 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def _exact(text: str) -> float | int | None:
+    """The same, a whole number where a float would not tell it from its neighbours."""
+    number = _number(text)
+    if number is not None and 2**53 <= abs(number) < math.inf:
+        with suppress(ValueError):
+            return int(text)
+    return number
 
 
 def is_missing(value: Any) -> bool:
@@ -172,7 +182,7 @@ def _spelled(value: Any) -> Hashable:
         text = plain.strip()
         if text.lower() in ("true", "false"):
             return int(text.lower() == "true")
-        number = _number(text)
+        number = _exact(text)
         plain = text if number is None or not math.isfinite(number) else number
     if isinstance(plain, bool) or (isinstance(plain, float) and plain.is_integer()):
         return int(plain)
