@@ -279,7 +279,8 @@ class ChampionRelearner(Loop):
         self._check_serving()
         members, forecasts = self._ask_all(rows)
         weights = np.array([one.weights for one in members])
-        return np.asarray(self._rules.apply(members, weights, forecasts)[self._rules.best()], np.int32)
+        each = self._rules.apply([one.alone for one in members], weights, forecasts)
+        return np.asarray(each[self._rules.best()], np.int32)
 
     def _ask_all(self, rows: Any) -> tuple[list[Candidate], npt.NDArray[np.float64]]:
         """The champion and the challengers that have a model, and the probabilities each gives to the classes."""

@@ -59,8 +59,9 @@ class Contest:
         right = forecasts.argmax(axis=2) == truths
         said = np.empty(truths.size, np.int32)
         weights, rules, even = self.weights, self.rules, SHARE / len(self.members)
+        places = [one.alone for one in self.members]
         for at, truth in enumerate(truths.tolist()):
-            each = rules.apply(self.members, weights, forecasts[:, at : at + 1])[:, 0]
+            each = rules.apply(places, weights, forecasts[:, at : at + 1])[:, 0]
             if (best := rules.best()) != rules.followed:
                 self.turns.append((at, rules.names[best], rules.compare(best, rules.followed)))
                 rules.followed = best

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from fourrates.relearn.candidate import Candidate
     from fourrates.relearn.measure import Measure
 
     Weights = npt.NDArray[np.float64]  # by member and rate
@@ -82,13 +81,16 @@ class Rules:
         record = values(self._counts[:, 1:], self.measure)
         return f"{self.measure} {record[rule]:.3f}, {self.names[other]} {record[other]:.3f}"
 
-    def apply(self, members: Sequence[Candidate], weights: Weights, forecasts: Forecasts) -> npt.NDArray[np.intp]:
-        """What each rule predicts of each example, by rule and example."""
+    def apply(self, places: Sequence[int | None], weights: Weights, forecasts: Forecasts) -> npt.NDArray[np.intp]:
+        """What each rule predicts of each example, by rule and example.
+
+        `places` has the place of each member among the rules that take one member's word, or None.
+        """
         votes = (weights[:, :, None, None] * forecasts[:, None]).sum(axis=0)  # in their order, however many examples
         alone = [votes[0]] * len(ALONE)
-        for at, one in enumerate(members):
-            if one.alone is not None:
-                alone[one.alone] = forecasts[at]
+        for member, place in enumerate(places):
+            if place is not None:
+                alone[place] = forecasts[member]
         staked = votes[: self._staked] * self.worth[1:, None]
         return np.asarray(np.concatenate([staked, votes, alone]).argmax(axis=2))
 
