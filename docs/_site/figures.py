@@ -710,6 +710,13 @@ def second_layer_table() -> str:
 # benchmarks/distribution.py ----------------------------------------------------------------------------------
 
 
+def power_table() -> str:
+    """Power of tests on features and labels, and of detectors on the rates, at the same false alarms."""
+    found = results("dimensions")
+    rows = [[change, *(f"{power:.2f}" for power in powers)] for change, *powers in found["power"]]
+    return table(["power", *found["methods"]], rows)
+
+
 def rand_table() -> str:
     """The Rand index of E-divisive next to what its authors published."""
     found: dict[str, dict[int, str]] = {}
