@@ -52,6 +52,7 @@ def test_any_number_of_levels_is_kept(folder, monkeypatch):
     assert calls == []
 
 
+@pytest.mark.slow
 def test_other_levels_get_a_table_of_their_own(folder):
     null.table(0.7, (0.01, 1e-4))
     null.table(0.7, (0.01, 1e-5))
@@ -109,6 +110,7 @@ def test_a_forged_file_with_a_right_checksum_is_rebuilt(folder, forgery, monkeyp
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 def test_the_scratch_file_has_a_name_nobody_can_foresee(folder, monkeypatch):
     """On the old code another user could put a link where the scratch file would be."""
     names = []

@@ -239,6 +239,7 @@ def test_a_damaged_file_in_the_folder_is_set_aside(monitor, served, tmp_path, co
     assert (tmp_path / "notes.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_batch_that_cannot_be_read_now_is_read_later(monitor, served, tmp_path, monkeypatch):
     with fr.Client("http://127.0.0.1:9", folder=tmp_path, wait=0) as away:
         away.log("fraud", y_true=[1, 0], y_pred=[1, 0])

@@ -74,6 +74,7 @@ def test_classes_that_cannot_be_taken_from_the_data(fourrates, tmp_path, rows, w
     assert why in ran.err
 
 
+@pytest.mark.slow
 def test_a_truncated_gzip(fourrates, drifting, tmp_path):
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(drifting.read_bytes())[:-5000])

@@ -42,6 +42,7 @@ def test_detect_imports_pyarrow_and_no_other_heavy_library(drifting, tmp_path):
         assert not found & set(HEAVY)
 
 
+@pytest.mark.slow
 def test_detect_on_a_file_with_times_starts_without_what_it_does_not_need(tmp_path):
     path = tmp_path / "small.csv"
     path.write_text("timestamp,y_true,y_pred\n" + "2026-01-01 00:00:00,1,1\n2026-01-01 00:00:01,0,0\n" * 9)

@@ -68,6 +68,7 @@ def test_the_vote_is_never_far_behind_the_best_of_several():
     assert np.mean(behind) < 0.025
 
 
+@pytest.mark.slow
 def test_a_vote_of_equals_is_better_than_each_of_them():
     # Five models see what decides with errors of their own, which a mean evens out in part. On 20,000 examples the
     # difference of two shares of right predictions has a standard error of at most sqrt(0.3 / 20,000) = 0.004.
@@ -124,6 +125,7 @@ def test_the_slow_vote_is_followed_where_models_are_weak_and_err_each_in_its_own
     assert np.mean(said == truths) > 0.68
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["f1", "g_mean"])
 def test_probabilities_that_are_far_off_are_taken_for_what_they_predict(measure):
     # The first model finds half of the rare class; its probability of it is hardly ever below .2, so weighing classes
@@ -165,6 +167,7 @@ def test_a_rule_that_fails_after_a_drift_is_left_within_some_dozen_labels():
     assert rules.best() != first
 
 
+@pytest.mark.slow
 def test_a_record_is_bounded_and_what_was_served_is_counted_whole():
     rules = Rules(2, "f1")
     each = np.ones(len(rules.names), int)
@@ -331,6 +334,7 @@ def test_a_drift_that_is_dated_too_early_has_a_challenger_from_the_alarm_on():
         pytest.fail("no drift was dated that far back")
 
 
+@pytest.mark.slow
 def test_predictions_are_the_vote_and_not_the_champion_alone():
     X, y = noisy()
     tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
@@ -386,6 +390,7 @@ def test_a_pickled_loop_goes_on_the_same():
     assert other.pending == 3
 
 
+@pytest.mark.slow
 def test_late_labels_in_any_order_count_as_they_arrive():
     X, y = restless()
     arrival = np.argsort(np.arange(1300) + np.random.default_rng(0).uniform(0, 90, 1300))
@@ -478,6 +483,7 @@ def test_features_that_are_nan_are_told_by_the_model_and_the_champion_serves_on(
     assert loop.models[0].why == "first"
 
 
+@pytest.mark.slow
 def test_a_constant_feature_does_no_harm():
     X, y = flipping()
     X[:, 1] = 7.0
@@ -485,6 +491,7 @@ def test_a_constant_feature_does_no_harm():
     assert np.mean(said[-500:] == y[-500:]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_stream_of_one_class_is_never_learnt_from_alone():
     X, y = flipping(3000, 3000)
     y[500:] = 1
@@ -502,6 +509,7 @@ def test_a_stream_of_one_class_is_never_learnt_from_alone():
         assert (inside == 1).sum() >= 5
 
 
+@pytest.mark.slow
 def test_a_memory_reaches_back_for_a_rare_class():
     random = np.random.default_rng(0)
     X = random.normal(size=(4000, 2))

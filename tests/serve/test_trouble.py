@@ -78,6 +78,7 @@ def test_a_database_that_cannot_be_read_is_unavailable_and_no_defect(start):
     assert served.http.get("/api/monitors/m").json()["events"] == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_write_is_not_ready_and_refuses_batches_until_it_can(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
@@ -94,6 +95,7 @@ def test_a_server_that_cannot_write_is_not_ready_and_refuses_batches_until_it_ca
     assert served.http.get("/api/monitors/m").json()["events"] == 2
 
 
+@pytest.mark.slow
 def test_a_server_with_room_for_a_probe_and_not_for_a_batch_is_not_ready(start, monkeypatch):
     served = start()
     served.http.put("/api/monitors/m", json={})
@@ -127,6 +129,7 @@ def test_what_people_do_while_the_disk_is_full_is_refused_as_unavailable(start, 
     assert served.http.get("/api/monitors/m").json()["arl"] == 2_000
 
 
+@pytest.mark.slow
 def test_alerts_go_on_after_whatever_went_wrong(start, receiver, monkeypatch):
     served = start(alert_interval=0.0)
     config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}
@@ -145,6 +148,7 @@ def test_alerts_go_on_after_whatever_went_wrong(start, receiver, monkeypatch):
     assert len(calls) >= 2
 
 
+@pytest.mark.slow
 def test_the_writer_outlives_a_snapshot_that_cannot_be_made(start, monkeypatch):
     served = start(snapshot_bytes=1)
     served.http.put("/api/monitors/m", json={})
@@ -264,6 +268,7 @@ def test_two_people_who_change_a_monitor_at_once_both_get_what_they_want(start, 
     assert config["alerts"]["silent_after"] == "1 day"
 
 
+@pytest.mark.slow
 def test_an_alert_is_resolved_when_new_settings_reset_what_it_is_about(start, receiver):
     served = start(alert_interval=0.0)
     config = {"arl": 2_000, "reference": REFERENCE, "alerts": {"channels": [receiver.url]}}

@@ -90,7 +90,8 @@ def _ahead(those: Iterator[One]) -> Generator[One, None, None]:
             yield one
     finally:
         stopped.set()
-        thread.join(PATIENCE)
+        if thread is not threading.current_thread():  # where that collects the garbage, it may come upon this
+            thread.join(PATIENCE)
 
 
 class Ahead(io.RawIOBase):
