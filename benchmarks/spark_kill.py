@@ -33,7 +33,7 @@ import fourrates as fr
 
 ARL = 100_000
 KEYS, BATCH, SHARDS = 100, 4_000, 4
-UNSTEADY, PERIOD = 4, 5  # one stream in so many changes after so many files, each at another one
+UNSTEADY, PERIOD = 4, 5  # one stream in UNSTEADY changes every PERIOD files, each at its own file
 FILES = 3  # for each kill
 KINDS = ("driver", "worker", "between write and commit")
 ASKED = "kill-yourself"  # a file

@@ -30,7 +30,7 @@ class Candidate:
     due : int
         When it is to be learnt again.
     weights : array of float
-        How likely it is the best one now, relative to the others, by a quick and by a slow reckoning; 0 until it takes
+        How likely it is the best one now, relative to the others, by the quick and by the slow vote; 0 until it takes
         part.
     weight : float
         The quick one.

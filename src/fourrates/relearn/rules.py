@@ -105,7 +105,7 @@ class Rules:
         self._weigh()
 
     def shorten(self, labels: int) -> None:
-        """Let the record of each rule count for no more than so many labels."""
+        """Let the record of each rule count for no more than this number of labels."""
         self._counts[:, 1:] *= min(1.0, labels / max(self._counts[0, 1].sum(), 1))
         self._weigh()
 
