@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fourrates.run.away import Recoveries
+
 COLUMNS = {"truth": "y", "pred": "p", "by": "key", "order": "seq"}
 SCHEMA = "key long, seq long, y int, p int"
 
@@ -67,13 +69,24 @@ def read(folder: Path) -> Any:
         yield table["key"].to_numpy(), table["y"].to_numpy(), table["p"].to_numpy()
 
 
-def told(drifts: Any) -> list[tuple[Any, ...]]:
+def told(drifts: Any, recoveries: Recoveries) -> list[tuple[Any, ...]]:
     """What a bank found, in the form of the result's rows."""
     return [
-        (one.key, one.drift.at, one.drift.since, one.drift.started, change.rate, change.direction, change.statistic)
+        (
+            one.key,
+            kind,
+            one.drift.at,
+            one.drift.since,
+            one.drift.started,
+            change.rate,
+            change.direction,
+            change.statistic,
+        )
         for one in drifts
+        for kind in [type(recoveries.recognize(one.key, one.drift)).__name__.lower()]
         for change in one.drift.changes
     ]
 
 
-ROW = ["key", "at", "since", "started", "rate", "direction", "evidence"]  # the same columns of the result
+ROW = ["key", "kind", "at", "since", "started", "rate", "direction", "evidence"]  # the same columns of the result
+RATES = "kind in ('drift', 'recovery')"  # its rows that are of a rate

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 import spark_events as given
 
 import fourrates as fr
+from fourrates.run.away import Recoveries
 
 ARL = 100_000
 KEYS, BATCH, SHARDS = 100, 4_000, 4
@@ -132,10 +133,10 @@ def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
     """Everything that is not as it must be, and the number of changed rates there are."""
     from fourrates.engines.spark import read_bank
 
-    bank, wanted = fr.Bank(arl=ARL), []
+    bank, recoveries, wanted = fr.Bank(arl=ARL), Recoveries(), []
     for key, truth, guess in given.read(folder / "in"):
-        wanted += given.told(bank.update(key, truth, guess))
-    rows = spark.read.parquet(str(folder / "out")).where("kind = 'drift'").select(*given.ROW).collect()
+        wanted += given.told(bank.update(key, truth, guess), recoveries)
+    rows = spark.read.parquet(str(folder / "out")).where(given.RATES).select(*given.ROW).collect()
     found = sorted(map(tuple, rows))
     said = []
     if found != sorted(wanted):

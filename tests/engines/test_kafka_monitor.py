@@ -17,6 +17,7 @@ import fourrates as fr
 from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, monitor, payload
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import InputError
+from fourrates.run.away import Recoveries
 
 SIZE, ARL = 4_000, 20_000.0
 
@@ -74,6 +75,31 @@ def test_it_goes_on_from_what_was_saved_and_counts_nothing_twice(broker, topic, 
             step_until(one, lambda one=one, part=part: one.events >= len(records[part]))
     assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
     assert len({one["id"] for one in found}) == len(found) == len(wanted)
+
+
+def test_the_way_back_is_a_recovery_also_if_the_fall_was_before_a_restart(broker, topic, tmp_path):
+    random, kinds = np.random.default_rng(5), []
+    for share, size in ((0.05, 2_000), (0.6, 400), (0.05, 2_000)):
+        truth = random.random(size) < 0.5
+        guess = truth ^ (random.random(size) < np.where(truth, share, 0.05))
+        rows = zip(truth.tolist(), guess.tolist(), strict=True)
+        produce(broker, topic, [{"model": "m", "y_true": int(t), "y_pred": int(g)} for t, g in rows])
+        with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=kinds.append) as one:
+            step_until(one, lambda one=one, size=size: one.events >= size)
+    assert [one["kind"] for one in kinds] == ["drift", "recovery"]
+    assert not saved(tmp_path, topic).recoveries.to_plain(str)
+
+
+def test_streams_that_cannot_be_away_are_refused():
+    bank = banked(events()[:500])[0]
+    away = Recoveries().adopt([["m0", {"tpr": [0.9, 0.5]}]], str)
+    assert Partition.from_bytes(Partition(bank, away).to_bytes()).recoveries.to_plain(str) == away.to_plain(str)
+    held = fr.Bank(fr.FourRates(ARL, reference=[[90, 10], [10, 90]]))
+    held.update(["m0"], [1], [1])
+    for streams, name in ((bank, "m9"), (held, "m0")):
+        forged = Partition(streams, Recoveries().adopt([[name, {"tpr": [0.9, 0.5]}]], str)).to_bytes()
+        with pytest.raises(ValueError, match=name):
+            Partition.from_bytes(forged)
 
 
 def test_what_has_come_meanwhile_is_taken_without_waiting_for_more(broker, topic):
@@ -237,7 +263,7 @@ def test_whoever_claimed_earlier_can_no_longer_save(tmp_path, kind):
 
 
 def test_a_damaged_state_is_refused_not_believed(tmp_path):
-    whole = Partition(banked(events()[:500])[0], next=500).to_bytes()
+    whole = Partition(banked(events()[:500])[0], Recoveries(), next=500).to_bytes()
     assert Partition.from_bytes(whole).next == 500
     random = np.random.default_rng(5)
     for _ in range(300):

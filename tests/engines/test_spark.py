@@ -59,7 +59,7 @@ def frame(session, events):
 
 def drifts(result):
     """The drifts of a DataFrame of findings, as tuples."""
-    return sorted(tuple(row) for row in result.where("kind = 'drift'").select("key", *FOUND).collect())
+    return sorted(tuple(row) for row in result.where("kind in ('drift', 'recovery')").select("key", *FOUND).collect())
 
 
 def expected(keys, truth, guess, detector=None):
@@ -88,6 +88,19 @@ def test_the_drifts_are_those_of_one_bank_whatever_the_partitions_with_one_excha
     plan = capsys.readouterr().out
     assert len(re.findall(r"\bExchange\b", plan)) == len(re.findall(r"\bSort\b", plan)) == 1
     assert bank.events == SIZE
+
+
+def test_the_way_back_is_a_recovery_as_it_is_on_one_machine(session, engine):
+    random = np.random.default_rng(5)
+    key, truth = random.integers(0, 6, SIZE), random.random(SIZE) < 0.4
+    away = (key % 3 == 0) & truth & (np.arange(SIZE) // (SIZE // 3) == 1)
+    guess = truth ^ (random.random(SIZE) < np.where(away, 0.5, 0.05))
+    given = table((key, np.arange(SIZE), truth, guess))
+    wanted = fr.detect(given, truth="y", pred="p", by="key", time="time", arl=ARL)
+    found = engine.detect(session.createDataFrame(given), **COLUMNS, arl=ARL)
+    told = sorted({(str(row.key), row.at, row.kind) for row in found.where("kind != 'shift'").collect()})
+    assert told == sorted((one.stream, one.drift.at, "recovery" if one.is_recovery else "drift") for one in wanted)
+    assert {kind for *_, kind in told} == {"drift", "recovery"}
 
 
 def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, engine, events):

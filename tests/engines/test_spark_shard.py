@@ -76,12 +76,12 @@ def nothing_at_hand():
 def test_saved_between_batches_it_goes_on_as_if_nothing_had_been(names, at_hand):
     events = some(names=names)
     whole = Shard.begin(DETECTOR, 1)
-    wanted = ats(whole.take(events, 2))
+    wanted = ats(whole.take(events))
     assert len(wanted) >= 5
     kept, found = empty_store(), []
     for places in np.array_split(np.arange(3000), 60):
         part = Shard.restore(kept, DETECTOR, 1)
-        found += part.take(events.take(places), 2)
+        found += part.take(events.take(places))
         part.save(kept)
         if not at_hand:
             module._at_hand.clear()
@@ -90,13 +90,48 @@ def test_saved_between_batches_it_goes_on_as_if_nothing_had_been(names, at_hand)
     assert same_streams(Shard.restore(kept, DETECTOR, 1).bank, whole.bank)
 
 
+def there_and_back(size=6000):
+    """Two streams; the first goes wrong for a third of the time."""
+    random = np.random.default_rng(7)
+    key, truth = random.integers(0, 2, size), random.integers(0, 2, size)
+    away = (key == 0) & (truth == 1) & (np.arange(size) // (size // 3) == 1)
+    wrong = (random.random(size) < np.where(away, 0.5, 0.05)).astype(int)
+    return Events([pa.array(key)], np.empty(0, np.int64), 2 * truth + (truth ^ wrong))
+
+
+@pytest.mark.parametrize("at_hand", [True, False])
+def test_the_way_back_is_a_recovery_also_if_the_fall_was_batches_ago(at_hand):
+    events, kept, found = there_and_back(), empty_store(), []
+    for places in np.array_split(np.arange(6000), 40):
+        part = Shard.restore(kept, DETECTOR, 1)
+        found += part.take(events.take(places))
+        part.save(kept)
+        if not at_hand:
+            module._at_hand.clear()
+    drifts = [(one.key, type(one.what)) for one in found if not isinstance(one.what, fr.Shift)]
+    assert drifts == [((0,), fr.Drift), ((0,), fr.Recovery)]
+
+
+@pytest.mark.parametrize(
+    "away", ["", "null", "[[5]]", '[[9, {"tpr": [0.9, 0.5]}]]', '[[0, {"tpr": [0.9, 1.5]}]]', "[[0, 1]]"]
+)
+def test_streams_that_cannot_be_away_are_refused(away):
+    kept, shard = empty_store(), Shard.begin(DETECTOR, 1)
+    shard.take(there_and_back())
+    shard.save(kept)
+    kept.bank.value = (*kept.bank.value[:2], away)
+    module._at_hand.clear()
+    with pytest.raises(ValueError, match="the saved state of a shard is damaged"):
+        Shard.restore(kept, DETECTOR, 1)
+
+
 def test_a_batch_writes_its_events_and_now_and_then_the_bank():
     random = np.random.default_rng(3)
     kept, lengths = empty_store(), []
     for batch in range(40):
         shard = Shard.restore(kept, DETECTOR, 1)
         keys = random.integers(0, 500, 1000)
-        shard.take(Events([pa.array(keys)], np.empty(0, np.int64), random.integers(0, 4, 1000)), 2)
+        shard.take(Events([pa.array(keys)], np.empty(0, np.int64), random.integers(0, 4, 1000)))
         shard.save(kept)
         lengths.append(shard.head.entries)
         recent = kept.log.values[len(kept.log.values) - shard.head.entries :]
@@ -111,15 +146,15 @@ def test_a_batch_writes_its_events_and_now_and_then_the_bank():
 def test_a_bank_at_hand_is_used_for_its_own_events_only():
     kept = empty_store()
     first = Shard.restore(kept, DETECTOR, 1)
-    first.take(some(100), 2)
+    first.take(some(100))
     first.save(kept)
     before = copy.deepcopy(kept)
     again = Shard.restore(kept, DETECTOR, 1)  # a task that fails after this point
-    again.take(some(50, seed=1), 2)
+    again.take(some(50, seed=1))
     again.save(kept)
     repeated = Shard.restore(before, DETECTOR, 1)
     assert repeated.bank.events == 100
-    repeated.take(some(50, seed=1), 2)
+    repeated.take(some(50, seed=1))
     repeated.save(before)
     assert repeated.head == again.head
     assert repeated.bank.to_bytes() == again.bank.to_bytes()
@@ -135,7 +170,7 @@ def test_a_worker_that_had_the_shard_some_time_ago_needs_the_log_only(monkeypatc
         monkeypatch.setattr(module, "_at_hand", hands[int(random.integers(3))])  # as if in another process
         events = Events([pa.array(random.integers(0, 500, 1000))], np.empty(0, np.int64), random.integers(0, 4, 1000))
         shard = Shard.restore(kept, DETECTOR, 1)
-        assert ats(shard.take(events, 2)) == ats(whole.take(events, 2)), batch
+        assert ats(shard.take(events)) == ats(whole.take(events)), batch
         shard.save(kept)
         assert all(len(hand) <= 1 for hand in hands)
     assert shard.bank.to_bytes() == whole.bank.to_bytes()
@@ -148,7 +183,7 @@ def test_damaged_bytes_are_refused(where):
     for seed in range(3):
         shard = Shard.restore(kept, DETECTOR, 1)
         keys = pa.array(np.arange(300) % (300 if not seed else 5))
-        shard.take(some(300, seed)._replace(keys=[keys]), 2)
+        shard.take(some(300, seed)._replace(keys=[keys]))
         shard.save(kept)
     assert len(kept.log.values) == 2
     whole, random = shard.bank.to_bytes(), np.random.default_rng(4)
@@ -158,7 +193,7 @@ def test_damaged_bytes_are_refused(where):
         place = int(random.integers(0, len(saved)))
         damaged = saved[:place] + bytes([saved[place] ^ 1 << int(random.integers(8))]) + saved[place + 1 :]
         if where == "bank":
-            bad.bank.value = bad.bank.value[0], damaged
+            bad.bank.value = bad.bank.value[0], damaged, bad.bank.value[2]
         elif where == "log":
             bad.log.values[1] = (damaged,)
         else:
@@ -177,18 +212,18 @@ def test_damaged_bytes_are_refused(where):
 
 def test_what_waits_is_taken_in_order_when_the_watermark_has_passed_it():
     events = some()
-    wanted = ats(Shard.begin(DETECTOR, 1).take(events, 2))
+    wanted = ats(Shard.begin(DETECTOR, 1).take(events))
     kept, found = empty_store(), []
     shuffled = np.argsort(np.arange(3000) + np.random.default_rng(2).uniform(0, 100, 3000))
     for places in np.array_split(shuffled, 9):
         shard = Shard.restore(kept, DETECTOR, 1)
-        now, late = shard.pass_watermark(events.take(places), int(places.min()) - 101, 2)
+        now, late = shard.pass_watermark(events.take(places), int(places.min()) - 101)
         assert late.codes.size == 0
         found += now
         shard.save(kept, wake=0)
     shard = Shard.restore(kept, DETECTOR, 1)
     assert shard.waiting.codes.size > 0
     empty = events.take(np.arange(0))
-    found += shard.pass_watermark(empty, 3000, 2)[0]
+    found += shard.pass_watermark(empty, 3000)[0]
     assert ats(found) == wanted
-    assert shard.pass_watermark(events.take(np.arange(2)), 3000, 2)[1].codes.size == 2
+    assert shard.pass_watermark(events.take(np.arange(2)), 3000)[1].codes.size == 2

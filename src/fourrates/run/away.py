@@ -7,12 +7,17 @@ back is one more drift: here it is known for what it is, a recovery, by the leve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from fourrates.drift import Drift, Recovery, Share
 
+if TYPE_CHECKING:
+    from fourrates.detectors import Detector
+
 Away = dict[str, tuple[float, float]]  # rates that are away, each with its level before and its level since
+SHORT = 6.63  # deviance from where it was that one rate in a hundred that is back exceeds
 Levels = Mapping[str, tuple[Share, Share]]  # rates that moved, before and after
 
 
@@ -68,10 +73,85 @@ def _log_odds(share: Share) -> float:
 
 
 def is_back(now: Share, before: float, after: float) -> bool:
-    """Whether a rate that fell is back: nearer to where it was than to where it went, and not significantly short."""
-    return after < before <= now.upper and abs(now.value - before) < abs(now.value - after)
+    """Whether a rate that fell is back: nearer to where it was than to where it went, and not significantly short.
+
+    A likelihood ratio says whether it is short, at 1 %: an alarm comes after few observations, some of them perhaps
+    from before the change, so that the 90 % interval ends below the truth too often.
+    """
+    if after >= before or abs(now.value - before) >= abs(now.value - after):
+        return False
+    return now.value >= before or _deviance(now, before) < SHORT
 
 
-def as_recovery(drift: Drift) -> Recovery:
+def _deviance(now: Share, level: float) -> float:
+    """Twice the log-likelihood of the observed rate over that of a level above it."""
+    level = min(level, 1 - 0.5 / now.n)  # no level is known to be 1
+    right = now.value * math.log(now.value / level) if now.value > 0 else 0.0
+    return 2 * now.n * (right + (1 - now.value) * math.log((1 - now.value) / (1 - level)))
+
+
+class Recoveries:
+    """Streams without a reference that are away from where they were, and the drifts that lead back.
+
+    What is kept is bounded by the streams that have drifted.
+
+    Parameters
+    ----------
+    holds : bool
+        Whether the streams hold a reference. Their detector itself reports a recovery then, and nothing is kept.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.run.away import Recoveries
+    >>> detector, recoveries = fr.FourRates(arl=100_000), Recoveries()
+    >>> right = [1, 1, 1, 1, 0] * 400 + [1, 0] * 500 + [1, 1, 1, 1, 0] * 400
+    >>> for drift in detector.update_many([1] * len(right), right):
+    ...     print(type(recoveries.recognize("shop", drift)).__name__)
+    Drift
+    Recovery
+    """
+
+    def __init__(self, holds: bool = False) -> None:
+        self._holds = holds
+        self._away: dict[Hashable, Away] = {}
+
+    @classmethod
+    def of(cls, detector: Detector) -> Recoveries:
+        """Those of streams that are watched with this detector."""
+        return cls(detector.parameters.get("after") == "hold")
+
+    def recognize(self, stream: Hashable, drift: Drift) -> Drift:
+        """The drift of a stream; a :class:`~fourrates.Recovery` if after it nothing is away that was before."""
+        if self._holds:
+            return drift
+        before = self._away.pop(stream, {})
+        away = rates_away(drift.levels, before)
+        if away:
+            self._away[stream] = away
+        return _as_recovery(drift) if before and not away else drift
+
+    def keep_only(self, streams: Container[Hashable]) -> None:
+        """Forget all but these streams."""
+        self._away = {stream: away for stream, away in self._away.items() if stream in streams}
+
+    def to_plain(self, name: Callable[[Any], Any]) -> list[list[Any]]:
+        """What JSON can say of it, with streams as `name` says them."""
+        return [[name(stream), away] for stream, away in self._away.items()]
+
+    def adopt(self, saved: Iterable[Any], stream_of: Callable[[Any], Hashable]) -> Recoveries:
+        """Know what :meth:`to_plain` gave; bytes that it cannot have given are a ValueError, TypeError or the like."""
+        for name, rates in saved:
+            stream = stream_of(name)
+            away = {str(rate): (float(before), float(after)) for rate, (before, after) in rates.items()}
+            if self._holds or stream in self._away or not away:
+                raise ValueError(f"rates that are away in stream {name!r}, which cannot have any")
+            if not all(0 <= level <= 1 for levels in away.values() for level in levels):
+                raise ValueError(f"rates of stream {name!r} that are away have levels that cannot be")
+            self._away[stream] = away
+        return self
+
+
+def _as_recovery(drift: Drift) -> Recovery:
     """A drift that leads back, as the recovery it is."""
     return Recovery(**{field.name: getattr(drift, field.name) for field in fields(drift)})

@@ -18,7 +18,7 @@ from fourrates.detectors.four_rates import After
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift, Shift
 from fourrates.io import Batch, InputError
-from fourrates.run.away import Away, as_recovery, rates_away
+from fourrates.run.away import Recoveries
 from fourrates.run.found import Found, FoundShift, Place
 from fourrates.run.part import OpenWarning, Part
 from fourrates.run.streams import MAX_STREAMS, Streams
@@ -97,7 +97,7 @@ class Run:
         self.last_time: np.datetime64 | None = None
         self._classes = len(streams.detector.labels.values)
         self._warnings: dict[int, OpenWarning] = {}
-        self._away: dict[int, Away] = {}  # by stream without a reference, the rates that drifted and are not back
+        self._recoveries = Recoveries()  # by the number of a stream
         self._trace = trace
         self._traces: dict[int, Trace] = {}
 
@@ -139,11 +139,7 @@ class Run:
         number = self.streams.number(one.stream)
         if self.streams.holds(number):
             return one
-        before = self._away.pop(number, {})
-        away = rates_away(one.drift.levels, before)
-        if away:
-            self._away[number] = away
-        return replace(one, drift=as_recovery(one.drift)) if before and not away else one
+        return replace(one, drift=self._recoveries.recognize(number, one.drift))
 
     def _advance_all(self, batch: Batch, keys: Sequence[str]) -> list[Found]:
         if batch.times is not None:
@@ -251,7 +247,7 @@ class Run:
             time = None if since.time is None else int(since.time.astype("M8[us]").astype(np.int64))
             warnings.append([number, since.event, since.source, since.row, time, warning.counts.tolist()])
         about, sections = self.streams.to_state()
-        away = [[number, rates] for number, rates in self._away.items()]
+        away = self._recoveries.to_plain(int)
         return pack("Run", about | {"events": self.events, "warnings": warnings, "away": away}, **sections)
 
     @classmethod
@@ -273,7 +269,7 @@ class Run:
         run._watch(Streams.from_state(found), trace)
         run.events = check_whole(found.about["events"], "events", 0)
         run._adopt_warnings(found.about["warnings"])
-        run._adopt_away(found.about.get("away", []))  # not in states saved before 0.1.0
+        run._recoveries.adopt(found.about.get("away", []), run._may_be_away)  # not in states saved before 0.1.0
         if trace is not None:
             for number in range(min(TRACED, len(run.streams))):
                 stream = run.streams.at(number)
@@ -299,15 +295,11 @@ class Run:
         if len(self._warnings) != sum(one >= 0 for one in since):
             raise ValueError(f"{len(self._warnings)} warnings are told, others are open")
 
-    def _adopt_away(self, away: list[list[Any]]) -> None:
-        """Take over the rates that are away: each of a stream that has no reference to say so."""
-        for number, rates in away:
-            if check_whole(number, "a stream's number", 0) in self._away or self.streams.holds(number) or not rates:
-                raise ValueError(f"rates that are away in stream {number}, which cannot have any")
-            own = {rate: (float(before), float(after)) for rate, (before, after) in rates.items()}
-            if not all(0 <= level <= 1 for levels in own.values() for level in levels):
-                raise ValueError(f"rates of stream {number} that are away have levels that cannot be")
-            self._away[number] = own
+    def _may_be_away(self, number: Any) -> int:
+        """The number of a stream that has no reference to say so itself."""
+        if self.streams.holds(check_whole(number, "a stream's number", 0)):
+            raise ValueError(f"rates that are away in stream {number}, which holds a reference")
+        return int(number)
 
 
 def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:

@@ -7,6 +7,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,8 +225,9 @@ class Monitor:
         first, drifts, shifts = taken.result()
         if partition is None:
             return  # given up, since another member has it
-        for drift in drifts:
-            self._drifted(drift, chunk, drift.event - first)
+        for found in drifts:
+            drift = partition.recoveries.recognize(found.key, found.drift)
+            self._drifted(replace(found, drift=drift), chunk, found.event - first)
         for shift in shifts:
             self._shift(shift, chunk, shift.event - first)
         for refused in chunk.refused:
@@ -277,7 +279,7 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from whoever had it before; where to go on."""
-        found = Partition(Bank(self.detector, max_streams=self._max_streams))
+        found = Partition.begin(self.detector, self._max_streams)
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))

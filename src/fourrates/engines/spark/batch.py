@@ -18,7 +18,9 @@ from pyspark.sql import types as T
 
 from fourrates.bank import Bank
 from fourrates.engines.spark.events import BAD, CODE, Task, prepare
+from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.results import Rows, result_schema
+from fourrates.run.away import Recoveries
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -42,6 +44,7 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
     def watch(batches: Batches) -> Batches:
         bank = Bank(task.detector)
         bank.threads = 1  # Spark has a task for each processor
+        recoveries = Recoveries.of(task.detector)
         last: list[Any] | None = None
         streams = 0
         for batch in batches:
@@ -53,24 +56,21 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
                 batch = batch.filter(letters.is_null())
             if len(batch):
                 numbers = _streams(batch, len(task.by), last, streams)
-                _take(bank, numbers, batch, task, rows)
+                _take(bank, recoveries, numbers, batch, task, rows)
                 streams = int(numbers[-1])
                 last = [batch.column(i)[-1] for i in range(len(task.by))]
                 bank.evict(idle=1)  # all but the stream of the last event
+                recoveries.keep_only({streams})
             if rows:
                 yield rows.batch(schema)
 
     return watch
 
 
-def _take(bank: Bank, numbers: Any, batch: pa.RecordBatch, task: Task, rows: Rows) -> None:
+def _take(bank: Bank, recoveries: Recoveries, numbers: Any, batch: pa.RecordBatch, task: Task, rows: Rows) -> None:
     codes = batch.column(batch.schema.get_field_index(CODE)).to_numpy()
-    truths, guesses = (part.astype(np.uint16) for part in np.divmod(codes, task.classes))
-    first = bank.events
-    found: list[tuple[int, Any]] = [(one.event, one.drift) for one in bank.update_coded(numbers, truths, guesses)]
-    found += [(one.event, one.shift) for one in bank.shifts]
-    for event, what in sorted(found, key=lambda pair: pair[0]):
-        rows.add([batch.column(i)[event - first].as_py() for i in range(len(task.by) + bool(task.order))], what)
+    for place, what in update(bank, recoveries, numbers, codes):
+        rows.add([batch.column(i)[place].as_py() for i in range(len(task.by) + bool(task.order))], what)
 
 
 def _streams(batch: pa.RecordBatch, keys: int, last: list[Any] | None, before: int) -> Any:

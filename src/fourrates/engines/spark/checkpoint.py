@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.shard import Head, rebuilt_bank
+from fourrates.engines.spark.shard import Head, rebuilt
 
 
 def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) -> Bank:
@@ -36,7 +36,7 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
     if not heads:
         raise ValueError(f"{checkpoint}: no shard has had an event yet")
     found = [
-        rebuilt_bank(Head.of(head), partial(banks.get, shard), [tuple(one) for one in logs.get(shard, ())])[0]
+        rebuilt(Head.of(head), partial(banks.get, shard), [tuple(one) for one in logs.get(shard, ())]).bank
         for shard, head in sorted(heads.items())
     ]
     for bank in found[1:]:

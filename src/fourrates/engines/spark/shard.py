@@ -13,9 +13,11 @@ checked.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,8 +25,11 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from fourrates.bank import Bank
+from fourrates.bank.keys import key_to_json, known_key
 from fourrates.detectors.base import RecordDetector
-from fourrates.drift import Drift, KeyedDrift, Shift
+from fourrates.drift import Drift, Shift
+from fourrates.engines.spark.findings import update
+from fourrates.run.away import Recoveries
 from fourrates.state import MAX_STATE, check_size
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 
 VARIABLES = {  # of the state store
     "head": "fingerprint binary, shards int, start binary, marked binary, bank long, log long, entries int, wake long",
-    "bank": "fingerprint binary, bank binary",
+    "bank": "fingerprint binary, bank binary, away string",
     "log": "events binary",
     "waiting": "events binary",
 }
@@ -46,11 +51,12 @@ READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class AtHand(NamedTuple):
-    """A bank that a worker process keeps, its settings, and how many bytes it takes."""
+    """A bank with its settings, and which of its streams are away from where they were."""
 
     bank: Bank
     detector: RecordDetector
-    size: int
+    recoveries: Recoveries
+    size: int = 0  # bytes that it takes, where a worker process keeps it
 
 
 _at_hand: OrderedDict[bytes, AtHand] = OrderedDict()
@@ -203,6 +209,8 @@ class Shard:
         Their settings.
     head : Head
         What names its state.
+    recoveries : Recoveries
+        Which of the streams are away from where they were.
     waiting : Events or None
         Events that the watermark has not passed.
     """
@@ -210,6 +218,7 @@ class Shard:
     bank: Bank
     detector: RecordDetector
     head: Head
+    recoveries: Recoveries
     waiting: Events | None = None
 
     def __post_init__(self) -> None:
@@ -220,7 +229,7 @@ class Shard:
     def begin(cls, detector: RecordDetector, shards: int) -> Shard:
         """A shard that has seen nothing."""
         settings = repr(sorted(detector.parameters.items())).encode()
-        return cls(Bank(detector), detector, Head(_extended(b"", settings), shards))
+        return cls(Bank(detector), detector, Head(_extended(b"", settings), shards), Recoveries.of(detector))
 
     @classmethod
     def restore(cls, kept: Kept, detector: RecordDetector, shards: int) -> Shard:
@@ -234,14 +243,14 @@ class Shard:
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
         found = _at_hand.pop(head.fingerprint, None)
-        bank, own = found[:2] if found else rebuilt_bank(head, kept.bank.get, kept.log.get())
+        bank, own, recoveries, _ = found or rebuilt(head, kept.bank.get, kept.log.get())
         asked = detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {asked!r}: begin with a new one, or ask for the same"
             )
         (waiting,) = (head.wake >= 0 and kept.waiting.get()) or (b"",)
-        return cls(bank, own, head, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
+        return cls(bank, own, head, recoveries, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
@@ -257,18 +266,19 @@ class Shard:
             if head.bank and (recent or taken):
                 kept.log.put(recent + taken)
             saved = _compressed(self.bank.to_bytes())
-            kept.bank.update((head.fingerprint, saved))
+            away = json.dumps(self.recoveries.to_plain(key_to_json))
+            kept.bank.update((head.fingerprint, saved, away))
             start = head.marked if head.bank else head.fingerprint
             head = head._replace(start=start, marked=head.fingerprint, bank=len(saved), log=0, entries=0)
         if wake >= 0 and self.waiting is not None:
             kept.waiting.update((self.waiting.to_bytes(),))
         self._taken, self.head = [], head._replace(wake=wake)
         kept.head.update(tuple(self.head))
-        _at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.bank.nbytes)
+        _at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
         while len(_at_hand) > 1 and sum(one.size for one in _at_hand.values()) > KEPT:
             _at_hand.popitem(last=False)
 
-    def take(self, events: Events, classes: int) -> list[Found]:
+    def take(self, events: Events) -> list[Found]:
         """Take events, each stream's in the order of their times."""
         if not events.codes.size:
             return []
@@ -279,28 +289,23 @@ class Shard:
         events = events if order is None else events.take(order)
         self._taken.append(events._replace(times=np.empty(0, np.int64)).to_bytes())  # a bank knows no times
         self.head = self.head._replace(fingerprint=_extended(self.head.fingerprint, self._taken[-1]))
-        first = self.bank.events
-        found: list[tuple[int, Drift | Shift]] = [
-            (one.event - first, one.drift) for one in _update(self.bank, events, classes)
-        ]
-        found += [(one.event - first, one.shift) for one in self.bank.shifts]
         return [
             Found(
                 tuple(key[place].as_py() for key in events.keys),
                 int(events.times[place]) if events.times.size else None,
                 what,
             )
-            for place, what in sorted(found, key=lambda pair: pair[0])
+            for place, what in update(self.bank, self.recoveries, _keys(events), events.codes)
         ]
 
-    def pass_watermark(self, events: Events, watermark: int, classes: int) -> tuple[list[Found], Events]:
+    def pass_watermark(self, events: Events, watermark: int) -> tuple[list[Found], Events]:
         """Let new events wait, and take all that the watermark has passed; what came after it is given back."""
         late = events.times <= watermark
         behind, fresh = events.take(np.flatnonzero(late)), events.take(np.flatnonzero(~late))
         held = fresh if self.waiting is None else fresh.after(self.waiting)
         due = held.times <= watermark
         self.waiting = held.take(np.flatnonzero(~due))
-        return self.take(held.take(np.flatnonzero(due)), classes), behind
+        return self.take(held.take(np.flatnonzero(due))), behind
 
 
 def _compressed(saved: bytes) -> bytes:
@@ -309,29 +314,27 @@ def _compressed(saved: bytes) -> bytes:
     return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
 
 
-def rebuilt_bank(
-    head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]
-) -> tuple[Bank, RecordDetector]:
-    """The bank of a head and its settings, from one at hand or the one that is kept, brought up to date by the log."""
+def rebuilt(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]) -> AtHand:
+    """The bank of a head and what belongs to it, from one at hand or the one that is kept, up to date by the log."""
     entries = [bytes(events) for (events,) in log]
     states = [*accumulate(entries, _extended, initial=head.start)]
     if states[-1] != head.fingerprint:
         raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
     place = next((i for i in reversed(range(len(states))) if states[i] in _at_hand), None)
     if place is not None:
-        bank, detector, _ = _at_hand.pop(states[place])
+        found = _at_hand.pop(states[place])
     elif head.marked in states:
-        bank, place = _read_bank(head, kept() or (b"", b"")), states.index(head.marked)
-        detector = bank.detector
+        found, place = _read_bank(head, kept() or (b"", b"", "")), states.index(head.marked)
     else:
         raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
-    for events in entries[place:]:
-        _update(bank, Events.from_bytes(events, _classes(bank)), _classes(bank))
-    return bank, detector
+    for entry in entries[place:]:
+        events = Events.from_bytes(entry, _classes(found.bank))
+        update(found.bank, found.recoveries, _keys(events), events.codes)
+    return found
 
 
-def _read_bank(head: Head, kept: tuple[Any, ...]) -> Bank:
-    marked, saved = map(bytes, kept)
+def _read_bank(head: Head, kept: tuple[Any, ...]) -> AtHand:
+    marked, saved = map(bytes, kept[:2])
     start = len(COMPRESSED) + 8
     if marked != head.marked or not saved.startswith(COMPRESSED):
         raise ValueError("the saved state of a shard is damaged (its bank is not the one that its head names)")
@@ -339,14 +342,11 @@ def _read_bank(head: Head, kept: tuple[Any, ...]) -> Bank:
     check_size(size, MAX_STATE)
     try:
         whole = pa.decompress(saved[start:], decompressed_size=size, codec=CODEC, asbytes=True)
-    except (pa.ArrowException, OSError) as error:
+        bank = Bank.from_bytes(whole)
+        recoveries = Recoveries.of(bank.detector).adopt(json.loads(kept[2]), partial(known_key, bank))
+    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
-    return Bank.from_bytes(whole)
-
-
-def _update(bank: Bank, events: Events, classes: int) -> list[KeyedDrift]:
-    truths, guesses = (part.astype(np.uint16) for part in np.divmod(events.codes, classes))
-    return bank.update_coded(_keys(events), truths, guesses)
+    return AtHand(bank, bank.detector, recoveries)
 
 
 def _classes(bank: Bank) -> int:

@@ -102,14 +102,14 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
                 self._handle.deleteTimer(shard.head.wake)
             reached = timers.getCurrentWatermarkInMs()
             watermark = 1000 * reached or BEFORE_ALL  # Spark's is 0 until it has seen a time
-            found, late = shard.pass_watermark(events, watermark, task.classes)
+            found, late = shard.pass_watermark(events, watermark)
             if task.bad == "keep":
                 rows.reject(_late(late, task, watermark))
             if shard.waiting is not None and shard.waiting.codes.size:
                 wake = max(int(shard.waiting.times.min()) // 1000, reached) + 1
                 self._handle.registerTimer(wake)
         else:
-            found = shard.take(events, task.classes)
+            found = shard.take(events)
         for one in found:
             rows.add(_own(one, task, self._is_time), one.what)
         shard.save(self._kept, wake)

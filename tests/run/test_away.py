@@ -1,0 +1,52 @@
+"""A drift that leads back is told as a recovery, one that leads half the way is not."""
+
+import numpy as np
+import pytest
+
+import fourrates as fr
+from fourrates.drift import Share
+from fourrates.run.away import Recoveries, is_back
+
+
+def told_back(seed, rate, fallen, back, positives):
+    """Whether a recovery is told of a tpr that falls for 600 events; None if its way back is not found."""
+    random, edges = np.random.default_rng(seed), (3000, 3600)
+    y_true = random.random(6600) < positives
+    when = np.searchsorted(edges, np.arange(6600), "right")
+    right = random.random(6600) < np.where(y_true, np.array([rate, fallen, back])[when], 0.95)
+    recoveries = Recoveries()
+    drifts = fr.FourRates(arl=100_000).update_many(y_true, y_true ^ ~right)
+    told = [recoveries.recognize("shop", drift) for drift in drifts if drift.at >= edges[0]]
+    return any(isinstance(one, fr.Recovery) for one in told) if len(told) > 1 else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("back", "least", "most"),
+    # On 400 other streams .91 and .15. Three standard errors of the 119 and 64 here are .08 and .13.
+    [(0.95, 0.83, 1.0), (0.75, 0.0, 0.28)],
+)
+def test_most_rates_that_are_back_are_told_so_and_few_that_are_half_the_way_are(back, least, most):
+    told = [told_back(seed, 0.95, 0.5, back, 0.15) for seed in range(120)]
+    known = [one for one in told if one is not None]
+    assert len(known) > 60
+    assert least <= np.mean(known) <= most
+
+
+@pytest.mark.parametrize(
+    ("now", "back"),
+    [
+        ((20, 20), True),  # all of them right
+        ((17, 20), True),  # within what 20 observations of a rate of .95 may be
+        ((70, 100), False),  # nearer to where it went
+        ((80, 100), False),  # nearer to where it was, and significantly short of it
+        ((0, 5), False),
+    ],
+)
+def test_a_rate_is_back_if_it_is_near_and_not_significantly_short(now, back):
+    assert is_back(Share.of(*now), 0.95, 0.5) is back
+
+
+def test_a_rate_that_was_always_right_can_be_back_with_an_error():
+    assert is_back(Share.of(29, 30), 1.0, 0.5)
+    assert not is_back(Share.of(25, 30), 1.0, 0.5)
