@@ -102,7 +102,8 @@ def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataF
     wrong = _wrong(task, schema, truth, pred)
     columns = [F.col(_quoted(name)) for name in (*task.by, *task.order)]
     if task.bad == "raise":
-        code = F.when(wrong.isNotNull(), F.raise_error(wrong).cast("int")).otherwise(code)
+        problem = F.concat(wrong, F.lit(": "), _row(task))
+        code = F.when(wrong.isNotNull(), F.raise_error(problem).cast("int")).otherwise(code)
     found = frame.select(*columns, *extra, code.cast("int").alias(CODE), *_letter(task, wrong))
     if task.bad == "skip":
         found = frame.where(wrong.isNull()).select(*columns, *extra, code.cast("int").alias(CODE))
@@ -113,10 +114,14 @@ def _letter(task: Task, wrong: Column) -> list[Column]:
     """What is wrong with a row, and the row, as JSON; null for an event."""
     if task.bad != "keep":
         return []
-    used = dict.fromkeys((*task.by, *task.order, task.truth, task.pred))
-    row = F.to_json(F.struct(*[F.col(_quoted(name)) for name in used]), {"ignoreNullFields": "false"})
-    letter = F.to_json(F.struct(wrong.alias("reason"), row.alias("row")))
+    letter = F.to_json(F.struct(wrong.alias("reason"), _row(task).alias("row")))
     return [F.when(wrong.isNotNull(), letter).alias(BAD)]
+
+
+def _row(task: Task) -> Column:
+    """The columns that are read, as JSON."""
+    used = dict.fromkeys((*task.by, *task.order, task.truth, task.pred))
+    return F.to_json(F.struct(*[F.col(_quoted(name)) for name in used]), {"ignoreNullFields": "false"})
 
 
 def _coded(column: Column, kind: T.DataType, labels: Labels) -> Column:
