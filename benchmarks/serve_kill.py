@@ -57,7 +57,10 @@ class Hook:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                sent = self.rfile.read(int(self.headers["content-length"]))
+                if len(sent) < int(self.headers["content-length"]):
+                    return  # the server was killed while it sent this
+                body = json.loads(sent)
                 with hook.lock:
                     throw = dice.random()
                     hook.refused += throw < 0.2
