@@ -690,7 +690,7 @@ def test_false_discoveries_stay_within_their_share(drifted, late):
 
 @pytest.mark.slow
 def test_a_new_period_begins_without_discoveries():
-    bank = fr.Bank(fr.LFR(detect=1e-8))
+    bank = fr.Bank(fr.LFR(detect=1e-9))
     truth = np.ones(2000, int)
     right, wrong = np.tile([1] * 19 + [0], 100), np.zeros(2000, int)
     bank.update(np.arange(2000) % 2, truth, right)

@@ -129,7 +129,7 @@ def fall(size=40):
 
 
 def test_since_is_where_the_unbroken_warning_began():
-    detector = fr.LFR(0.9, 0.05, 1e-8)
+    detector = fr.LFR(0.9, 0.01, 1e-9)
     warnings, drift = [], None
     random = np.random.default_rng(4)
     for pair in [(1, int(random.random() < 0.8)) for _ in range(300)] + [(1, 0)] * 60:

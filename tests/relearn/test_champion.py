@@ -459,6 +459,7 @@ def test_a_loop_without_a_model_says_how_to_give_it_one(ask):
         ask(ChampionRelearner(GaussianNB()))
 
 
+@pytest.mark.slow
 def test_a_fit_that_raises_is_told_and_the_champion_serves_on(monkeypatch):
     X, y = flipping()
     loop = ChampionRelearner(Brittle()).fit(X[:300], y[:300])
