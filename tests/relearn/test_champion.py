@@ -58,14 +58,15 @@ def test_weights_are_what_the_recursion_says():
 
 @pytest.mark.slow
 def test_the_vote_is_never_far_behind_the_best_of_several():
-    # Five models right in .6, .55, .5, ... of 3,000: the vote is nearer to the best than half way to the second. The
-    # mean over 20 seeds has a standard error of at most sqrt(0.25 / 60,000) = 0.002. Errors that are independent of
-    # each other cancel in a vote, so all five are wrong where one uniform number is too large.
+    # Five models right in .6, .55, .5, ... of 3,000: the vote is nearer to the best than half way to the second. Held
+    # against the best on the same labels, where they part on a tenth at most, the mean over 8 seeds has a standard
+    # error of sqrt(0.1 / 24,000) = 0.002. Errors that are independent of each other cancel in a vote, so all five are
+    # wrong where one uniform number is too large.
     behind = []
-    for seed in range(20):
+    for seed in range(8):
         drawn = np.random.default_rng(seed).random(3_000)
         right = drawn < np.array([0.5, 0.6, 0.55, 0.45, 0.4])[:, None]
-        behind.append(0.6 - contest(5).take(*sure(right)).mean())
+        behind.append(right[1].mean() - contest(5).take(*sure(right)).mean())
     assert np.mean(behind) < 0.025
 
 
