@@ -62,7 +62,7 @@ def detectors() -> list[Any]:
         fr.FourRates(200, labels=range(5), reference=reference),
         fr.FourRates(200, labels=range(3), sides="down"),
         fr.LFR(warn=0.1, detect=0.01),
-        fr.LFR((0.8, 0.95), warn=0.1, detect=0.01),
+        fr.LFR((0.8, 0.94), warn=0.1, detect=0.01),
         fr.LFR(warn=0.1, detect=0.01, labels=range(4)),
         fr.DDM(warn=1.0, detect=1.5, minimum=5),
         fr.DDMOCI(warn=1.0, detect=2.0, minimum=5),

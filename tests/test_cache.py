@@ -44,7 +44,7 @@ def test_a_second_process_reads_what_the_first_wrote(folder, monkeypatch, decay)
 
 @pytest.mark.slow
 def test_any_number_of_levels_is_kept(folder, monkeypatch):
-    levels = [0.4 / i for i in range(1, 30)]  # a key of 700 characters; names of files have 255 at most
+    levels = [0.4 / i for i in range(1, 16)]  # a key of 350 characters; names of files have 255 at most
     first = null.table(0.3, levels)
     null._table.cache_clear()
     calls = rebuilt(monkeypatch)

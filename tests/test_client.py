@@ -321,6 +321,7 @@ def test_a_name_of_a_monitor_cannot_leave_its_place_in_the_address(monitor, serv
     assert [name for name, _, _ in monitor.batches.values()] == ["a b?d#é"]
 
 
+@pytest.mark.slow
 def test_many_threads_may_log_at_once(monitor, served, tmp_path):
     with fr.Client(served.url, folder=tmp_path, batch=100, wait=0.001) as client:
         threads = [

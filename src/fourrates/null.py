@@ -324,12 +324,17 @@ class _Enumerated:
     """The law of R after 16 observations, exactly: all that is needed where decay**16 is negligible."""
 
     def __init__(self, decay: float) -> None:
-        *_, (_, self.laws) = _arrangements(decay)
+        *_, (_, laws) = _arrangements(decay)
+        values, ones = np.concatenate(laws), np.repeat(np.arange(len(laws)), [law.size for law in laws])
+        order = np.argsort(values)
+        self.values = values[order]
+        # How many of the smallest values, none of them to all, have each number of zeros.
+        self.counts = np.zeros((values.size + 1, len(laws)), np.int32)
+        np.cumsum(np.eye(len(laws), dtype=np.int32)[::-1][ones[order]], axis=0, out=self.counts[1:])
 
     def column(self, x: float, out: npt.NDArray[np.float64]) -> None:
         """As :meth:`fourrates.kernel.law.Lattice.column`."""
-        for zeros, law in enumerate(reversed(self.laws)):
-            out[zeros] = np.searchsorted(law, x + 1e-9) / law.size
+        out[:] = self.counts[np.searchsorted(self.values, x + 1e-9)] / self.counts[-1]
 
 
 def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) -> Arrays:
@@ -344,10 +349,12 @@ def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) 
         draw = random.random(samples)
         statistic *= decay
         statistic += (1 - decay) * (draw < rates[:, None])
-        quantiles = np.quantile(statistic, levels, axis=1, method="lower")
         nearest = np.rint(100 * (n - np.arange(n + 1)) / n).astype(np.int64)
+        asked = np.unique(nearest)
+        quantiles[:, asked] = np.quantile(statistic[asked], levels, axis=1, method="lower")
         start = n * (n + 1) // 2
         near[:, start : start + n + 1] = _clear_of(quantiles[:, nearest])
+    quantiles = np.quantile(statistic, levels, axis=1, method="lower")
     values = np.arange(STEPS + 1) / STEPS
     far = np.full((len(levels), 1, STEPS + 1), -1, np.float32)
     for i in range(len(levels)):

@@ -67,8 +67,8 @@ def states(bank):
     [
         pytest.param(fr.LFR(detect=1e-3), 200, 60_000, id="short streams"),
         pytest.param(fr.LFR(detect=1e-3), 3, 60_000, id="long streams"),
-        pytest.param(fr.LFR(0.98, 0.05, 1e-3), 20, 40_000, id="slow decay", marks=pytest.mark.slow),
-        pytest.param(fr.LFR((0.8, 0.95), 0.05, 1e-3), 20, 40_000, id="two decays", marks=pytest.mark.slow),
+        pytest.param(fr.LFR(0.98, detect=1e-3), 20, 40_000, id="slow decay", marks=pytest.mark.slow),
+        pytest.param(fr.LFR((0.8, 0.94), 0.05, 1e-3), 20, 40_000, id="two decays", marks=pytest.mark.slow),
         pytest.param(
             fr.LFR({"tpr": (0.7, 0.9), "ppv": 0.8}, detect=1e-3),
             20,
@@ -81,7 +81,7 @@ def states(bank):
         pytest.param(fr.LFR(detect=1e-3, null="plugin"), 20, 40_000, id="plug-in"),
         pytest.param(fr.LFR(detect=1e-3, labels=range(5)), 10, 60_000, id="five classes"),
         pytest.param(
-            fr.LFR((0.9, 0.95), detect=1e-3, labels=range(3)),
+            fr.LFR((0.9, 0.94), detect=1e-3, labels=range(3)),
             10,
             40_000,
             id="three classes, two decays",
@@ -167,7 +167,7 @@ def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     truth = random.random(1_000_000) < 0.4
     wrong = 0.1 + swing * np.sin(np.arange(truth.size) / 300)
     guess = truth ^ (random.random(truth.size) < wrong)
-    alone, bank = fr.LFR(decay, 0.05, 1e-6), fr.Bank(fr.LFR(decay, 0.05, 1e-6))
+    alone, bank = fr.LFR(decay, 0.01, 1e-6), fr.Bank(fr.LFR(decay, 0.01, 1e-6))
     for part in np.array_split(np.arange(truth.size), 5):
         drifts = alone.update_many(truth[part], guess[part])
         assert [one.drift for one in bank.update(np.full(part.size, 7), truth[part], guess[part])] == drifts
@@ -690,7 +690,7 @@ def test_false_discoveries_stay_within_their_share(drifted, late):
 
 @pytest.mark.slow
 def test_a_new_period_begins_without_discoveries():
-    bank = fr.Bank(fr.LFR(detect=1e-8))
+    bank = fr.Bank(fr.LFR(detect=1e-9))
     truth = np.ones(2000, int)
     right, wrong = np.tile([1] * 19 + [0], 100), np.zeros(2000, int)
     bank.update(np.arange(2000) % 2, truth, right)

@@ -98,6 +98,7 @@ def test_binary_junk(fourrates, tmp_path):
     assert "binary data" in ran.err
 
 
+@pytest.mark.slow
 def test_junk_after_a_good_beginning(fourrates, tmp_path):
     path = tmp_path / "junk.csv"
     path.write_bytes(b"y_true,y_pred\n" + b"1,1\n" * 750_000 + bytes(range(256)) * 10)

@@ -1,5 +1,6 @@
 """Champion and challengers: each has as much say as it has earned, whatever comes in."""
 
+import copy
 import pickle
 from itertools import pairwise
 
@@ -57,14 +58,15 @@ def test_weights_are_what_the_recursion_says():
 
 @pytest.mark.slow
 def test_the_vote_is_never_far_behind_the_best_of_several():
-    # Five models right in .6, .55, .5, ... of 3,000: the vote is nearer to the best than half way to the second. The
-    # mean over 20 seeds has a standard error of at most sqrt(0.25 / 60,000) = 0.002. Errors that are independent of
-    # each other cancel in a vote, so all five are wrong where one uniform number is too large.
+    # Five models right in .6, .55, .5, ... of 3,000: the vote is nearer to the best than half way to the second. Held
+    # against the best on the same labels, where they part on a tenth at most, the mean over 8 seeds has a standard
+    # error of sqrt(0.1 / 24,000) = 0.002. Errors that are independent of each other cancel in a vote, so all five are
+    # wrong where one uniform number is too large.
     behind = []
-    for seed in range(20):
+    for seed in range(8):
         drawn = np.random.default_rng(seed).random(3_000)
         right = drawn < np.array([0.5, 0.6, 0.55, 0.45, 0.4])[:, None]
-        behind.append(0.6 - contest(5).take(*sure(right)).mean())
+        behind.append(right[1].mean() - contest(5).take(*sure(right)).mean())
     assert np.mean(behind) < 0.025
 
 
@@ -180,10 +182,11 @@ def test_a_record_is_bounded_and_what_was_served_is_counted_whole():
 @pytest.mark.slow
 def test_a_better_challenger_wins_within_a_dozen_disagreements_however_long_the_champion_was_ahead():
     random = np.random.default_rng(1)
+    ahead = contest(2)
+    ahead.take(*sure(np.array([[True] * 500, [False] * 500])))
     needed = []
     for _ in range(200):
-        two = contest(2)
-        two.take(*sure(np.array([[True] * 500, [False] * 500])))
+        two = copy.deepcopy(ahead)
         better = random.random(100) < 0.8
         needed.append(two.take(*sure(np.array([~better, better])), 3.0).size)
     assert np.median(needed) <= 14
@@ -457,6 +460,7 @@ def test_a_loop_without_a_model_says_how_to_give_it_one(ask):
         ask(ChampionRelearner(GaussianNB()))
 
 
+@pytest.mark.slow
 def test_a_fit_that_raises_is_told_and_the_champion_serves_on(monkeypatch):
     X, y = flipping()
     loop = ChampionRelearner(Brittle()).fit(X[:300], y[:300])

@@ -119,6 +119,7 @@ def test_a_token_is_asked_for_and_a_refusal_says_how(start):
     assert (status, headers["www-authenticate"], body["error"]["code"]) == (401, "Bearer", "unauthorized")
 
 
+@pytest.mark.slow
 def test_requests_in_one_breath_are_answered_in_order_however_many_are_refused(served):
     bad = head("/api/monitors/nobody/events", b"") * 20
     good = head("/api/monitors/m/events", GOOD) + GOOD

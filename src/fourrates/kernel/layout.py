@@ -7,6 +7,7 @@ the kernel sees it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,64 +55,7 @@ class EvidenceLayout:
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
-        dispersion = [
-            ("block", "f4"),
-            ("signed", "f4", BLOCKS),
-            ("both", "f4", BLOCKS),
-            ("squares", "f4", BLOCKS),
-            ("pairs", "f4", BLOCKS),
-        ]
-        recall = [
-            ("n", "i8"),
-            ("ones", "i8"),
-            ("base", "f4"),
-            ("due", "f4"),
-            ("total", "f4"),
-            ("last", "u4"),
-            ("moved", "i1"),
-            ("row", "u1"),
-            ("phase", "u2"),
-            ("power", "f4", SIZES),
-            ("shared_power", "f4", SIZES),
-            *lanes,
-            ("seen", "f4", LANES),
-            ("right", "f4", LANES),
-            ("dispersion", dispersion),
-        ]
-        shared = [
-            ("taken", "i8"),
-            ("own", "f8"),
-            ("total", "f4"),
-            ("residual", "f4"),
-            *lanes,
-            ("dispersion", dispersion),
-        ]
-        mix = [
-            ("n", "i8"),
-            ("ones", "i8"),
-            ("base", "f4"),
-            ("due", "f4"),
-            ("total", "f4"),
-            ("power", "f4"),
-            *lanes,
-            ("dispersion", dispersion),
-        ]
-        head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
-        fields: list[Any] = [
-            ("head", head),
-            ("counts", "i8", (self.classes, self.classes)),
-            ("recall", np.dtype(recall, align=True), self.classes),
-            ("shared", np.dtype(shared, align=True)),
-        ]
-        if self.watch_mix:
-            fields.append(("mix", np.dtype(mix, align=True)))
-        if self.watch_joint:
-            fields.append(("joint", np.dtype([("total", "f8"), *lanes], align=True)))
-        if self.refers:
-            reference = [("given", "f4"), ("ones", "f4"), ("back", "f4"), ("back_age", "f4")]
-            fields.append(("reference", np.dtype(reference), self.classes))
-        return np.dtype(fields, align=True)
+        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.refers)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -235,3 +179,66 @@ class EvidenceLayout:
             stray = ~((back >= 0) & (age >= 0)) | (recall["moved"] == 0) & (back > 0)
             if (stray | (back > self.threshold) | (age > 1.01 * last * (back + NOTHING))).any():
                 raise ValueError("evidence of no recovery")
+
+
+@lru_cache(maxsize=64)
+def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np.dtype[Any]:
+    """The layout of a record; it is asked for with every drift and every state that is read."""
+    lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
+    dispersion = [
+        ("block", "f4"),
+        ("signed", "f4", BLOCKS),
+        ("both", "f4", BLOCKS),
+        ("squares", "f4", BLOCKS),
+        ("pairs", "f4", BLOCKS),
+    ]
+    recall = [
+        ("n", "i8"),
+        ("ones", "i8"),
+        ("base", "f4"),
+        ("due", "f4"),
+        ("total", "f4"),
+        ("last", "u4"),
+        ("moved", "i1"),
+        ("row", "u1"),
+        ("phase", "u2"),
+        ("power", "f4", SIZES),
+        ("shared_power", "f4", SIZES),
+        *lanes,
+        ("seen", "f4", LANES),
+        ("right", "f4", LANES),
+        ("dispersion", dispersion),
+    ]
+    shared = [
+        ("taken", "i8"),
+        ("own", "f8"),
+        ("total", "f4"),
+        ("residual", "f4"),
+        *lanes,
+        ("dispersion", dispersion),
+    ]
+    mix = [
+        ("n", "i8"),
+        ("ones", "i8"),
+        ("base", "f4"),
+        ("due", "f4"),
+        ("total", "f4"),
+        ("power", "f4"),
+        *lanes,
+        ("dispersion", dispersion),
+    ]
+    head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
+    fields: list[Any] = [
+        ("head", head),
+        ("counts", "i8", (classes, classes)),
+        ("recall", np.dtype(recall, align=True), classes),
+        ("shared", np.dtype(shared, align=True)),
+    ]
+    if watch_mix:
+        fields.append(("mix", np.dtype(mix, align=True)))
+    if watch_joint:
+        fields.append(("joint", np.dtype([("total", "f8"), *lanes], align=True)))
+    if refers:
+        reference = [("given", "f4"), ("ones", "f4"), ("back", "f4"), ("back_age", "f4")]
+        fields.append(("reference", np.dtype(reference), classes))
+    return np.dtype(fields, align=True)

@@ -57,24 +57,25 @@ def class_weights(counts: Weights, measure: Measure) -> Weights:
         return np.ones(counts.shape[1:])
     true, predicted, right = counts + 1.0
     shares = true / true.sum(axis=-1, keepdims=True)
-    found = []
-    if measure == "mean":
-        found.append(np.ones_like(shares))
-    if measure in ("mean", "g_mean"):
-        found.append(_scaled(1 / right, shares))
-    if measure in ("mean", "f1"):
-        found.append(_scaled(_f1_weights(true, predicted, right), shares))
-    weights = sum(found[1:], found[0]) / len(found)
-    weights *= (shares * weights).sum(axis=-1, keepdims=True) / (shares * weights**2).sum(axis=-1, keepdims=True)
-    return np.asarray(weights, float)
+    if measure == "g_mean":
+        weights = _scaled(1 / right, shares)
+    elif measure == "f1":
+        weights = _scaled(_f1_weights(true, predicted, right), shares)
+    else:
+        weights = (1 + _scaled(1 / right, shares) + _scaled(_f1_weights(true, predicted, right), shares)) / 3
+    shared = shares * weights
+    weights *= shared.sum(axis=-1, keepdims=True) / (shares * weights**2).sum(axis=-1, keepdims=True)
+    return weights
 
 
 def _f1_weights(true: Weights, predicted: Weights, right: Weights) -> Weights:
     """The slope of F1, or of the mean of those of more than two classes."""
     classes = true.shape[-1]
-    f = 2 * right / (true + predicted)
-    watched = np.arange(classes) > 0 if classes == 2 else np.ones(classes, bool)
-    own, other = watched * (2 - f) / (true + predicted), watched * f / (true + predicted)
+    sizes = true + predicted
+    f = 2 * right / sizes
+    if classes == 2:
+        return np.concatenate([f[..., 1:], 2 - f[..., 1:]], axis=-1) / sizes[..., 1:]
+    own, other = (2 - f) / sizes, f / sizes
     return np.asarray(own + (other.sum(axis=-1, keepdims=True) - other) / (classes - 1))
 
 

@@ -96,7 +96,7 @@ class Rules:
 
     def add_one(self, truth: int, guess: int, each: npt.NDArray[np.intp]) -> None:
         """Count one example: its class, what was predicted, and what each rule said."""
-        said = np.array([guess, *each])
+        said = np.array([guess, *each.tolist()])
         self._counts[0, :, truth] += 1
         self._counts[1, self._rows, said] += 1
         self._counts[2, :, truth] += said == truth
