@@ -4,6 +4,7 @@ import json
 import struct
 import sys
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from fourrates.evidence.alternatives import alternatives
 from fourrates.evidence.rules import LAG, LAG_OF_MANY
 
 ROOT = Path(__file__).parents[1]
-VERSION_3 = ROOT / "tests" / "reference" / "version-3"
+VERSION_3, VERSION_4 = (ROOT / "tests" / "reference" / f"version-{version}" for version in (3, 4))
 
 
 def mended(body):
@@ -34,7 +35,7 @@ def written(text, *parts):
 def test_what_is_packed_is_unpacked():
     saved = state.pack("Thing", {"a": [1, "é", None]}, first=b"abc", second=memoryview(b""), third=bytes(1000))
     found = state.unpack(saved)
-    assert (found.version, found.kind, found.about) == (4, "Thing", {"a": [1, "é", None]})
+    assert (found.version, found.kind, found.about) == (state.VERSION, "Thing", {"a": [1, "é", None]})
     assert {name: bytes(part) for name, part in found.sections.items()} == {
         "first": b"abc",
         "second": b"",
@@ -63,8 +64,8 @@ def test_every_changed_byte_and_every_cut_is_noticed():
     [
         (b"", "not a state saved by fourrates"),
         (b"key,y_true\n" * 9, "not a state saved by fourrates"),
-        (mended(state.HEADER.pack(state.MAGIC, 7, 0)), "state of version 7; this release reads versions 3 and 4"),
-        (mended(state.HEADER.pack(state.MAGIC, 4, 99)), "is cut"),
+        (mended(state.HEADER.pack(state.MAGIC, 7, 0)), "state of version 7; this release reads versions 3 to 5"),
+        (mended(state.HEADER.pack(state.MAGIC, 5, 99)), "is cut"),
         (mended(state.HEADER.pack(state.MAGIC, 4, 2**32 - 1)), "is cut"),
         (mended(state.OLD_HEADER.pack(state.MAGIC, 3, 255, 0)), "is cut"),
         (mended(state.OLD_HEADER.pack(state.MAGIC, 3, 0, 2) + b"[]"), "does not say what it is"),
@@ -174,6 +175,85 @@ def test_a_state_of_windows_is_refused_for_there_are_none_any_more():
         fr.LFR.from_bytes((VERSION_3 / "windows.bin").read_bytes())
 
 
+def as_json(thing):
+    """Of a drift all that it has, of streams where each rate stands; nothing is rounded."""
+    if isinstance(thing, fr.Drift):
+        return json.loads(json.dumps({"kind": type(thing).__name__} | asdict(thing)))
+    names = ("n", "estimate", "evidence", "dispersion", "baseline")
+    found = {rate: [getattr(now, name) for name in names] for rate, now in thing.rates.items()}
+    return json.loads(json.dumps(found))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in VERSION_4.glob("*.json") if path.stem != "bank"))
+@pytest.mark.parametrize("how", ["batch", "step"])
+def test_a_state_of_version_4_goes_on_as_version_4_did(name, how):
+    # Written by the last code that had version 4: evidence was tempered by then in all of them, and in `season` more
+    # for small changes than for large ones.
+    expected = json.loads((VERSION_4 / f"{name}.json").read_text())
+    saved = (VERSION_4 / f"{name}.bin").read_bytes()
+    detector = fr.FourRates.from_bytes(saved)
+    assert [detector.drift_detected, detector.warning_detected] == expected["flags"]
+    assert str(as_json(detector)) == str(expected["rates"])
+    labels = detector.labels.values
+    truth, guess = np.divmod([int(event) for event in expected["events"]], len(labels))
+    pairs = [(labels[t], labels[g]) for t, g in zip(truth, guess, strict=True)]
+    if how == "batch":
+        found = detector.update_many(*zip(*pairs, strict=True))
+    else:
+        found = []
+        for pair in pairs:
+            saved, drift = fr.step(saved, *pair)
+            found += [drift] if drift else []
+        detector = fr.FourRates.from_bytes(saved)
+    assert str([as_json(drift) for drift in found]) == str(expected["drifts"])
+    assert len(found) > 0
+    assert str(as_json(detector)) == str(expected["rates_after"])
+    assert state.unpack(detector.to_bytes()).version == state.VERSION
+
+
+def test_a_bank_of_version_4_goes_on_as_version_4_did():
+    expected = json.loads((VERSION_4 / "bank.json").read_text())
+    bank, keys = fr.Bank.load(VERSION_4 / "bank.bin"), ["a", "b", 3, 4, "e", "f"]
+    assert str({str(key): as_json(bank[key]) for key in keys}) == str(expected["rates"])
+    truth, guess = np.divmod([int(event) for event in expected["events"]], 2)
+    found = bank.update(keys * (truth.size // len(keys)), truth, guess)
+    assert str([[one.key, as_json(one.drift)] for one in found]) == str(expected["drifts"])
+    assert len(found) > 0
+    assert str({str(key): as_json(bank[key]) for key in keys}) == str(expected["rates_after"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        # Of the first recall, which begins after the head and four counts: its powers, and what its blocks hold.
+        (64 + 36, 0.99, "more powers than sizes of blocks"),
+        (64 + 36, np.nan, "power is not finite"),
+        (64 + 36, 1.5, r"power is not in \[0, 1\]"),
+        (64 + 276, -1.0, "blocks of no stream"),
+        (64 + 276, 1e30, "blocks of no stream"),
+        (64 + 280, 0.5, "blocks of no stream"),
+        (64 + 284, np.nan, "blocks of no stream"),
+        (64 + 296, -1e30, "blocks of no stream"),
+    ],
+)
+def test_a_record_of_version_4_is_read_with_the_same_suspicion(place, value, message):
+    saved = bytearray((VERSION_4 / "season.bin").read_bytes()[:-4])
+    start = len(saved) - 1144
+    if "more powers" in message:
+        saved[start + 100 : start + 124] = np.linspace(0.4, 0.9, 6, dtype=np.float32).tobytes()
+    saved[start + place : start + place + 4] = struct.pack("<f", value)
+    with pytest.raises(ValueError, match=message):
+        fr.FourRates.from_bytes(mended(saved))
+
+
+def test_records_of_version_4_that_do_not_end_with_one_are_refused():
+    saved = state.unpack((VERSION_4 / "two-classes.bin").read_bytes())
+    packed = bytearray(state.pack(saved.kind, saved.about, state=bytes(saved.sections["state"]) + b"1234567")[:-4])
+    packed[len(state.MAGIC)] = 4
+    with pytest.raises(ValueError, match="1151 bytes of records where each has 1144"):
+        fr.FourRates.from_bytes(mended(packed))
+
+
 # Bytes from anywhere --------------------------------------------------------------------------------------------
 
 
@@ -264,6 +344,28 @@ def test_what_is_let_in_stays_in(name):
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
 
 
+@pytest.mark.parametrize("right", [0, 1])
+def test_blocks_as_full_as_they_can_be_never_overflow(right):
+    # Counts of right ones have two bytes. Here they are as large as the check allows, and the stream goes on.
+    detector = fr.FourRates(1e9, mix="report")
+    detector.update_many([0, 1, 1] * 3_000, [0, 1, 0] * 3_000)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())[0]
+    size = 8 ** np.arange(1, 5)
+    counted = [*((one, int(one["phase"])) for one in record["recall"]), (record["mix"], 9_000)]
+    for part, observed in counted:
+        closed = (observed // 8 * 8) % (2 * size)
+        first, second = np.minimum(closed, size), np.maximum(closed - size, 0)
+        part["both"], part["signed"], part["block"] = first + second, first - second, observed % 8
+        detector.adopt(record.tobytes())
+        part["signed"][3] += 2
+        with pytest.raises(ValueError, match="blocks of no stream"):
+            detector.adopt(record.tobytes())
+        part["signed"][3] -= 2
+    for _ in range(25):
+        detector.update_many([1] * 701, [right] * 701)
+        assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
+
+
 @pytest.mark.slow
 def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
     # Of 20 million right ones in a row the rate is 1 as a float of four bytes, and 1 less that is nothing to divide by.
@@ -303,6 +405,20 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("recall", 1, "due"), 1e9, "never will be"),
         (("recall", 1, "base"), 1.5, r"base is not in \[0, 1\]"),
         (("recall", 1, "power", 0), -0.5, r"power is not in \[0, 1\]"),
+        (("recall", 1, "power", 2), 0.5, "a power that is larger than that of smaller blocks"),
+        (("recall", 1, "row"), 65, "a rate that is in no row"),
+        (("recall", 1, "phase"), 8192, "blocks of no stream"),
+        (("recall", 1, "block"), 1, "blocks of no stream"),  # after 200 observations, 25 blocks of 8
+        (("recall", 1, "both", 0), 9, "blocks of no stream"),
+        (("recall", 1, "both", 1), -2, "blocks of no stream"),
+        (("recall", 1, "both", 3), 32_767, "blocks of no stream"),
+        (("recall", 1, "signed", 2), -32_768, "blocks of no stream"),
+        (("recall", 1, "signed", 3), 7, "blocks of no stream"),  # not a difference of numbers that add up to `both`
+        (("shared", "block"), 3.0, "blocks of no stream"),
+        (("shared", "residual"), 9.0, "blocks of no stream"),
+        (("shared", "both", 0), 1e10, "blocks of no stream"),
+        (("mix", "block"), 1, "blocks of no stream"),
+        (("mix", "signed", 0), 3, "blocks of no stream"),
         (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),
         (("reference", 1, "back"), 1e9, "evidence of no recovery"),
         (("reference", 1, "back_age"), np.nan, "evidence of no recovery"),

@@ -11,7 +11,7 @@ import numpy as np
 from fourrates import detectors
 from fourrates.detectors.base import Detector
 from fourrates.drift import Drift
-from fourrates.state import unpack
+from fourrates.state import VERSION, unpack
 
 HEAD = np.dtype([("key", "<i8"), ("last", "<i8"), ("events", "<u8"), ("since", "<u8")])
 DRIFT, SHIFT = 2, 3  # states that an event leaves, as the kernel has them
@@ -66,7 +66,7 @@ def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, Drift | None]:
     with _lock:
         settings = (found.kind, repr(sorted(found.about.items())))
         detector = _at_hand.pop(settings, None)
-        if detector is None or found.version != 4:
+        if detector is None or found.version != VERSION:
             detector = kind.from_bytes(state)
         else:
             detector.restore(bytes(found.sections["state"]))

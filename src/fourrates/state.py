@@ -14,7 +14,8 @@ import zlib
 from typing import Any, NamedTuple
 
 MAGIC = b"4rates"
-VERSION = 4
+VERSION = 5
+READ = range(3, VERSION + 1)  # versions
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
 OLD_HEADER = struct.Struct("<6sBBI")  # version 3: magic, version, length of the class name, length of the parameters
 MAX_STATE = 1 << 30  # bytes; a state that is longer is read where that is asked for
@@ -80,13 +81,13 @@ def check_size(size: int, max_state: int) -> None:
 
 
 def unpack(saved: bytes | memoryview) -> Saved:
-    """Take a state apart, after its checksum; version 3, of single detectors, is read too."""
+    """Take a state apart, after its checksum; versions 3, of single detectors, and 4 are read too."""
     view = memoryview(bytes(saved))  # of our own: what is checked here must be what is used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]
-    if version not in (3, VERSION):
-        raise ValueError(f"state of version {version}; this release reads versions 3 and {VERSION}")
+    if version not in READ:
+        raise ValueError(f"state of version {version}; this release reads versions {READ[0]} to {READ[-1]}")
     if struct.unpack("<I", view[-4:])[0] != zlib.crc32(view[:-4]):
         raise ValueError("the saved state is damaged: its checksum does not fit")
     return _old(view[:-4]) if version == 3 else _new(view[:-4])

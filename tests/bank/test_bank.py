@@ -563,7 +563,7 @@ def test_a_file_of_a_later_release_is_named(bank, tmp_path):
     content = bytearray(bank.to_bytes()[:-4])
     content[6] = 7
     (tmp_path / "bank").write_bytes(bytes(content) + struct.pack("<I", zlib.crc32(content)))
-    with pytest.raises(ValueError, match="bank: state of version 7; this release reads versions 3 and 4"):
+    with pytest.raises(ValueError, match="bank: state of version 7; this release reads versions 3 to 5"):
         fr.Bank.load(tmp_path / "bank")
 
 

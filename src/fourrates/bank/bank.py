@@ -23,6 +23,7 @@ from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import After, FourRates
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import KeyedDrift, KeyedShift
+from fourrates.evidence.version_4 import present_records
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
@@ -444,10 +445,10 @@ class Bank:
     @classmethod
     def _revived(cls, found: Saved, group_of: GroupOf | None, max_streams: int) -> Bank:
         about = found.about
-        records, period = found.sections["records"], found.sections["period"]
         bank = cls.__new__(cls)
         bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
-        size = bank._rules[0].size
+        rules, period = bank._rules[0], found.sections["period"]
+        records, size = present_records(rules, found.sections["records"], found.version), rules.size
         if len(records) % size or len(records) // size * 8 != len(period):
             raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
         bank._adopt(

@@ -16,9 +16,11 @@ from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES, Sides
 from fourrates.evidence.precision import Mixed, PrecisionChange, moved
 from fourrates.evidence.rules import WARN, Mix, evidence_rules
+from fourrates.evidence.version_4 import present_records
 from fourrates.kernel.evidence import EvidenceRules
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
+from fourrates.state import VERSION
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -170,6 +172,9 @@ class FourRates(RecordDetector):
     def keyed_rules(self, after: After) -> EvidenceRules:
         """Rules with these settings for many streams of which each has its own reference, or none."""
         return self._made_rules(hold=after == "hold", keyed=True)
+
+    def _load(self, state: bytes, version: int = VERSION) -> None:
+        self._set_record(bytes(present_records(self.rules, state, version)))
 
     def _forget(self) -> None:
         super()._forget()

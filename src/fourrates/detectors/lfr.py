@@ -289,7 +289,7 @@ class LFR(RecordDetector):
         return rules
 
     def _load(self, state: bytes, version: int = VERSION) -> None:
-        self._set_record(state if version == VERSION else self._from_version_3(state))
+        self._set_record(self._from_version_3(state) if version == 3 else state)
 
     def _from_version_3(self, state: bytes) -> bytes:
         """The record of a state that was saved before there were records: counts, statistics, and where they stand."""

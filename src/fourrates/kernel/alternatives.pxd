@@ -1,9 +1,9 @@
 """What may have happened: alternatives, the evidence for each of them, and the power of their ratios."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Tempering
-from fourrates.kernel.lanes cimport LANES, SIZES
+from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_raise, fourrates_ratios
 
 
 cdef struct Alternatives:
@@ -36,17 +36,25 @@ cdef struct Ratios:
     float[2][LANES] shared
 
 
-cdef inline void temper(float* power, const Tempering* tempering, float fixed, const Alternatives* alternatives,
-                        const float* dispersion, float p) noexcept nogil:
-    """The power of the ratios of each size: 1 over the dispersion at the scale at which it finds a change.
+cdef inline void temper(float* power, const Tempering* tempering, float fixed, const float* dispersion) noexcept nogil:
+    """The power of ratios, 1 over the dispersion of blocks up to each size; where there is none, NULL, over the fixed one."""
+    cdef int b
+    for b in range(BLOCKS):
+        power[b] = 1.0 / fixed
+        if dispersion != NULL:
+            power[b] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
 
-    Of blocks up to some times that scale the largest dispersion counts; where there is none, NULL, the fixed one does.
+
+cdef inline void find_reach(float* power, uint8_t* reach, int first, const Tempering* tempering,
+                            const Alternatives* alternatives, float p) noexcept nogil:
+    """Note, from place `first` on, which of the powers each size of a change has, unless all are 1; the places are zero.
+
+    Of blocks up to some times the scale at which it is found the largest dispersion counts. Powers that none has become
+    like the last that one has: the last is then the smallest in use.
     """
-    cdef int i, b
+    cdef int i, b, most = 0
     cdef float information, shift, size
-    for i in range(SIZES):
-        power[i] = 1.0 / fixed
-    if dispersion == NULL:
+    if power[BLOCKS - 1] == 1:
         return
     for i in range(SIZES):
         shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
@@ -54,4 +62,19 @@ cdef inline void temper(float* power, const Tempering* tempering, float fixed, c
         b, size = 0, SMALLEST * SMALLEST
         while b + 1 < BLOCKS and size * information <= tempering.reach * tempering.scale:
             b, size = b + 1, size * SMALLEST
-        power[i] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
+        reach[(first + i) // 4] |= b << 2 * ((first + i) % 4)
+        most = max(most, b)
+    for b in range(most + 1, BLOCKS):
+        power[b] = power[most]
+
+
+cdef inline void find_ratios(float p, int right, const Alternatives* alternatives, const float* power, const uint8_t* reach,
+                             int first, float* ratio) noexcept nogil:
+    """The likelihood ratios of an observation, each raised to the power of its size."""
+    cdef float[SIZES] powers
+    cdef int i
+    fourrates_ratios(p, right, alternatives.growth, ratio)
+    if power[BLOCKS - 1] != 1:
+        for i in range(SIZES):
+            powers[i] = power[reach[(first + i) // 4] >> 2 * ((first + i) % 4) & 3]
+        fourrates_raise(ratio, powers)

@@ -1,7 +1,7 @@
 """Dispersion: how much more the right ones in blocks of observations scatter than those of independent events."""
 
 from libc.math cimport sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int16_t, int64_t
 
 cdef enum:
     BLOCKS = 4            # sizes of blocks by which dispersion is estimated
@@ -12,11 +12,15 @@ cdef enum:
 cdef struct Dispersion:
     # Differences of successive blocks of 8, 64, ... observations, squared, next to their expectation given how many right
     # ones the two hold together: a change of the rate alone does not make dispersion.
-    float block             # right ones in the present block of 8
-    float[BLOCKS] signed    # of the present pair of blocks, those of the second counted as negative,
-    float[BLOCKS] both      # and all of them
     float[BLOCKS] squares   # the sum of the squared differences so far,
     float[BLOCKS] pairs     # and of what was expected, both over the variance of a pair
+
+
+ctypedef fused Amount:
+    # What blocks hold: right ones, which a record keeps in two bytes, for of the largest blocks a pair has 8192; or variances
+    # and what is beyond expectation.
+    int16_t
+    float
 
 
 cdef struct Tempering:
@@ -30,41 +34,45 @@ cdef struct Tempering:
     float cap               # no difference of blocks counts for more than this many times its expectation
 
 
-cdef inline void close_block(Dispersion* dispersion, const Tempering* tempering, int64_t observed, float residual,
-                             float variance) noexcept nogil:
-    """The present block of 8 is full; `residual` is what of it is compared.
+cdef inline void close_block(Amount* signed, Amount* both, Dispersion* dispersion, const Tempering* tempering,
+                             int64_t observed, Amount block, Amount residual, float variance) noexcept nogil:
+    """A block of 8 is full: it holds `block`, of which `residual` is compared.
 
-    `variance` is that of an observation, or 0 where the blocks hold variances instead of right ones: then these are what
-    is expected.
+    Of the present pair of blocks of each size, `both` is what they hold and `signed` the residuals, those of the second
+    counted as negative. `variance` is that of an observation, or 0 where the blocks hold variances instead of right ones:
+    then these are what is expected.
     """
     cdef int b
     cdef int64_t size = SMALLEST
-    cdef float square, expected, known, whole
     for b in range(BLOCKS):
-        dispersion.both[b] += dispersion.block
+        both[b] += block
         if (observed - 1) // size & 1:
-            dispersion.signed[b] -= residual
+            signed[b] -= residual
             if observed % (2 * size) == 0:
-                whole = (2 * size * variance if variance > 0 else dispersion.both[b]) + <float>1e-6
-                square = dispersion.signed[b] * dispersion.signed[b] / whole
-                expected = 1.0
-                if variance > 0:
-                    expected = dispersion.both[b] * (2 * size - dispersion.both[b]) / ((2 * size - 1) * whole)
-                if expected > 1:  # no pair counts for more than one
-                    square /= expected
-                    expected = 1.0
-                # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
-                known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
-                dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0))
-                dispersion.pairs[b] += max(expected, <float>0.0)
-                dispersion.signed[b] = dispersion.both[b] = 0.0
-                if dispersion.pairs[b] >= tempering.remembered:
-                    dispersion.squares[b] *= 0.5
-                    dispersion.pairs[b] *= 0.5
+                close_pair(dispersion, tempering, b, 2 * size, <float>signed[b], <float>both[b], variance)
+                signed[b] = both[b] = 0
         else:
-            dispersion.signed[b] += residual
+            signed[b] += residual
         size *= SMALLEST
-    dispersion.block = 0.0
+
+
+cdef inline void close_pair(Dispersion* dispersion, const Tempering* tempering, int b, int64_t size, float difference,
+                            float both, float variance) noexcept nogil:
+    """Two blocks that follow each other, of `size` observations together, are full."""
+    cdef float whole = (size * variance if variance > 0 else both) + <float>1e-6
+    cdef float square = difference * difference / whole, expected = 1.0, known
+    if variance > 0:
+        expected = both * (size - both) / ((size - 1) * whole)
+    if expected > 1:  # no pair counts for more than one
+        square /= expected
+        expected = 1.0
+    # One jump, such as a drift makes, is not dispersion: that is why there is a cap.
+    known = (dispersion.squares[b] + tempering.pairs) / (dispersion.pairs[b] + tempering.pairs)
+    dispersion.squares[b] += min(square, tempering.cap * max(known, <float>1.0))
+    dispersion.pairs[b] += max(expected, <float>0.0)
+    if dispersion.pairs[b] >= tempering.remembered:
+        dispersion.squares[b] *= 0.5
+        dispersion.pairs[b] *= 0.5
 
 
 cdef inline bint dispersions(const Dispersion* dispersion, const Tempering* tempering, float* found) noexcept nogil:

@@ -1,10 +1,10 @@
 """Evidence for a change: rules and record of FourRates."""
 
-from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row
-from fourrates.kernel.dispersion cimport Dispersion, Tempering
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
+from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound, largest
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
@@ -19,11 +19,15 @@ cdef struct Recall:
     int8_t moved            # under hold: -1 or 1 while it is away from its reference, below or above
     uint8_t row             # of the table of alternatives: its base, by log-odds
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
-    float[SIZES] power      # of its own ratios: 1 over the dispersion at the scale of the alternative,
-    float[SIZES] shared_power  # and of the shared ones
+    uint8_t block           # right ones in the present block of 8
+    uint8_t[3] reach        # which of the powers each size of a change has, its own and then the shared ones: two bits each
+    float[BLOCKS] power     # of its own ratios: 1 over the dispersion of blocks up to each size,
+    float[BLOCKS] shared_power  # and of the shared ones; none is larger than the one before
     Lanes lanes
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
+    int16_t[BLOCKS] signed  # right ones in the present pair of blocks, those in the second counted as negative,
+    int16_t[BLOCKS] both    # and all of them
     Dispersion dispersion
 
 
@@ -47,6 +51,12 @@ cdef inline void clear(Recall* recall) noexcept nogil:
     memset(recall.right, 0, sizeof(recall.right))
 
 
+cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) noexcept nogil:
+    """The ratios of an observation that is right or not, of its own lanes and of the shared ones."""
+    find_ratios(recall.base, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
+    find_ratios(recall.base, right, ratios.together, recall.shared_power, recall.reach, SIZES, ratios.shared[right])
+
+
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
     """Whether nothing is looked for in some direction: evidence of it is only ever multiplied, alone and together."""
     return own.weight[0] == 0 or own.weight[SIZES] == 0
@@ -63,8 +73,10 @@ cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
     float total             # evidence of the shared lanes
-    float residual          # right ones in the present block of 8, less those expected of their classes
+    float residual          # right ones in the present block of 8, less those expected of their classes,
+    float block             # and their variance
     Lanes lanes
+    float[BLOCKS] signed, both   # of the present pairs of blocks, as in a recall
     Dispersion dispersion
 
 
@@ -110,6 +122,7 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
+    cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
     cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.kernel.layout import Judgement
+from fourrates.kernel.layout import EvidenceLayout, Judgement
 from fourrates.kernel.record import Bytes, Rules
 
 class EvidenceRules(Rules):
@@ -20,6 +20,8 @@ class EvidenceRules(Rules):
     def watch_joint(self) -> bool: ...
     @property
     def estimate(self) -> bool: ...
+    @property
+    def layout(self) -> EvidenceLayout: ...
     @property
     def directions(self) -> int: ...
     @property

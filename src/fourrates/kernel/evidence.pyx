@@ -9,15 +9,15 @@ alarm is given when their sum reaches the threshold. See docs/mathematics.md.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, temper
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_reach, temper
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, fourrates_ratios, part,
+    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, part,
 )
 from fourrates.kernel.layout import EvidenceLayout, Judgement
 from fourrates.kernel.memory cimport prefetch
@@ -304,13 +304,11 @@ cdef class EvidenceRules(Rules):
         """Bring the base of a recall up to date, and the powers of its ratios."""
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef const Reference* reference = self.reference(record, c)
-        cdef const Alternatives* together
         cdef const Row* row
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
-        cdef float[SIZES] power
         cdef float odds
-        cdef int i
+        cdef int b
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
             n, ones, wait = n + reference.given, ones + reference.ones, wait + reference.given * self.given_lag
@@ -319,15 +317,16 @@ cdef class EvidenceRules(Rules):
         odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
         recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
         row = self.row(recall, reference)
-        together = &row.shared[c if self.classes == 2 else 0]
         of_class = self.dispersed(&recall.dispersion, found)
-        temper(recall.power, &self.tempering, self.fixed, &row.own, of_class, recall.base)
-        temper(recall.shared_power, &self.tempering, self.fixed, together, self.dispersed(&shared.dispersion, found_of_all),
-               recall.base)
+        temper(recall.power, &self.tempering, self.fixed, of_class)
+        temper(recall.shared_power, &self.tempering, self.fixed, self.dispersed(&shared.dispersion, found_of_all))
         if of_class != NULL:  # what all do together is no less correlated than what one class does
-            temper(power, &self.tempering, self.fixed, together, of_class, recall.base)
-            for i in range(SIZES):
-                recall.shared_power[i] = min(recall.shared_power[i], power[i])
+            for b in range(BLOCKS):
+                recall.shared_power[b] = min(recall.shared_power[b], recall.power[b])
+        memset(recall.reach, 0, sizeof(recall.reach))
+        find_reach(recall.power, recall.reach, 0, &self.tempering, &row.own, recall.base)
+        find_reach(recall.shared_power, recall.reach, SIZES, &self.tempering,
+                   &row.shared[c if self.classes == 2 else 0], recall.base)
 
     @cython.final
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
@@ -352,12 +351,20 @@ cdef class EvidenceRules(Rules):
         ratios.variance = recall.base * (1 - recall.base)
 
     @cython.final
+    cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
+        """The ratios of observations of a class, wrong and right, to be kept."""
+        self.derive(record, recall, truth, ratios)
+        fill_ratios(recall, 0, ratios)
+        fill_ratios(recall, 1, ratios)
+        ratios.valid = 1
+
+    @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int right = truth == guess, i
+        cdef int right = truth == guess
         cdef Ratios here
         cdef float gap
         cdef double total
@@ -370,14 +377,9 @@ cdef class EvidenceRules(Rules):
         if ratios == NULL:
             ratios = &here
             self.derive(record, recall, truth, ratios)
-            fourrates_ratios(recall.base, right, here.alone.growth, recall.power, here.own[right])
-            fourrates_ratios(recall.base, right, here.together.growth, recall.shared_power, here.shared[right])
+            fill_ratios(recall, right, ratios)
         elif not ratios.valid:
-            self.derive(record, recall, truth, ratios)
-            for i in range(2):
-                fourrates_ratios(recall.base, i, ratios.alone.growth, recall.power, ratios.own[i])
-                fourrates_ratios(recall.base, i, ratios.together.growth, recall.shared_power, ratios.shared[i])
-            ratios.valid = 1
+            self.renew(record, recall, truth, ratios)
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
@@ -399,16 +401,18 @@ cdef class EvidenceRules(Rules):
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
             recall.phase = (recall.phase + 1) & (PERIOD - 1)
-            recall.dispersion.block += right
+            recall.block += right
             if recall.phase % SMALLEST == 0:
-                close_block(&recall.dispersion, &self.tempering, PERIOD + recall.phase, recall.dispersion.block,
-                            ratios.variance)
+                close_block(recall.signed, recall.both, &recall.dispersion, &self.tempering, PERIOD + recall.phase,
+                            <int16_t>recall.block, <int16_t>recall.block, ratios.variance)
+                recall.block = 0
             if recall.n > SMALLEST:  # before, little is known of what to expect
-                shared.dispersion.block += ratios.variance
+                shared.block += ratios.variance
                 shared.residual += right - recall.base
             if (head.events >> FLAGS) % SMALLEST == 0:
-                close_block(&shared.dispersion, &self.tempering, <int64_t>(head.events >> FLAGS), shared.residual, 0.0)
-                shared.residual = 0.0
+                close_block(shared.signed, shared.both, &shared.dispersion, &self.tempering,
+                            <int64_t>(head.events >> FLAGS), shared.block, shared.residual, 0.0)
+                shared.block = shared.residual = 0.0
         if self.watch_mix:
             shifted = self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right])
         if self.watch_joint:

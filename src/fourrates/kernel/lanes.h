@@ -49,24 +49,22 @@ static inline float fourrates_exp2(float x)
     return power * scale;
 }
 
-/* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one, each
-   raised to the power of its size (1: as it is). */
-static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth,
-                                    const float *FOURRATES_APART power, float *FOURRATES_APART ratio)
+/* The likelihood ratios of an observation: odds multiplied by 1 + growth against probability p of a right one. */
+static inline void fourrates_ratios(float p, int right, const float *FOURRATES_APART growth, float *FOURRATES_APART ratio)
 {
-    int plain = 1;
     float lift = right ? 1.0f : 0.0f;  /* a factor, not a branch, so that the divisions are done side by side */
     for (int j = 0; j < FOURRATES_LANES; j++)
         ratio[j] = (1.0f + lift * growth[j]) * (1.0f / (1.0f + p * growth[j]));
-    for (int i = 0; i < FOURRATES_SIZES; i++)
-        plain &= power[i] == 1.0f;
-    if (!plain) {
-        float powers[FOURRATES_LANES];
-        memcpy(powers, power, FOURRATES_SIZES * sizeof(float));
-        memcpy(powers + FOURRATES_SIZES, power, FOURRATES_SIZES * sizeof(float));
-        for (int j = 0; j < FOURRATES_LANES; j++)
-            ratio[j] = fourrates_exp2(powers[j] * fourrates_log2(ratio[j]));
-    }
+}
+
+/* Ratios, each raised to the power of its size. */
+static inline void fourrates_raise(float *FOURRATES_APART ratio, const float *FOURRATES_APART power)
+{
+    float powers[FOURRATES_LANES];
+    memcpy(powers, power, FOURRATES_SIZES * sizeof(float));
+    memcpy(powers + FOURRATES_SIZES, power, FOURRATES_SIZES * sizeof(float));
+    for (int j = 0; j < FOURRATES_LANES; j++)
+        ratio[j] = fourrates_exp2(powers[j] * fourrates_log2(ratio[j]));
 }
 
 static inline float fourrates_sum(const float *lane)

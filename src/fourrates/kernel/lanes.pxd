@@ -6,7 +6,8 @@ cdef extern from "lanes.h":
         SIZES "FOURRATES_SIZES"
     float fourrates_log2(float x) noexcept nogil
     int fourrates_exponent(float x) noexcept nogil
-    void fourrates_ratios(float p, int right, const float* growth, const float* power, float* ratio) noexcept nogil
+    void fourrates_ratios(float p, int right, const float* growth, float* ratio) noexcept nogil
+    void fourrates_raise(float* ratio, const float* power) noexcept nogil
     float fourrates_advance(float* evidence, float* age, const float* weight, const float* ratio, float gap) noexcept nogil
     float fourrates_observe(float* evidence, float* age, float* seen, float* right, const float* weight,
                             const float* ratio, float gap, float one) noexcept nogil

@@ -89,9 +89,6 @@ class EvidenceLayout:
         # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
         if (pairs < 0).any() or (pairs >= self.remembered).any() or (squares < 0).any() or (squares > 1e34).any():
             raise ValueError("dispersion of no stream")
-        for name in ("signed", "both"):
-            if (np.abs(dispersion[name]) > 1e9).any():
-                raise ValueError("blocks of no stream")
 
     def _check_counts(self, ones: Any) -> None:
         """Counts go together: events, those since the restart, observations of each class, and the reference."""
@@ -109,19 +106,11 @@ class EvidenceLayout:
             raise ValueError("an observation after the last event")
         if (np.abs(recall["moved"].astype(np.int64)) > (1 if self.hold else 0)).any():
             raise ValueError("a recall that moved neither up nor down")
-        at = (events % SMALLEST)[:, 0]
-        blocks = [
-            (recall["dispersion"]["block"], recall["phase"] % SMALLEST),
-            (ones["shared"]["dispersion"]["block"], at),
-        ]
-        blocks += [(ones["mix"]["dispersion"]["block"], at)] if self.watch_mix else []
-        stray = (np.abs(ones["shared"]["residual"]) > at + 1e-3).any() or (recall["phase"] >= PERIOD).any()
-        if (
-            stray
-            or (recall["row"] >= self.rows).any()
-            or any(((block < 0) | (block > most * self.estimate)).any() for block, most in blocks)
-        ):
-            raise ValueError("blocks of no stream")
+        if (recall["row"] >= self.rows).any():
+            raise ValueError("a rate that is in no row")
+        if any((np.diff(recall[name]) > 0).any() for name in ("power", "shared_power")):
+            raise ValueError("a power that is larger than that of smaller blocks")
+        self._check_blocks(ones, events[:, 0])
         known = n.astype(np.float64)
         if self.refers:
             self._check_reference(ones["reference"]["given"], ones["reference"]["ones"], recall["moved"])
@@ -132,6 +121,26 @@ class EvidenceLayout:
             if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
                 raise ValueError("a mix that does not fit the events since the restart")
             self._check_base(mix["base"], mix["due"], mix["n"], mix["n"])
+
+    def _check_blocks(self, ones: Any, events: Any) -> None:
+        """The present blocks, and pairs of blocks, hold no more than there were observations in them."""
+        recall, shared = ones["recall"], ones["shared"]
+        counted = [(recall, recall["phase"].astype(np.int64))] + ([(ones["mix"], events)] if self.watch_mix else [])
+        at = events % SMALLEST
+        stray = (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > at + 1e-3).any()
+        stray |= ((shared["block"] < 0) | (shared["block"] > at * self.estimate)).any()
+        stray |= any((np.abs(shared[name]) > 1e9).any() for name in ("signed", "both"))
+        size = SMALLEST ** np.arange(1, BLOCKS + 1)
+        for part, observed in counted:
+            observed = observed * self.estimate
+            closed = (observed - observed % SMALLEST)[..., None] % (2 * size)
+            signed, both = part["signed"].astype(np.int64), part["both"].astype(np.int64)
+            first, second = both + signed, both - signed  # twice what the first block of a pair holds, and the second
+            stray |= (part["block"] > observed % SMALLEST).any() or (first % 2 != 0).any()
+            stray |= ((first < 0) | (first > 2 * np.minimum(closed, size))).any()
+            stray |= ((second < 0) | (second > 2 * np.maximum(closed - size, 0))).any()
+        if stray:
+            raise ValueError("blocks of no stream")
 
     def _check_reference(self, given: Any, ones: Any, moved: Any) -> None:
         """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
@@ -185,13 +194,7 @@ class EvidenceLayout:
 def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
     lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
-    dispersion = [
-        ("block", "f4"),
-        ("signed", "f4", BLOCKS),
-        ("both", "f4", BLOCKS),
-        ("squares", "f4", BLOCKS),
-        ("pairs", "f4", BLOCKS),
-    ]
+    dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
     recall = [
         ("n", "i8"),
         ("ones", "i8"),
@@ -202,11 +205,15 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
         ("moved", "i1"),
         ("row", "u1"),
         ("phase", "u2"),
-        ("power", "f4", SIZES),
-        ("shared_power", "f4", SIZES),
+        ("block", "u1"),
+        ("reach", "u1", 3),
+        ("power", "f4", BLOCKS),
+        ("shared_power", "f4", BLOCKS),
         *lanes,
         ("seen", "f4", LANES),
         ("right", "f4", LANES),
+        ("signed", "i2", BLOCKS),
+        ("both", "i2", BLOCKS),
         ("dispersion", dispersion),
     ]
     shared = [
@@ -214,7 +221,10 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
         ("own", "f8"),
         ("total", "f4"),
         ("residual", "f4"),
+        ("block", "f4"),
         *lanes,
+        ("signed", "f4", BLOCKS),
+        ("both", "f4", BLOCKS),
         ("dispersion", dispersion),
     ]
     mix = [
@@ -225,7 +235,10 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
         ("total", "f4"),
         ("power", "f4"),
         *lanes,
+        ("signed", "i2", BLOCKS),
+        ("both", "i2", BLOCKS),
         ("dispersion", dispersion),
+        ("block", "u1"),
     ]
     head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
     fields: list[Any] = [

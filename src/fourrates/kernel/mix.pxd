@@ -1,12 +1,14 @@
 """The mix of the classes: evidence that it shifted, alone or together with a change of the recalls."""
 
 from libc.math cimport exp
-from libc.stdint cimport int64_t
+from libc.stdint cimport int16_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering, close_block
-from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_ratios, part
+from fourrates.kernel.lanes cimport (
+    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, part,
+)
 
 
 cdef struct Mix:
@@ -15,7 +17,9 @@ cdef struct Mix:
     float base, due, total
     float power             # 1 over the dispersion of blocks of all sizes
     Lanes lanes
+    int16_t[BLOCKS] signed, both   # positives in the present pairs of blocks, as for a recall
     Dispersion dispersion
+    uint8_t block           # positives in the present block of 8
 
 
 cdef struct Joint:
@@ -49,9 +53,11 @@ cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, i
     mix.n += 1
     mix.ones += positive
     if tempering != NULL:
-        mix.dispersion.block += positive
+        mix.block += positive
         if events % SMALLEST == 0:
-            close_block(&mix.dispersion, tempering, events, mix.dispersion.block, mix.base * (1 - mix.base))
+            close_block(mix.signed, mix.both, &mix.dispersion, tempering, events, <int16_t>mix.block, <int16_t>mix.block,
+                        mix.base * (1 - mix.base))
+            mix.block = 0
 
 
 cdef inline void mix_ratios(Ratios* ratios, int positive, float base, float power, const Alternatives* mix,
@@ -59,11 +65,15 @@ cdef inline void mix_ratios(Ratios* ratios, int positive, float base, float powe
     """The ratios of the mix for this class: as lanes of its own, and as its part in those of a joint change, if any."""
     cdef float[SIZES] powers
     cdef int i
-    for i in range(SIZES):
-        powers[i] = power
-    fourrates_ratios(base, positive, mix.growth, powers, ratios.own[positive])
+    fourrates_ratios(base, positive, mix.growth, ratios.own[positive])
     if joint != NULL:
-        fourrates_ratios(base, positive, joint.growth, powers, ratios.shared[positive])
+        fourrates_ratios(base, positive, joint.growth, ratios.shared[positive])
+    if power != 1:
+        for i in range(SIZES):
+            powers[i] = power
+        fourrates_raise(ratios.own[positive], powers)
+        if joint != NULL:
+            fourrates_raise(ratios.shared[positive], powers)
 
 
 cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alternatives* together, const float* mixed,
