@@ -6,9 +6,9 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -27,7 +27,6 @@ from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
 from fourrates.serve.direct import Direct
 from fourrates.serve.errors import ApiError, error_body, unavailable
-from fourrates.serve.feed import Feed, parse_topics
 from fourrates.serve.headers import SECURITY
 from fourrates.serve.ingest import Disconnected, Ingest
 from fourrates.serve.live import Hub
@@ -39,6 +38,9 @@ from fourrates.serve.settings import Settings
 from fourrates.serve.store import StoreError, open_store
 from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
+
+if TYPE_CHECKING:
+    from fourrates.serve.feed import Feed
 
 log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
@@ -66,17 +68,27 @@ class SecurityHeaders:
         await self.app(scope, receive, with_headers)
 
 
+def _feed_maker(urls: Sequence[str]) -> Callable[[Registry, Writer], list[Feed]]:
+    """What makes the sources of a server; the code for Kafka is loaded where there are any."""
+    if not urls:
+        return lambda _, __: []
+    from fourrates.serve.feed import Feed, parse_topics
+
+    topics = parse_topics(urls)
+    return lambda registry, writer: [Feed(topic, registry, writer) for topic in topics]
+
+
 class Service:
     """A server's parts, and what runs next to the requests."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        topics = parse_topics(settings.topics)
+        make_feeds = _feed_maker(settings.topics)
         self.store = open_store(settings)
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
         self.writer = Writer(self.registry, self._changed)
-        self.feeds = [Feed(topic, self.registry, self.writer) for topic in topics]
+        self.feeds = make_feeds(self.registry, self.writer)
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
         self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval)

@@ -40,7 +40,8 @@ class Asset:
 
 def page_routes() -> list[BaseRoute]:
     """The page at the root, and its files below static/."""
-    own, report = files("fourrates.serve") / "page", files("fourrates.report")
+    package = files("fourrates")  # not its rooms, which would be imported: the report brings Jinja2
+    own, report = package / "serve" / "page", package / "report"
     found = {one.name: one.read_bytes() for one in own.iterdir() if one.name.rpartition(".")[2] in TYPES}
     found |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
     index = Asset("index.html", found.pop("index.html"))
