@@ -805,7 +805,7 @@ def serve_load_sentences() -> str:
         f"Ten million predictions that wait take {late['bytes each']:.0f} bytes each. Their labels, in random order,",
         f"  come in at {late['ratio']:.2f} times the rate of pairs.",
         f"  After a kill all of them are there again in {late['start-up s']:.0f} s.",
-        f"100 monitors with 10,000 segments each take {memory['bytes'] / 1e9:.2f} GB; the aim was 1 GB.",
+        f"100 monitors with 10,000 segments each take {memory['bytes'] / 1e9:.3f} GB; the aim was 1 GB.",
         f"  A segment takes {each:,.0f} bytes: its record, its name and its places in two indexes.",
         f"A day of traffic, {day['events']:,} pairs with late labels: {day['MB after 4 h']:.0f} MB after four hours,",
         f"  {day['MB after 24 h']:.0f} MB after 24.",

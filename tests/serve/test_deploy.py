@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -33,3 +35,17 @@ def test_variables_of_the_unit_and_the_container_are_read():
     names = {parameter.envvar for parameter in serve.params}
     assert "FOURRATES_SERVE_DATA" in names
     assert "FOURRATES_SERVE_DATA=/data" in (DEPLOY / "Containerfile.serve").read_text()
+
+
+def test_a_server_loads_neither_kafka_nor_the_report_without_need(tmp_path):
+    """Each would be in its memory for as long as it runs."""
+    program = (
+        "import sys; from pathlib import Path; from fourrates.serve.app import create_app; "
+        "from fourrates.serve.settings import Settings; create_app(Settings(data=Path(sys.argv[1]))); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "data"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "fourrates.serve.writer" in loaded
+    assert not loaded & {"jinja2", "fourrates.report", "fourrates.engines.kafka", "confluent_kafka", "pyarrow"}
