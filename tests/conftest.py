@@ -1,5 +1,6 @@
 """Tables and alerts go to folders of the tests' own, so that no test depends on what a user's machine holds."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -12,6 +13,12 @@ from receiver import Receiver
 # NumPy, SciPy and scikit-learn are loaded.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
