@@ -184,6 +184,9 @@ def as_json(thing):
     return json.loads(json.dumps(found))
 
 
+STEPS = 200
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in VERSION_4.glob("*.json") if path.stem != "bank"))
 @pytest.mark.parametrize("how", ["batch", "step"])
 def test_a_state_of_version_4_goes_on_as_version_4_did(name, how):
@@ -197,14 +200,13 @@ def test_a_state_of_version_4_goes_on_as_version_4_did(name, how):
     labels = detector.labels.values
     truth, guess = np.divmod([int(event) for event in expected["events"]], len(labels))
     pairs = [(labels[t], labels[g]) for t, g in zip(truth, guess, strict=True)]
-    if how == "batch":
-        found = detector.update_many(*zip(*pairs, strict=True))
-    else:
-        found = []
-        for pair in pairs:
+    found = []
+    if how == "step":  # after the first of them it is a state of this version
+        for pair in pairs[:STEPS]:
             saved, drift = fr.step(saved, *pair)
             found += [drift] if drift else []
-        detector = fr.FourRates.from_bytes(saved)
+        detector, pairs = fr.FourRates.from_bytes(saved), pairs[STEPS:]
+    found += detector.update_many(*zip(*pairs, strict=True))
     assert str([as_json(drift) for drift in found]) == str(expected["drifts"])
     assert len(found) > 0
     assert str(as_json(detector)) == str(expected["rates_after"])
