@@ -20,11 +20,11 @@ serve-demo: $(VENV)/.installed-serve
 paper: $(VENV)/.installed-paper
 	$(BIN)/fourrates reproduce --out build/paper
 
-# Everything but what needs a browser (test-ui) or Java (test-engines): under 8 minutes of processor time.
+# Everything but what needs a browser (test-ui) or Java (test-engines): some nine minutes of processor time, six on two cores.
 test: $(VENV)/.installed-check
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --ignore tests/ui --ignore tests/engines $(PYTEST)
 
-# While you work: the tests that are not marked slow, under a minute on two cores.
+# While you work: the tests that are not marked slow, about a minute on two cores.
 quick: $(VENV)/.installed-check
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not slow' --ignore tests/ui --ignore tests/engines tests $(PYTEST)
 
