@@ -15,8 +15,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 
-# What the libraries hold stays: the garbage collector need not look at it again and again. Not gc.freeze(), which hides
-# objects from those who ask what refers to them, as Hypothesis does.
+# What the libraries hold stays: the garbage collector need not look at it again and again.
 gc.set_threshold(100_000, 50, 100)
 
 

@@ -99,6 +99,14 @@ class RateChange:
         )
 
 
+class Unmoved(NamedTuple):
+    """A recall that did not give the alarm: where it stood up to the start of a drift, and since."""
+
+    rate: str
+    before: Share
+    after: Share
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """A drift: when it was found, since when, which rates moved, and the examples of the new concept.
@@ -123,6 +131,9 @@ class Drift:
     shift : Shift or None
         The shift of the true classes that the drift came with, for FourRates with ``mix="alarm"`` where both together
         gave the alarm.
+    unmoved : tuple of Unmoved
+        For FourRates: the other recalls. Few observations may hide a change that is theirs too. Not part of what makes
+        two drifts equal.
     """
 
     at: int
@@ -133,6 +144,7 @@ class Drift:
     started_between: tuple[int, int] | None = None
     precisions: tuple[PrecisionChange, ...] = field(default=(), compare=False)
     shift: Shift | None = None
+    unmoved: tuple[Unmoved, ...] = field(default=(), compare=False)
 
     @property
     def window(self) -> range:

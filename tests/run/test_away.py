@@ -33,6 +33,34 @@ def test_most_rates_that_are_back_are_told_so_and_few_that_are_half_the_way_are(
     assert least <= np.mean(known) <= most
 
 
+def told_of_both(seed, rates, back, positives):
+    """Whether a recovery is told where both recalls fell, and these come back to these levels."""
+    random, edges = np.random.default_rng(seed), (6000, 9000)
+    y_true = random.random(15_000) < positives
+    when = np.searchsorted(edges, np.arange(15_000), "right")
+    level = np.where(y_true, np.array([*rates, back[1]])[when], np.array([*rates, back[0]])[when])
+    recoveries = Recoveries()
+    drifts = fr.FourRates(arl=100_000).update_many(y_true, y_true ^ (random.random(15_000) >= level))
+    return any(isinstance(recoveries.recognize("shop", drift), fr.Recovery) for drift in drifts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rates", "back", "positives", "least", "most"),
+    # On 200 other streams .86, .04 and .17; .85, .09 and .01. Three standard errors of the 60 here are .14 and less.
+    [
+        ((0.85, 0.6), (0.85, 0.85), 0.3, 0.7, 1.0),
+        ((0.85, 0.6), (0.6, 0.85), 0.3, 0.0, 0.12),
+        ((0.85, 0.6), (0.85, 0.6), 0.3, 0.0, 0.32),
+        ((0.98, 0.8), (0.98, 0.98), 0.7, 0.7, 1.0),
+        ((0.98, 0.8), (0.8, 0.98), 0.7, 0.0, 0.2),
+        ((0.98, 0.8), (0.98, 0.8), 0.7, 0.0, 0.05),
+    ],
+)
+def test_where_both_recalls_fell_a_recovery_is_told_when_both_are_back(rates, back, positives, least, most):
+    assert least <= np.mean([told_of_both(seed, rates, back, positives) for seed in range(60)]) <= most
+
+
 @pytest.mark.parametrize(
     ("now", "back"),
     [

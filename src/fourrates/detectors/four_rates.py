@@ -11,7 +11,7 @@ import numpy as np
 
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
-from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status
+from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status, Unmoved
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES, Sides
 from fourrates.evidence.precision import Mixed, PrecisionChange, moved
@@ -265,7 +265,33 @@ class FourRates(RecordDetector):
             started_between=between,
             precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
             shift=self._with_shift(one, at, started, age) if found.way_of_mix and found.telling else None,
+            unmoved=self._unmoved(one, moved, age),
         )
+
+    def _unmoved(self, one: Any, moved: list[tuple[int, int]], age: float) -> tuple[Unmoved, ...]:
+        """The recalls that did not give the alarm, up to the last `age` events and in them.
+
+        Read off lanes that look for a change the same way: should a recall have moved with the others, they know.
+        """
+        told = {c for c, _ in moved}
+        if len(told) == len(self._labels.values):
+            return ()
+        recall, (_, first) = one["recall"], moved[0]
+        weight = np.maximum(recall["evidence"][:, first : first + SIZES].astype(float), 1e-30)
+        seen = np.clip(recall["seen"][:, first : first + SIZES] / weight, 0.0, recall["n"][:, None])
+        right = np.clip(recall["right"][:, first : first + SIZES] / weight, 0.0, seen)
+        # The likelier ones that go back about as far: twice as far, or half, counts for a quarter.
+        asked = age * recall["n"] / max(int(one["shared"]["taken"]), 1)
+        best = (np.log(weight) - 2 * np.abs(np.log((seen + 1) / (asked[:, None] + 1)))).argmax(1)
+        found = []
+        for c, lane in enumerate(best.tolist()):
+            if c in told:
+                continue
+            n, ones = float(seen[c, lane]), float(right[c, lane])
+            known, known_right = _known(one, c)
+            before = Share.of(max(known_right - ones, 0.0), max(known - n, 0.0))
+            found.append(Unmoved(self._names[c], before, Share.of(ones, n)))
+        return tuple(found)
 
     def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:
         """How the precisions moved with these recalls, and with the mix of classes if that moved too."""

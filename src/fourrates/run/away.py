@@ -16,60 +16,80 @@ from fourrates.drift import Drift, Recovery, Share
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
 
-Away = dict[str, tuple[float, float]]  # rates that are away, each with its level before and its level since
-SHORT = 6.63  # deviance from where it was that one rate in a hundred that is back exceeds
-Levels = Mapping[str, tuple[Share, Share]]  # rates that moved, before and after
+Away = dict[str, tuple[float, float]]  # rates, each with its home and where it is now: the same unless it is away
+SHORT = 6.63  # deviance from its home that one rate in a hundred that is there exceeds
+TOGETHER = 0.5  # of the largest fall: a rate that fell by less, in log-odds, did not fall with it
 
 
-def rates_away(moved: Levels, away: Mapping[str, tuple[float, float]]) -> Away:
-    """The rates that are away after a drift without a reference, given those that were before it.
+def rates_away(drift: Drift, away: Mapping[str, tuple[float, float]]) -> Away:
+    """Where the rates are after a drift without a reference, given where they were before it; empty if all are home.
 
-    Of rates that move together, the one that moved most stands for all: how the others moved is uncertain, and so would
-    be whether they are back. A drift that leads back begins nothing new, whatever else moves with it. Only an
-    improvement leads back: a rate that rose and falls again is away from where it had risen to.
+    Of rates that move together, the one that moved most is away at once: how the others moved is uncertain. Where they
+    stood is seen when the next drift comes, by all that was observed in between. A drift that leads back begins nothing
+    new, whatever else moves with it. Only an improvement leads back: a rate that rose and falls again is away from
+    where it had risen to.
 
     Parameters
     ----------
-    moved : mapping
-        Rates that moved in the latest drift, before and after.
+    drift : Drift
+        The latest.
     away : mapping
-        Rates that were away: the level they left, and the one they went to.
+        Where the rates were: home, and the level that each went to.
 
     Examples
     --------
+    >>> import fourrates as fr
     >>> from fourrates.drift import Share
-    >>> def moved(**rates):
-    ...     return {rate: (Share.of(900 * a, 900), Share.of(100 * b, 100)) for rate, (a, b) in rates.items()}
-    >>> away = rates_away(moved(tnr=(0.97, 0.98), tpr=(0.9, 0.5)), {})
+    >>> def drift(**rates):
+    ...     known = {rate: (Share.of(900 * a, 900), Share.of(100 * b, 100)) for rate, (a, b) in rates.items()}
+    ...     changes = (fr.RateChange(rate, "down", 0, 0, None, 1, None, *pair) for rate, pair in known.items())
+    ...     return fr.Drift(0, 0, tuple(changes), ())
+    >>> away = rates_away(drift(tpr=(0.9, 0.5)), {})
     >>> away
     {'tpr': (0.9, 0.5)}
-    >>> rates_away(moved(tpr=(0.5, 0.7)), away), rates_away(moved(tpr=(0.5, 0.88)), away)
+    >>> rates_away(drift(tpr=(0.5, 0.7)), away), rates_away(drift(tpr=(0.5, 0.88)), away)
     ({'tpr': (0.9, 0.7)}, {})
-    >>> rates_away(moved(tpr=(0.97, 0.8)), {"tpr": (0.8, 0.97)})
+    >>> rates_away(drift(tpr=(0.97, 0.8)), {"tpr": (0.8, 0.97)})
     {'tpr': (0.97, 0.8)}
-    >>> rates_away(moved(tnr=(0.98, 0.8)), away)
+    >>> rates_away(drift(tnr=(0.98, 0.8)), away)
     {'tpr': (0.9, 0.5), 'tnr': (0.98, 0.8)}
     """
-    left = dict(away)
-    for rate in away.keys() & moved.keys():
-        (home, level), (old, now) = away[rate], moved[rate]
-        if now.value < old.value:
-            left[rate] = max(home, old.value), now.value
-        elif is_back(now, home, level):
-            del left[rate]
-        else:
-            left[rate] = home, now.value
-    if len(left) == len(away) and moved:
-        most = max(moved, key=lambda rate: abs(_log_odds(moved[rate][1]) - _log_odds(moved[rate][0])))
-        if most not in away:
-            left[most] = moved[most][0].value, moved[most][1].value
-    return left
+    moved = drift.levels
+    observed = {rate: (before, after) for rate, before, after in drift.unmoved if before.n} | moved
+    found = {rate: away.get(rate, (before.lower, before.lower)) for rate, (before, _) in observed.items()}
+    found = dict(away) | found
+    fall = max((_log_odds(home) - _log_odds(level) for home, level in away.values()), default=0.0)
+    for rate, (before, _) in observed.items():
+        home, level = found[rate]
+        if level == home and fall > 0 and _fell_too(before, home, TOGETHER * fall):
+            found[rate] = home, before.value
+    gone = {rate for rate, (home, level) in found.items() if level != home}
+    for rate in gone & observed.keys():
+        (home, level), (before, after) = found[rate], observed[rate]
+        if is_back(after, home, level) or (rate not in moved and is_back(before, home, level)):
+            found[rate] = home, home
+        elif rate in moved:
+            found[rate] = max(home, before.value) if after.value < before.value else home, after.value
+    if moved and all(found[rate][0] != found[rate][1] for rate in gone):
+        most = max(moved, key=lambda rate: abs(_smooth(moved[rate][1]) - _smooth(moved[rate][0])))
+        if most not in gone:
+            found[most] = moved[most][0].value, moved[most][1].value
+    return found if any(home != level for home, level in found.values()) else {}
 
 
-def _log_odds(share: Share) -> float:
+def _fell_too(now: Share, home: float, by: float) -> bool:
+    """Whether a rate is significantly short of its home, and by this much in log-odds at least."""
+    return now.value < home and _deviance(now, home) > SHORT and _log_odds(home) - _smooth(now) >= by
+
+
+def _log_odds(level: float) -> float:
+    level = min(max(level, 1e-6), 1 - 1e-6)
+    return math.log(level / (1 - level))
+
+
+def _smooth(share: Share) -> float:
     """The log-odds of a rate; half an observation more of each kind keeps them finite."""
-    ones = share.value * share.n
-    return math.log((ones + 0.5) / (share.n - ones + 0.5))
+    return _log_odds((share.value * share.n + 0.5) / (share.n + 1))
 
 
 def is_back(now: Share, before: float, after: float) -> bool:
@@ -78,7 +98,7 @@ def is_back(now: Share, before: float, after: float) -> bool:
     A likelihood ratio says whether it is short, at 1 %: an alarm comes after few observations, some of them perhaps
     from before the change, so that the 90 % interval ends below the truth too often.
     """
-    if after >= before or abs(now.value - before) >= abs(now.value - after):
+    if not now.n or after >= before or abs(now.value - before) >= abs(now.value - after):
         return False
     return now.value >= before or _deviance(now, before) < SHORT
 
@@ -126,7 +146,7 @@ class Recoveries:
         if self._holds:
             return drift
         before = self._away.pop(stream, {})
-        away = rates_away(drift.levels, before)
+        away = rates_away(drift, before)
         if away:
             self._away[stream] = away
         return _as_recovery(drift) if before and not away else drift

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -132,7 +131,6 @@ class Service:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Bring the monitors back, run, and end in order."""
         await asyncio.to_thread(self.registry.load)
-        gc.freeze()  # what is there now stays: no need to look through it again and again
         self.writer.start(asyncio.get_running_loop())
         going = (self.tell(), self.hub.beat(), self.alerting.run(self.observer.watched))
         tasks = [asyncio.create_task(one) for one in going]

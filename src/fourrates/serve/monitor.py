@@ -276,7 +276,7 @@ class Monitor:
         if self.holds(one.segment):
             stands = one.stands if one.kind == "recovery" else True
         else:
-            away = rates_away(one.what.levels, {} if old is None else old.away)
+            away = rates_away(one.what, {} if old is None else old.away)
             stands = old is None or bool(away)
             one = replace(one, stands=stands, back=not stands)
         if not stands:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import logging
 import socket
@@ -82,7 +83,15 @@ def _give_back_memory() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of the page when it is asked to end: they would be waited for otherwise."""
+    """A server that has its process to itself.
+
+    It ends the streams of the page when it is asked to end: they would be waited for otherwise.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Bring everything back; it stays, so that the garbage collector need not look at it again and again."""
+        await super().startup(sockets)
+        gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End in order."""
