@@ -10,6 +10,10 @@ from libc.stdlib cimport calloc, free, malloc
 
 import numpy as np
 
+cdef extern from "law.h":
+    void fourrates_blend(float* out, const float* a, const float* b, Py_ssize_t size, float c0, float c1,
+                         float c2) noexcept nogil
+
 
 cdef float rounded_down(double value) noexcept nogil:
     """The largest single-precision number that is not above `value`."""
@@ -129,11 +133,8 @@ cdef class Lattice:
         last = min(last, first + self.width)
         inner = min(inner, last)
         outer = max(min(outer, last), inner)
-        cdef float* out = self.scratch + (inner - first)
-        cdef float* a = zero.cdf + (inner - zero.first)
-        cdef float* b = one.cdf + (inner - shift - 1 - one.first)
-        for i in range(outer - inner):
-            out[i] = c0 * a[i] + c1 * b[i + 1] + c2 * b[i]
+        fourrates_blend(self.scratch + (inner - first), zero.cdf + (inner - zero.first),
+                        one.cdf + (inner - shift - 1 - one.first), outer - inner, c0, c1, c2)
         for i in range(first, inner):
             self.scratch[i - first] = 0.0
         for i in range(outer, last):
@@ -236,13 +237,13 @@ cdef class Lattice:
         """Fill `out[zeros]` with the lower bound when the bits are independent with chance 1 - zeros / n of a one."""
         cdef double unit = self.unit(self.phase)
         cdef long zeros, low, high, mid, k, top = <long>ceil(1.0 / unit) + 1
-        cdef double[::1] weight = np.empty(self.n + 1)
+        cdef double[::1] weight = np.empty(self.n + 1), odds = odds_of(self.n)
         cdef long first = 0, last = 0
         cdef double total, mass
         with nogil:
             high = top
             for zeros in range(self.n + 1):
-                mass = spread(weight, self.n, MANY, MANY * zeros / self.n if self.n else 0.0, &first, &last)
+                mass = spread(weight, &odds[0], self.n, MANY, MANY * zeros / self.n if self.n else 0.0, &first, &last)
                 low, high = 0, min(high + 1, top)  # more zeros, lower bound: the last answer caps this one
                 while low < high:
                     mid = (low + high + 1) >> 1
@@ -260,7 +261,13 @@ cdef double MANY = 2.0**40  # so large a population that drawing from it is as g
 cdef double NEGLIGIBLE = 1e-18  # next to the largest weight of a law whose tail of 1e-9 is the smallest asked for
 
 
-cdef double spread(double[::1] weight, long window, double population, double zeros, long* first,
+cdef double[::1] odds_of(long window):
+    """What one zero more among the draws multiplies a hypergeometric weight by, apart from what is left to draw from."""
+    m = np.arange(window + 1)
+    return (window - m) / (m + 1)
+
+
+cdef double spread(double[::1] weight, const double* odds, long window, double population, double zeros, long* first,
                    long* last) noexcept nogil:
     """Hypergeometric weights of m zeros in the window, first <= m <= last, and their sum; the rest is negligible."""
     cdef double ones = population - zeros, total = 1.0, w
@@ -269,9 +276,10 @@ cdef double spread(double[::1] weight, long window, double population, double ze
     mode = max(mode, <long>ceil(window - ones))
     mode = min(mode, <long>floor(zeros))
     weight[mode] = 1.0
+    # Quotients first: one need not wait for the weight before it.
     m, w = mode, 1.0
     while m < window and zeros - m > 0.0:
-        w *= (zeros - m) * (window - m) / ((m + 1.0) * (ones - window + m + 1.0))
+        w *= odds[m] * ((zeros - m) / (ones - window + m + 1.0))
         if w < NEGLIGIBLE:
             break
         m += 1
@@ -280,7 +288,7 @@ cdef double spread(double[::1] weight, long window, double population, double ze
     last[0] = m
     m, w = mode, 1.0
     while m > 0 and ones - window + m > 0.0:
-        w *= m * (ones - window + m) / ((zeros - m + 1.0) * (window - m + 1.0))
+        w *= (ones - window + m) / (odds[m - 1] * (zeros - m + 1.0))
         if w < NEGLIGIBLE:
             break
         m -= 1
@@ -290,22 +298,23 @@ cdef double spread(double[::1] weight, long window, double population, double ze
     return total
 
 
-cdef void mixture(double[::1] tail, double[::1] weight, long window, double population, double zeros,
+cdef void mixture(double[::1] tail, double[::1] weight, const double* odds, long window, double population, double zeros,
                   double* mean, double* more) noexcept nogil:
     """The mean of `tail` over the zeros in the window, for `zeros` in the population and for one more."""
     cdef long first = 0, last = 0, m
-    cdef double ones = population - zeros, here = 0.0, there = 0.0, extra = 0.0, w
-    cdef double mass = spread(weight, window, population, zeros, &first, &last)
-    for m in range(first, last + 1):
-        # One more zero in the population multiplies a weight by (zeros + 1) / ones times this.
-        w = weight[m] * (ones - window + m) / (zeros + 1.0 - m)
-        extra += w
+    cdef double here = 0.0, there, extra, w
+    cdef double mass = spread(weight, odds, window, population, zeros, &first, &last)
+    # With one zero more in the population, m + 1 zeros in the window weigh odds[m] times what m weigh now, up to a
+    # common factor. The first of all has none below it.
+    extra = weight[first] * (population - zeros - window + first) / (zeros + 1.0 - first)
+    there = extra * tail[first]
+    for m in range(first, min(last + 1, window)):
         here += weight[m] * tail[m]
-        there += w * tail[m]
-    if last == zeros and last < window:  # a count that only the larger number of zeros can reach
-        w = weight[last] * (window - last) / (zeros + 1.0)
+        w = weight[m] * odds[m]
         extra += w
-        there += w * tail[last + 1]
+        there += w * tail[m + 1]
+    if last == window:
+        here += weight[last] * tail[last]
     mean[0] = here / mass
     more[0] = there / extra if extra > 0.0 else INFINITY
 
@@ -328,7 +337,7 @@ cdef class Search:
     few : levels by populations by counts; receives the first bound at which so many zeros among `least` are few enough
     """
 
-    cdef double[::1] populations, least, levels, weight, raw
+    cdef double[::1] populations, least, levels, weight, odds, raw
     cdef double[:, ::1] zeros, increment, growth, slope
     cdef long[:, ::1] reached
     cdef float[:, :, ::1] few
@@ -338,7 +347,7 @@ cdef class Search:
                   float[:, :, ::1] few):
         shape = (levels.shape[0], populations.shape[0])
         self.window, self.populations, self.least, self.levels, self.few = window, populations, least, levels, few
-        self.weight, self.raw = np.empty(window + 1), np.empty(window + 1)
+        self.weight, self.odds, self.raw = np.empty(window + 1), odds_of(window), np.empty(window + 1)
         self.reached = np.zeros(shape, np.dtype("l"))
         self.zeros, self.growth = np.full(shape, -1.0), np.ones(shape)
         self.increment, self.slope = np.zeros(shape), np.zeros(shape)
@@ -372,7 +381,7 @@ cdef class Search:
         cdef long zeros = self.reached[level, p]
         cdef double value = 0.0, more = 0.0
         while zeros < self.few.shape[2] and zeros <= self.least[p]:
-            mixture(self.raw, self.weight, self.window, self.least[p], zeros, &value, &more)
+            mixture(self.raw, self.weight, &self.odds[0], self.window, self.least[p], zeros, &value, &more)
             if value > self.levels[level]:
                 break
             self.few[level, p, zeros] = rounded_down(bound)
@@ -389,7 +398,7 @@ cdef class Search:
         z = before + self.increment[level, p] * self.growth[level, p]
         while True:
             z = min(max(floor(z), low), high)
-            mixture(tail, self.weight, self.window, population, z, &value, &more)
+            mixture(tail, self.weight, &self.odds[0], self.window, population, z, &value, &more)
             tries += 1
             if value <= target:
                 found = z
