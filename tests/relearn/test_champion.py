@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeClassifier
 import fourrates as fr
 from fourrates.relearn import ChampionRelearner, FitError
 from fourrates.relearn.candidate import Held
-from fourrates.relearn.contest import SHARE, Contest
+from fourrates.relearn.contest import Contest
 from fourrates.relearn.measure import class_weights, values
-from fourrates.relearn.rules import AFTER_DRIFT, LONGEST, RATES, Rules
+from fourrates.relearn.rules import AFTER_DRIFT, LONGEST, RATES, SHARE, Rules
 
 from .streams import Centroids, flipping, in_pieces, noisy, restless
 
@@ -157,24 +157,26 @@ def test_a_rule_that_fails_after_a_drift_is_left_within_some_dozen_labels():
     rules = Rules(2, "accuracy")
     first = rules.names.index("the first model alone")
 
-    all_right = np.ones(len(rules.names), int)
-    votes_wrong, first_wrong = all_right.copy(), all_right.copy()
-    votes_wrong[:first], first_wrong[first] = 0, 0
-    for at in range(15_000):  # the votes err once in a hundred, the first model never
-        rules.add_one(1, 1, all_right if at % 100 else votes_wrong)
+    def count(times, wrong):
+        """Have so many examples of class 1 on record, which these rules did not predict."""
+        said = np.ones((times, len(rules._counts[0])), int)
+        said[:, wrong] = 0
+        rules._counts[0, :, 1] += times
+        rules._counts[1] += [np.bincount(one, minlength=2) for one in said.T]
+        rules._counts[2, :, 1] += said.sum(axis=0)
+
+    count(14_850, wrong=[])
+    count(150, wrong=range(1, 1 + first))  # the votes err once in a hundred, the first model never
     rules.shorten(AFTER_DRIFT)
     assert rules.best() == first
-    for _ in range(20):
-        rules.add_one(1, 1, first_wrong)
+    count(20, wrong=[1 + first])
     assert rules.best() != first
 
 
-@pytest.mark.slow
 def test_a_record_is_bounded_and_what_was_served_is_counted_whole():
-    rules = Rules(2, "f1")
-    each = np.ones(len(rules.names), int)
-    for _ in range(2 * LONGEST + 5):
-        rules.add_one(1, 1, each)
+    one = contest(1, "f1")
+    one.take(*sure(np.ones((1, 2 * LONGEST + 5), bool)))
+    rules = one.rules
     assert rules._counts[0, 0].sum() == 2 * LONGEST + 5
     assert rules._counts[0, 1].sum() == LONGEST + 5
 

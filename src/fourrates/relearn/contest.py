@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.relearn.rules import RATES
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from fourrates.labels import Codes
     from fourrates.relearn.candidate import Candidate
     from fourrates.relearn.rules import Forecasts, Rules
-
-SHARE = 0.005  # of all weight is spread evenly after each label: the best model is another one about every 200 labels
 
 
 class Contest:
@@ -58,22 +54,15 @@ class Contest:
         """
         right = forecasts.argmax(axis=2) == truths
         said = np.empty(truths.size, np.int32)
-        weights, rules, even = self.weights, self.rules, SHARE / len(self.members)
-        places = [one.alone for one in self.members]
-        for at, truth in enumerate(truths.tolist()):
-            each = rules.apply(places, weights, forecasts[:, at : at + 1])[:, 0]
+        rules, places, at = self.rules, [one.alone for one in self.members], 0
+        while at < truths.size:
             if (best := rules.best()) != rules.followed:
                 self.turns.append((at, rules.names[best], rules.compare(best, rules.followed)))
                 rules.followed = best
-            said[at] = guess = int(each[best])
-            gains = np.exp(np.multiply(RATES, rules.worth[0, truth]))
-            weights = np.where(right[:, at, None], weights * gains, weights)
-            weights = even + (1 - SHARE) / weights.sum(axis=0) * weights
-            rules.add_one(truth, guess, each)
-            if weights[:, 0].max() >= threshold * weights[0, 0]:
-                said = said[: at + 1]
+            at = rules.follow(places, self.weights, forecasts, truths, at, said, threshold)
+            if self.weights[:, 0].max() >= threshold * self.weights[0, 0]:
                 break
-        self.weights = weights
+        said = said[:at]
         right = right[:, : said.size]
         self._wins += (right & ~right[0]).sum(axis=1)
         self._losses += (~right & right[0]).sum(axis=1)

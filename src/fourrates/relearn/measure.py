@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fourrates.kernel import votes
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -53,35 +55,9 @@ def class_weights(counts: Weights, measure: Measure) -> Weights:
     g_mean [0.09 1.49]
     mean [0.46 2.07]
     """
-    if measure == "accuracy":
-        return np.ones(counts.shape[1:])
-    true, predicted, right = counts + 1.0
-    shares = true / true.sum(axis=-1, keepdims=True)
-    if measure == "g_mean":
-        weights = _scaled(1 / right, shares)
-    elif measure == "f1":
-        weights = _scaled(_f1_weights(true, predicted, right), shares)
-    else:
-        weights = (1 + _scaled(1 / right, shares) + _scaled(_f1_weights(true, predicted, right), shares)) / 3
-    shared = shares * weights
-    weights *= shared.sum(axis=-1, keepdims=True) / (shares * weights**2).sum(axis=-1, keepdims=True)
-    return weights
-
-
-def _f1_weights(true: Weights, predicted: Weights, right: Weights) -> Weights:
-    """The slope of F1, or of the mean of those of more than two classes."""
-    classes = true.shape[-1]
-    sizes = true + predicted
-    f = 2 * right / sizes
-    if classes == 2:
-        return np.concatenate([f[..., 1:], 2 - f[..., 1:]], axis=-1) / sizes[..., 1:]
-    own, other = (2 - f) / sizes, f / sizes
-    return np.asarray(own + (other.sum(axis=-1, keepdims=True) - other) / (classes - 1))
-
-
-def _scaled(weights: Weights, shares: Weights) -> Weights:
-    """Brought to a mean of 1 over the examples."""
-    return np.asarray(weights / (shares * weights).sum(axis=-1, keepdims=True))
+    found = np.empty(counts.shape[1:])
+    votes.class_weights(_records(counts), MEASURES.index(measure), found.reshape(-1, counts.shape[-1]))
+    return found
 
 
 def values(counts: Weights, measure: Measure) -> Weights:
@@ -97,14 +73,11 @@ def values(counts: Weights, measure: Measure) -> Weights:
     >>> [float(values(counts, measure).round(3)) for measure in ("accuracy", "f1", "g_mean", "mean")]
     [0.9, 0.5, 0.687, 0.696]
     """
-    true, predicted, right = counts
-    found = []
-    if measure in ("mean", "accuracy"):
-        found.append(right.sum(axis=-1) / np.maximum(true.sum(axis=-1), 1))
-    if measure in ("mean", "f1"):
-        f = 2 * right / np.maximum(true + predicted, 1)
-        found.append(f[..., 1] if f.shape[-1] == 2 else f.mean(axis=-1))
-    if measure in ("mean", "g_mean"):
-        recalls = np.where(true > 0, right / np.maximum(true, 1), 1)
-        found.append(recalls.prod(axis=-1) ** (1 / true.shape[-1]))
-    return np.asarray(sum(found[1:], found[0]) / len(found))
+    found = np.empty(counts.shape[1:-1])
+    votes.values(_records(counts), MEASURES.index(measure), found.reshape(-1))
+    return found
+
+
+def _records(counts: Weights) -> Weights:
+    """One after the other, by kind of count and class."""
+    return np.ascontiguousarray(counts, np.float64).reshape(len(counts), -1, counts.shape[-1])

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.relearn.measure import class_weights, values
+from fourrates.kernel import votes
+from fourrates.relearn.measure import MEASURES, class_weights, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from fourrates.labels import Codes
     from fourrates.relearn.measure import Measure
 
     Weights = npt.NDArray[np.float64]  # by member and rate
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 VOTES = ("quick vote", "slow vote")
 RATES = (1.0, 0.1)  # what a right prediction that counts 1 adds to the logarithm of a weight, for each vote
 ALONE = ("the first model alone", "the shortest memory alone")  # rules that take one member's word
+SHARE = 0.005  # of all weight is spread evenly after each label: the best model is another one about every 200 labels
 LONGEST = 10_000  # labels: a record twice as long is halved
 AFTER_DRIFT = 1000  # labels: what a record counts for after a drift
 
@@ -63,13 +66,12 @@ class Rules:
         self.names = (*(f"{vote}, classes weighed" for vote in VOTES[: self._staked]), *VOTES, *ALONE)
         self._counts = np.zeros((3, 1 + len(self.names), classes))  # first what was predicted
         self.followed = 0
-        self._rows = np.arange(self._counts.shape[1])
         self._weigh()
 
     def copy(self) -> Rules:
         """One that goes on by itself."""
         other = Rules(self._counts.shape[2], self.measure)
-        other._counts, other.worth, other.followed = self._counts.copy(), self.worth, self.followed
+        other._counts, other.worth, other.followed = self._counts.copy(), self.worth.copy(), self.followed
         return other
 
     def best(self) -> int:
@@ -81,28 +83,49 @@ class Rules:
         record = values(self._counts[:, 1:], self.measure)
         return f"{self.measure} {record[rule]:.3f}, {self.names[other]} {record[other]:.3f}"
 
-    def apply(self, places: Sequence[int | None], weights: Weights, forecasts: Forecasts) -> npt.NDArray[np.intp]:
+    def apply(self, places: Sequence[int | None], weights: Weights, forecasts: Forecasts) -> npt.NDArray[np.int32]:
         """What each rule predicts of each example, by rule and example.
 
         `places` has the place of each member among the rules that take one member's word, or None.
         """
-        votes = (weights[:, :, None, None] * forecasts[:, None]).sum(axis=0)  # in their order, however many examples
-        alone = [votes[0]] * len(ALONE)
-        for member, place in enumerate(places):
-            if place is not None:
-                alone[place] = forecasts[member]
-        staked = votes[: self._staked] * self.worth[1:, None]
-        return np.asarray(np.concatenate([staked, votes, alone]).argmax(axis=2))
+        said = np.empty((forecasts.shape[1], len(self.names)), np.int32)
+        votes.apply(forecasts, _numbers(places), weights, self.worth, said)
+        return said.T
 
-    def add_one(self, truth: int, guess: int, each: npt.NDArray[np.intp]) -> None:
-        """Count one example: its class, what was predicted, and what each rule said."""
-        said = np.array([guess, *each.tolist()])
-        self._counts[0, :, truth] += 1
-        self._counts[1, self._rows, said] += 1
-        self._counts[2, :, truth] += said == truth
+    def follow(
+        self,
+        places: Sequence[int | None],
+        weights: Weights,
+        forecasts: Forecasts,
+        truths: Codes,
+        at: int,
+        served: npt.NDArray[np.int32],
+        threshold: float,
+    ) -> int:
+        """Predict by the rule that is followed and take labels from `at` on, until there is something to decide.
+
+        That is when another rule has the better record, or when the weight of a member is `threshold` times that of the
+        first. Weights are brought up to date; `served` receives what was predicted. Returns where it stopped.
+        """
+        at = votes.follow(
+            forecasts,
+            truths,
+            at,
+            _numbers(places),
+            weights,
+            self.worth,
+            self._counts,
+            MEASURES.index(self.measure),
+            self.followed,
+            np.array(RATES),
+            SHARE,
+            threshold,
+            2 * LONGEST,
+            served,
+        )
         if self._counts[0, 1].sum() >= 2 * LONGEST:
             self.shorten(LONGEST)
-        self._weigh()
+        return at
 
     def shorten(self, labels: int) -> None:
         """Let the record of each rule count for no more than this number of labels."""
@@ -111,3 +134,7 @@ class Rules:
 
     def _weigh(self) -> None:
         self.worth = class_weights(self._counts[:, : 1 + self._staked], self.measure)
+
+
+def _numbers(places: Sequence[int | None]) -> npt.NDArray[np.int64]:
+    return np.array([-1 if place is None else place for place in places], np.int64)
