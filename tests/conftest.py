@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,16 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 gc.set_threshold(100_000, 50, 100)
 
 
+# Tables are shared by the processes of pytest-xdist, which have the first one's environment: each is built once.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    TABLES = tempfile.TemporaryDirectory(prefix="fourrates-tables-", ignore_cleanup_errors=True)
+    os.environ["FOURRATES_CACHE"] = TABLES.name
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory):
-    """Tables are shared by the processes of pytest-xdist, whose own folders lie in one: each is built once."""
-    own = tmp_path_factory.getbasetemp()
-    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "tables"
+def state(tmp_path_factory):
+    """Spools of alerts are the tests' own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FOURRATES_CACHE", str(shared))
         patch.setenv("FOURRATES_STATE", str(tmp_path_factory.mktemp("state")))
         yield
 

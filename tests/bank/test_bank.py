@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,12 @@ def state(detector):
     return detector._progress(), rules.counts(record).tobytes(), rules.statistics(record), rules.crossed(record)
 
 
+@pytest.fixture(scope="module")
+def detector(request):
+    """Made when it is needed, not when tests are collected: LFR has its tables to build."""
+    return request.param()
+
+
 def states(bank):
     return {key: state(bank[key].detector()) for key in bank}
 
@@ -65,42 +72,48 @@ def states(bank):
 @pytest.mark.parametrize(
     ("detector", "streams", "size"),
     [
-        pytest.param(fr.LFR(detect=1e-3), 200, 60_000, id="short streams"),
-        pytest.param(fr.LFR(detect=1e-3), 3, 60_000, id="long streams"),
-        pytest.param(fr.LFR(0.98, detect=1e-3), 20, 40_000, id="slow decay", marks=pytest.mark.slow),
-        pytest.param(fr.LFR((0.8, 0.94), 0.05, 1e-3), 20, 40_000, id="two decays", marks=pytest.mark.slow),
+        pytest.param(partial(fr.LFR, detect=1e-3), 200, 60_000, id="short streams"),
+        pytest.param(partial(fr.LFR, detect=1e-3), 3, 60_000, id="long streams"),
+        pytest.param(partial(fr.LFR, 0.98, detect=1e-3), 20, 40_000, id="slow decay", marks=pytest.mark.slow),
+        pytest.param(partial(fr.LFR, (0.8, 0.94), 0.05, 1e-3), 20, 40_000, id="two decays", marks=pytest.mark.slow),
         pytest.param(
-            fr.LFR({"tpr": (0.7, 0.9), "ppv": 0.8}, detect=1e-3),
+            partial(fr.LFR, {"tpr": (0.7, 0.9), "ppv": 0.8}, detect=1e-3),
             20,
             40_000,
             id="decays by rate",
             marks=pytest.mark.slow,
         ),
-        pytest.param(fr.LFR(detect=1e-3, sides="down"), 20, 40_000, id="one side"),
-        pytest.param(fr.LFR(detect=1e-3, sides={"tpr": "up", "npv": "down"}), 20, 40_000, id="sides by rate"),
-        pytest.param(fr.LFR(detect=1e-3, null="plugin"), 20, 40_000, id="plug-in"),
-        pytest.param(fr.LFR(detect=1e-3, labels=range(5)), 10, 60_000, id="five classes"),
+        pytest.param(partial(fr.LFR, detect=1e-3, sides="down"), 20, 40_000, id="one side"),
+        pytest.param(partial(fr.LFR, detect=1e-3, sides={"tpr": "up", "npv": "down"}), 20, 40_000, id="sides by rate"),
+        pytest.param(partial(fr.LFR, detect=1e-3, null="plugin"), 20, 40_000, id="plug-in"),
+        pytest.param(partial(fr.LFR, detect=1e-3, labels=range(5)), 10, 60_000, id="five classes"),
         pytest.param(
-            fr.LFR((0.9, 0.94), detect=1e-3, labels=range(3)),
+            partial(fr.LFR, (0.9, 0.94), detect=1e-3, labels=range(3)),
             10,
             40_000,
             id="three classes, two decays",
             marks=pytest.mark.slow,
         ),
-        pytest.param(fr.FourRates(2_000), 200, 60_000, id="FourRates, short streams"),
-        pytest.param(fr.FourRates(2_000), 3, 60_000, id="FourRates, long streams"),
-        pytest.param(fr.FourRates(2_000, mix="alarm", sides="down"), 20, 40_000, id="FourRates, one side"),
-        pytest.param(fr.FourRates(2_000, labels=range(5)), 10, 60_000, id="FourRates, five classes"),
+        pytest.param(partial(fr.FourRates, 2_000), 200, 60_000, id="FourRates, short streams"),
+        pytest.param(partial(fr.FourRates, 2_000), 3, 60_000, id="FourRates, long streams"),
+        pytest.param(partial(fr.FourRates, 2_000, mix="alarm", sides="down"), 20, 40_000, id="FourRates, one side"),
+        pytest.param(partial(fr.FourRates, 2_000, labels=range(5)), 10, 60_000, id="FourRates, five classes"),
         pytest.param(
-            fr.FourRates(2_000, reference=[[900, 100], [100, 900]]), 20, 40_000, id="FourRates with a reference"
+            partial(fr.FourRates, 2_000, reference=[[900, 100], [100, 900]]),
+            20,
+            40_000,
+            id="FourRates with a reference",
         ),
         pytest.param(
-            fr.FourRates(2_000, reference=[[900, 100], [100, 900]], after="restart", dispersion=1.0, mix="ignore"),
+            partial(
+                fr.FourRates, 2_000, reference=[[900, 100], [100, 900]], after="restart", dispersion=1.0, mix="ignore"
+            ),
             20,
             40_000,
             id="FourRates with a reference for the first concept",
         ),
     ],
+    indirect=["detector"],
 )
 def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, size):
     classes = len(detector.parameters["labels"])
@@ -175,7 +188,9 @@ def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     assert sum(state.n for state in alone.rates.values()) > 100_000
 
 
-@pytest.mark.parametrize("detector", [fr.LFR(0.6, 0.2, 0.1), fr.FourRates(100)], ids=["LFR", "FourRates"])
+@pytest.mark.parametrize(
+    "detector", [partial(fr.LFR, 0.6, 0.2, 0.1), partial(fr.FourRates, 100)], ids=["LFR", "FourRates"], indirect=True
+)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=400),
     cuts=st.lists(st.integers(0, 400), max_size=3),
@@ -193,7 +208,7 @@ def test_any_events_in_any_batches_leave_the_same_states(detector, pairs, cuts):
     assert states(bank) == {int(key): state(one) for key, one in detectors.items()}
 
 
-@pytest.mark.parametrize("detector", [fr.LFR(), fr.FourRates()], ids=["LFR", "FourRates"])
+@pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
 def test_a_view_shows_the_stream_as_it_is_now(detector):
     keys, truth, guess = events(3000, 3, drift=2000)
     bank = fr.Bank(detector)
@@ -217,7 +232,9 @@ def test_a_view_shows_the_stream_as_it_is_now(detector):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("detector", [fr.LFR(0.6, 0.2, 0.1), fr.FourRates(100)], ids=["LFR", "FourRates"])
+@pytest.mark.parametrize(
+    "detector", [partial(fr.LFR, 0.6, 0.2, 0.1), partial(fr.FourRates, 100)], ids=["LFR", "FourRates"], indirect=True
+)
 def test_flags_are_those_of_the_last_event_of_the_stream(detector):
     bank, alone = fr.Bank(detector), detector.clone()
     random = np.random.default_rng(3)
@@ -362,19 +379,22 @@ def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"detector": fr.DDM()}, "the detector is neither a FourRates nor an LFR"),
-        ({"detector": fr.LFR(), "arl": 1000}, "give the detector its arl"),
-        ({"groups": {"a": fr.FourRates()}}, "without group_of"),
-        ({"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),
-        ({"groups": {"a": fr.LFR()}, "group_of": {}}, "group 'a' is LFR, the bank has FourRates"),
-        ({"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "the same mix, and a reference"),
-        ({"detector": fr.LFR(), "groups": {"a": fr.LFR((0.8, 0.9))}, "group_of": {}}, "the same number of decays"),
-        ({"group_of": 3}, "mapping or a function"),
+        (lambda: {"detector": fr.DDM()}, "the detector is neither a FourRates nor an LFR"),
+        (lambda: {"detector": fr.LFR(), "arl": 1000}, "give the detector its arl"),
+        (lambda: {"groups": {"a": fr.FourRates()}}, "without group_of"),
+        (lambda: {"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),
+        (lambda: {"groups": {"a": fr.LFR()}, "group_of": {}}, "group 'a' is LFR, the bank has FourRates"),
+        (lambda: {"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "the same mix, and a reference"),
+        (
+            lambda: {"detector": fr.LFR(), "groups": {"a": fr.LFR((0.8, 0.9))}, "group_of": {}},
+            "the same number of decays",
+        ),
+        (lambda: {"group_of": 3}, "mapping or a function"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        fr.Bank(**arguments)
+        fr.Bank(**arguments())
 
 
 # Groups, eviction, merging ----------------------------------------------------------------------------------------
@@ -394,7 +414,7 @@ def test_a_group_has_its_own_settings(mapping):
     assert (bank[0].group, bank[3].group, bank[1].group) == ("gold", "down", None)
 
 
-@pytest.mark.parametrize("detector", [fr.LFR(), fr.FourRates()], ids=["LFR", "FourRates"])
+@pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
 def test_evicted_streams_begin_anew_and_the_others_go_on(detector):
     keys, truth, guess = events(30_000, 30, drift=15_000)
     names = [*range(10), *(f"s{i}" for i in range(10)), *(2**64 - 1 - i for i in range(10))]
@@ -471,10 +491,10 @@ def test_banks_that_do_not_go_together_are_not_merged():
 KEYS = ["a", 1, -5, 2**64 - 1, 2**70, 1.5, b"x", ("x", 1, b"y", None), "é"]
 
 
-@pytest.fixture(params=[fr.LFR(detect=1e-3), fr.FourRates(1_000)], ids=["LFR", "FourRates"])
+@pytest.fixture(params=[partial(fr.LFR, detect=1e-3), partial(fr.FourRates, 1_000)], ids=["LFR", "FourRates"])
 def bank(request):
     keys, truth, guess = events(3000, len(KEYS), drift=1500)
-    bank = fr.Bank(request.param)
+    bank = fr.Bank(request.param())
     bank.update([KEYS[key] for key in keys], truth, guess)
     bank.start_period()
     bank.update([KEYS[key] for key in keys[:50]], truth[:50], guess[:50])
@@ -599,7 +619,12 @@ def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 0x9E3779B97F4A7C15])
-@pytest.mark.parametrize(("detector", "size"), [(fr.LFR(), 200), (fr.FourRates(), 1_400)], ids=["LFR", "FourRates"])
+@pytest.mark.parametrize(
+    ("detector", "size"),
+    [(fr.LFR, 200), (fr.FourRates, 1_400)],
+    ids=["LFR", "FourRates"],
+    indirect=["detector"],
+)
 def test_a_stream_of_two_classes_takes_little_memory(detector, size, scale):
     bank = fr.Bank(detector)
     keys = np.arange(400_000, dtype=np.uint64) * np.uint64(scale)

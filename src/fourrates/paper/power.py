@@ -119,8 +119,10 @@ class _Lattice:
     @staticmethod
     def _moved(law: Array, places: tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.bool_]]) -> Array:
         left, weight, below = places
-        value = law[left]
-        value += weight * (law[left + 1] - value)
+        value, rise = law.take(left, axis=0), law.take(left + 1, axis=0)
+        rise -= value
+        rise *= weight
+        value += rise
         value[below] = 0.0
         return value
 
