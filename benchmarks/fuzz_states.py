@@ -31,6 +31,7 @@ import numpy as np
 
 import fourrates as fr
 
+OLD = Path(__file__).parents[1] / "tests/reference/version-4"
 SECONDS = 5.0  # the longest that one of them may take
 INTERESTING = [
     struct.pack(form, value)
@@ -146,6 +147,7 @@ def records(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[byte
 def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
     """Whole states, settings and all; and the same as `step` takes them."""
     kinds = [(type(detector), detector.to_bytes()[:-4]) for detector in fed()]
+    kinds += [(fr.FourRates, path.read_bytes()[:-4]) for path in OLD.glob("*.bin") if path.stem != "bank"]
     while True:
         kind, body = kinds[int(random.integers(len(kinds)))]
 
@@ -158,13 +160,16 @@ def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes]
 
 
 def banks(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
-    """Whole files of banks."""
-    saved = []
+    """Whole files of banks, some with references by key, one as version 4 wrote it."""
+    saved = [(OLD / "bank.bin").read_bytes()[:-4]]
     keys: tuple[list[Any], ...] = ([1, 2, 3, 70], ["a", 5, 2**64 - 1, (1, "b"), b"c", 2**70], [10**15, -7])
-    for one, names in itertools.product(detectors()[:8], keys):
-        bank = fr.Bank(one)
+    made = [(fr.Bank(one), names) for one, names in itertools.product(detectors()[:8], keys)]
+    for names, after in itertools.product(keys, ("hold", "restart")):
+        references = {name: [[900 + i, 100], [200, 800 + i]] for i, name in enumerate(names[1:])}
+        made.append((fr.Bank(fr.FourRates(200), reference=references, after=after), names))
+    for bank, names in made:
         for size in (1, 900):
-            truth, guess = streams(len(one.labels.values), size, 3)
+            truth, guess = streams(len(bank.labels.values), size, 3)
             bank.update([names[i % len(names)] for i in range(size)], truth, guess)
             saved.append(bank.to_bytes()[:-4])
             bank.start_period()

@@ -161,6 +161,17 @@ def test_a_record_with_another_reference_than_it_can_have_is_refused():
         fr.Bank.from_bytes(pack("Bank", found.about, **sections))
 
 
+@pytest.mark.parametrize("after", ["hold", "restart"])
+def test_a_reference_that_is_not_the_one_its_stream_holds_is_refused(after):
+    held = bank(after=after)
+    held.update(["a"], [1], [1])
+    found = unpack(held.to_bytes())
+    sections = {name: bytearray(part) for name, part in found.sections.items()}
+    sections["references"][:8] = (int.from_bytes(sections["references"][:8], "little") + 1).to_bytes(8, "little")
+    with pytest.raises(ValueError, match="the stream of key 'a' holds another reference than the key has"):
+        fr.Bank.from_bytes(pack("Bank", found.about, **sections))
+
+
 def test_pairs_count_in_the_order_of_the_labels_whichever_is_positive():
     truth, guess = ["spam"] * 10 + ["ham"] * 20, ["spam"] * 8 + ["ham"] * 22
     for positive in ("spam", "ham"):

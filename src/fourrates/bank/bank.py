@@ -28,7 +28,7 @@ from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
 from fourrates.record import DRIFT, HEAD, head_of
-from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
+from fourrates.state import MAX_STATE, VERSION, Saved, pack_parts, read_state, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -337,8 +337,8 @@ class Bank:
         if not all(isinstance(one, FourRates) for one in self._settings.detectors):
             raise ValueError(f"{self!r}: only a bank of FourRates can change its budget")
         made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
-        _, (_, given, state) = self.__reduce__()
-        return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, state)
+        _, (_, given, *state) = self.__reduce__()
+        return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
 
     def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
@@ -447,18 +447,24 @@ class Bank:
         about = found.about
         bank = cls.__new__(cls)
         bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
-        rules, period = bank._rules[0], found.sections["period"]
-        records, size = present_records(rules, found.sections["records"], found.version), rules.size
-        if len(records) % size or len(records) // size * 8 != len(period):
-            raise ValueError(f"{len(records)} bytes of records of {size}, and {len(period)} of their periods")
+        records, period = bank._present(found.sections["records"], found.version), found.sections["period"]
+        if len(records) * 8 != len(period):
+            raise ValueError(f"{len(records)} streams, and {len(period)} bytes of their periods")
         bank._adopt(
-            np.frombuffer(records, np.uint8).reshape(-1, size),
+            records,
             {check_whole(number, "a key's number", 0): key_from_json(name) for number, name in about["keys"]},
             check_whole(about["events"], "events", 0),
             np.frombuffer(period, "<i8").astype(np.int64),
             check_whole(about["left"], "left", 0),
         )
         return bank
+
+    def _present(self, saved: memoryview, version: int) -> npt.NDArray[np.uint8]:
+        """Records as this release has them, a row each."""
+        records, size = present_records(self._rules[0], saved, version), self._rules[0].size
+        if len(records) % size:
+            raise ValueError(f"{len(records)} bytes of records of {size}")
+        return np.frombuffer(records, np.uint8).reshape(-1, size)
 
     def _adopt(
         self, records: Array, names: dict[int, Hashable], events: int, period: npt.NDArray[np.int64], left: int
@@ -470,25 +476,19 @@ class Bank:
         if stray.any() or int(heads["events"].sum(dtype=object)) > events:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
+        self._settings.check_references(list(self), self._arena.records())
         self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
     @in_turn
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = self._settings
-        groups = dict(zip(settings.names[1:], settings.detectors[1:], strict=True))
-        references = None if settings.references is None else dict(settings.references)
-        given = {
-            "reference": references,
-            "after": None if references is None else settings.after,
-            "groups": groups,
-            "group_of": settings.group_of,
-            "max_streams": self._keys.most,
-        }
-        state = (self._arena.records(), self._keys.names, self.events, self._begun(), self._left)
-        return _revive, (settings.detectors[0], given, state)
+        given = self._settings.given() | {"max_streams": self._keys.most}
+        state = (self._keys.names, self.events, self._begun(), self._left)
+        return _revive, (self._settings.detectors[0], given, VERSION, self._arena.records().tobytes(), state)
 
 
-def _revive(detector: RecordDetector, settings: dict[str, Any], state: tuple[Any, ...]) -> Bank:
-    bank = Bank(detector, **settings)
-    bank._adopt(*state)
+def _revive(
+    detector: RecordDetector, given: dict[str, Any], version: int, saved: bytes, state: tuple[Any, ...]
+) -> Bank:
+    bank = Bank(detector, **given)
+    bank._adopt(bank._present(memoryview(saved), version), *state)
     return bank

@@ -59,10 +59,10 @@ class References(Mapping[Hashable, "Counts"]):
         """Observations and right ones of each class for these keys, by code; zero for keys that are not here."""
         shape = len(keys), len(self._labels.values)
         given, ones = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        for i, key in enumerate(keys):
-            if key in self._counts:
-                counts = in_order_of_codes(self._counts[key], self._labels)
-                given[i], ones[i] = counts.sum(1), counts.diagonal()
+        here = [i for i, key in enumerate(keys) if key in self._counts]
+        if here:
+            counts = in_order_of_codes(np.array([self._counts[keys[i]] for i in here]), self._labels)
+            given[here], ones[here] = counts.sum(2), counts.diagonal(axis1=1, axis2=2)
         return given, ones
 
     def to_state(self) -> tuple[list[Any], bytes]:

@@ -72,6 +72,15 @@ class Settings:
         self.after = check_after(after or "hold")
         self.references = References(self.labels, reference) if isinstance(reference, Mapping) else None
 
+    def given(self) -> dict[str, Any]:
+        """What makes the same settings again, beside the first detector."""
+        return {
+            "reference": None if self.references is None else dict(self.references),
+            "after": None if self.references is None else self.after,
+            "groups": dict(zip(self.names[1:], self.detectors[1:], strict=True)),
+            "group_of": self.group_of,
+        }
+
     @property
     def labels(self) -> Labels:
         """The classes, in the order of their codes."""
@@ -108,6 +117,18 @@ class Settings:
         if self.references is None or key not in self.references:
             return detector
         return _refer(detector, self.references[key], self.after)
+
+    def check_references(self, keys: Sequence[Hashable], records: npt.NDArray[np.uint8]) -> None:
+        """Raise a ValueError unless the record of each key holds that key's reference, or has left it for good."""
+        if self.references is None:
+            return
+        held = records.view(_without_reference(self.detectors[0]).keyed_rules(self.after).dtype())[:, 0]["reference"]
+        given, ones = self.references.numbers(keys)
+        fits = ((held["given"] == given) & (held["ones"] == ones)).all(1)
+        if self.after == "restart":
+            fits |= ~held["given"].any(1)
+        if not fits.all():
+            raise ValueError(f"the stream of key {keys[int(fits.argmin())]!r} holds another reference than the key has")
 
     def check_same(self, other: Settings) -> None:
         """Raise a ValueError that names a difference, if there is one; the references themselves may differ."""

@@ -447,9 +447,9 @@ def _known(one: Any, c: int) -> tuple[float, float]:
 
 
 def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:
-    """Counts in the order in which the labels were given, as the kernel has them: the positive class last."""
+    """Counts, one matrix or many, in the order in which the kernel has the labels: the positive class last."""
     order = [labels.given.index(label) for label in labels.values]
-    return counts[np.ix_(order, order)]
+    return counts[..., order, :][..., order]
 
 
 def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
