@@ -118,6 +118,17 @@ def test_merged_banks_have_the_references_of_both():
         fr.Bank(arl=100_000).merge(_only_d())
 
 
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_stream_without_a_reference_does_not_get_one_by_merging(way):
+    banks = [fr.Bank(fr.FourRates(1000), reference={"b": REFERENCES["a"]}), fr.Bank(fr.FourRates(1000), reference={})]
+    banks[0].update(["a"], [1], [1])
+    banks[1].update(["b"], [1], [1])
+    before = [one.to_bytes() for one in banks]
+    with pytest.raises(ValueError, match="key 'b' is in the bank already, without a reference"):
+        banks[way].merge(banks[1 - way])
+    assert [one.to_bytes() for one in banks] == before
+
+
 def _only_d():
     held = bank()
     held.update(["d"], [1], [1])

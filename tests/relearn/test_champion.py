@@ -83,6 +83,15 @@ def test_a_vote_of_equals_is_better_than_each_of_them():
     assert np.mean(contest(5).take(forecasts, truths) == truths) > alone + 0.015
 
 
+def test_what_is_not_a_number_counts_the_same_for_predictions_and_weights():
+    two = contest(2)
+    said = two.take(np.array([[[0.0, np.nan]] * 3, [[0.8, 0.2]] * 3]), np.ones(3, np.uint16))
+    assert said.tolist() == [1, 1, 1]
+    two.settle()
+    assert two.weights[0, 0] > two.weights[1, 0]
+    assert [one.losses for one in two.members] == [0, 3]
+
+
 def test_a_probability_counts_by_how_far_it_is_from_even():
     two = contest(2)
     forecasts = np.array([[[0.45, 0.55]], [[0.9, 0.1]]])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.drift import Share
-from fourrates.run.away import Recoveries, is_back
+from fourrates.drift import Share, Unmoved
+from fourrates.run.away import Recoveries, is_back, rates_away
 
 
 def told_back(seed, rate, fallen, back, positives):
@@ -59,6 +59,36 @@ def told_of_both(seed, rates, back, positives):
 )
 def test_where_both_recalls_fell_a_recovery_is_told_when_both_are_back(rates, back, positives, least, most):
     assert least <= np.mean([told_of_both(seed, rates, back, positives) for seed in range(60)]) <= most
+
+
+def seen(value, n):
+    return Share.of(value * n, n)
+
+
+def fall(rate, before, after, unmoved):
+    """A drift in which a rate fell, and what was seen of another one: before, and since in few observations."""
+    change = fr.RateChange(rate, "down", 0, 0, None, 1, None, seen(before, 3000), seen(after, 40))
+    return fr.Drift(0, 0, (change,), (), unmoved=(Unmoved(*unmoved),))
+
+
+@pytest.mark.parametrize(
+    ("unmoved", "away"),
+    [
+        # Low for 3,000 observations, it does not come back in two.
+        (("tpr", seen(0.5, 3000), seen(1.0, 2)), {"tpr": (0.9, 0.5), "tnr": (0.95, 0.5)}),
+        # It came back unnoticed, or never was away: no reason to call the fall of another rate a recovery.
+        (("tpr", seen(0.9, 3000), seen(0.9, 20)), {"tpr": (0.9, 0.9), "tnr": (0.95, 0.5)}),
+    ],
+)
+def test_a_fall_leads_nowhere_but_away(unmoved, away):
+    found = rates_away(fall("tnr", 0.95, 0.5, unmoved), {"tpr": (0.9, 0.5), "tnr": (0.95, 0.95)})
+    assert {rate: pytest.approx(levels) for rate, levels in away.items()} == found
+
+
+def test_a_rate_that_rose_meanwhile_does_not_keep_another_from_being_back():
+    back = fr.RateChange("tpr", "up", 0, 0, None, 1, None, seen(0.6, 900), seen(0.9, 80))
+    drift = fr.Drift(0, 0, (back,), (), unmoved=(Unmoved("tnr", seen(0.99, 900), seen(0.99, 80)),))
+    assert rates_away(drift, {"tpr": (0.9, 0.6), "tnr": (0.9, 0.99)}) == {}
 
 
 @pytest.mark.parametrize(

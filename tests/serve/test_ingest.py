@@ -220,7 +220,7 @@ def test_drifts_of_the_service_are_those_of_detectors_fed_with_the_same_events(s
         body["id"] = [*range(start_, min(start_ + 700, 12_000))]
         assert post(server, body=body)[0] == 200
     found = server.http.get("/api/monitors/m/drifts?limit=1000").json()["drifts"]
-    have = sorted((one["at"], str(one["segment"])) for one in found if one["kind"] in ("drift", "recovery"))
+    have = sorted((one["at"], str(one["segment"])) for one in found if one["kind"] == "drift")
     want = [(drift.at, "None") for drift in fr.FourRates(2 * arl).update_many(truths, guesses)]
     bank = fr.Bank(fr.FourRates(2 * arl, mix="ignore"))
     keyed = bank.update(country.tolist(), truths, guesses)

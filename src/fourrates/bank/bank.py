@@ -123,13 +123,17 @@ class Bank:
     @in_turn
     def add_references(self, reference: Mapping[Any, Any]) -> None:
         """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
-        references = self._settings.references
-        if references is None:
+        if self._settings.references is None:
             raise ValueError("this bank was not made with references by key")
+        self._check_to_come(reference)
+        self._settings.references.add(reference)
+
+    def _check_to_come(self, reference: Mapping[Any, Any]) -> None:
+        """Raise a ValueError if a stream without a reference has one here."""
+        own: Mapping[Hashable, Any] = self._settings.references or {}
         for key in reference:
-            if key in self and canonical(key) not in references:
+            if canonical(key) not in own and key in self:
                 raise ValueError(f"key {key!r} is in the bank already, without a reference")
-        references.add(reference)
 
     # Events ---------------------------------------------------------------------------------------------------
 
@@ -315,6 +319,8 @@ class Bank:
         if len(self) + len(other) > self._keys.most:
             raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
         if self._settings.references is not None and other._settings.references is not None:
+            self._check_to_come(other._settings.references)
+            other._check_to_come(self._settings.references)
             self._settings.references.add(other._settings.references)
         records = other._arena.records()
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
@@ -476,7 +482,8 @@ class Bank:
         if stray.any() or int(heads["events"].sum(dtype=object)) > events:
             raise ValueError(f"streams that do not fit the {events} events of the bank")
         self._keys.arrange(heads["key"], heads["kind"], names)
-        self._settings.check_references(list(self), self._arena.records())
+        if self._settings.references is not None:
+            self._settings.check_references(list(self), self._arena.records())
         self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
     @in_turn
@@ -486,9 +493,7 @@ class Bank:
         return _revive, (self._settings.detectors[0], given, VERSION, self._arena.records().tobytes(), state)
 
 
-def _revive(
-    detector: RecordDetector, given: dict[str, Any], version: int, saved: bytes, state: tuple[Any, ...]
-) -> Bank:
+def _revive(detector: RecordDetector, given: dict[str, Any], version: int, saved: bytes, state: Any) -> Bank:
     bank = Bank(detector, **given)
     bank._adopt(bank._present(memoryview(saved), version), *state)
     return bank

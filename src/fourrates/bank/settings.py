@@ -120,8 +120,7 @@ class Settings:
 
     def check_references(self, keys: Sequence[Hashable], records: npt.NDArray[np.uint8]) -> None:
         """Raise a ValueError unless the record of each key holds that key's reference, or has left it for good."""
-        if self.references is None:
-            return
+        assert self.references is not None
         held = records.view(_without_reference(self.detectors[0]).keyed_rules(self.after).dtype())[:, 0]["reference"]
         given, ones = self.references.numbers(keys)
         fits = ((held["given"] == given) & (held["ones"] == ones)).all(1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.kernel.evidence import EvidenceRules
+from fourrates.state import READ
 
 if TYPE_CHECKING:
     from fourrates.kernel.layout import EvidenceLayout
@@ -21,6 +22,8 @@ TOGETHER = 4096  # records that are brought over at a time
 
 def present_records(rules: Rules, records: bytes | memoryview, version: int) -> bytes | memoryview:
     """Records that a state of this version holds, in the layout of the rules; a ValueError if they cannot be any."""
+    if version not in READ:
+        raise ValueError(f"records of version {version}; this release reads versions {READ[0]} to {READ[-1]}")
     if version != 4 or not isinstance(rules, EvidenceRules):
         return records
     old = _dtype(rules.layout)

@@ -17,9 +17,11 @@ cdef enum:  # the order of fourrates.relearn.measure.MEASURES
 
 
 cdef inline Py_ssize_t largest(const double* value, Py_ssize_t size) noexcept nogil:
-    """The first of the largest."""
+    """The first of the largest; what is not a number is larger than all, as NumPy has it."""
     cdef Py_ssize_t i, found = 0
-    for i in range(1, size):
+    for i in range(size):
+        if value[i] != value[i]:
+            return i
         if value[i] > value[found]:
             found = i
     return found
@@ -175,6 +177,8 @@ def follow(const double[:, :, :] forecasts, const uint16_t[::1] truths, Py_ssize
     cdef double[::1] vote = np.empty(classes), work = np.empty(2 * classes), value = np.empty(rules)
     cdef int32_t[::1] said = np.empty(1 + rules, np.int32)  # the first is what is served
     cdef double total, most, length
+    if not forecasts.shape[1] == truths.shape[0] == served.shape[0]:
+        raise ValueError("arrays of different sizes")
     with nogil:
         while at < truths.shape[0]:
             truth = truths[at]

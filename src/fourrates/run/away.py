@@ -26,8 +26,8 @@ def rates_away(drift: Drift, away: Mapping[str, tuple[float, float]]) -> Away:
 
     Of rates that move together, the one that moved most is away at once: how the others moved is uncertain. Where they
     stood is seen when the next drift comes, by all that was observed in between. A drift that leads back begins nothing
-    new, whatever else moves with it. Only an improvement leads back: a rate that rose and falls again is away from
-    where it had risen to.
+    new, whatever else moves with it; all are home if no rate is below its own. Only an improvement leads back: a rate
+    that rose and falls again is away from where it had risen to.
 
     Parameters
     ----------
@@ -64,17 +64,21 @@ def rates_away(drift: Drift, away: Mapping[str, tuple[float, float]]) -> Away:
         if level == home and fall > 0 and _fell_too(before, home, TOGETHER * fall):
             found[rate] = home, before.value
     gone = {rate for rate, (home, level) in found.items() if level != home}
+    leads_back = any(is_back(moved[rate][1], *found[rate]) for rate in gone & moved.keys())
     for rate in gone & observed.keys():
         (home, level), (before, after) = found[rate], observed[rate]
-        if is_back(after, home, level) or (rate not in moved and is_back(before, home, level)):
+        # What came back with another rate may be told by few observations; what came back unnoticed takes many.
+        if is_back(after if leads_back or rate in moved else before, home, level):
             found[rate] = home, home
         elif rate in moved:
             found[rate] = max(home, before.value) if after.value < before.value else home, after.value
-    if moved and all(found[rate][0] != found[rate][1] for rate in gone):
+    if leads_back:
+        return found if any(level < home for home, level in found.values()) else {}
+    if moved:
         most = max(moved, key=lambda rate: abs(_smooth(moved[rate][1]) - _smooth(moved[rate][0])))
         if most not in gone:
             found[most] = moved[most][0].value, moved[most][1].value
-    return found if any(home != level for home, level in found.values()) else {}
+    return found
 
 
 def _fell_too(now: Share, home: float, by: float) -> bool:
@@ -113,7 +117,7 @@ def _deviance(now: Share, level: float) -> float:
 class Recoveries:
     """Streams without a reference that are away from where they were, and the drifts that lead back.
 
-    What is kept is bounded by the streams that have drifted.
+    What is kept is bounded by the streams that have drifted, and their classes.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ class Standing(msgspec.Struct, array_like=True, frozen=True):
     at : int
         The event of the stream that the latest drift was found at: names it.
     away : dict
-        Without a reference: the rates that are away, each with its level before and its level since.
+        Without a reference: where the rates are, each with its home and its level now.
     """
 
     event: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -142,6 +142,7 @@ class Monitor:
         Bank(self.detector, max_streams=max_streams)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
+        self._under_way: deque[tuple[Chunk, Future[Found]]] = deque()  # read, and not yet reported
         self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
@@ -165,32 +166,41 @@ class Monitor:
             self.step()
 
     def step(self, seconds: float = 1.0) -> int:
-        """Take what arrives within this number of seconds, and save if it is time to; the number of events taken."""
+        """Take what arrives within this number of seconds, and save if it is time to; the number of events taken.
+
+        While messages keep coming, the banks take the last ones of a step during the next one, in which they count.
+        """
         before = self.events
-        under_way: deque[tuple[Chunk, Future[Found]]] = deque()
         try:
-            for chunk in self._source.take(seconds):
-                under_way.append((chunk, Future()))
-                self._update(under_way)
-                while under_way and (under_way[0][1].done() or len(under_way) > AHEAD):
-                    self._tell(*under_way[0])
-                    under_way.popleft()
-            while under_way:
-                self._tell(*under_way[0])
-                under_way.popleft()
+            for chunk in self._source.take(seconds, idle=self._settle):
+                self._update(chunk)
+                while self._under_way and (self._under_way[0][1].done() or len(self._under_way) > AHEAD):
+                    self._tell_first()
+            if clock.monotonic() >= self._due:
+                self.save()
         except BaseException:  # half taken: what was saved before is what counts
-            wait([future for _, future in under_way if not future.cancel()])
-            for chunk, _ in under_way:
+            wait([future for _, future in self._under_way if not future.cancel()])
+            for chunk, _ in self._under_way:
                 self._drop(chunk.partition)
+            self._under_way.clear()
             raise
-        if clock.monotonic() >= self._due:
-            self.save()
         return self.events - before
 
-    def _update(self, under_way: Sequence[tuple[Chunk, Future[Found]]]) -> None:
-        """Let a bank take the last chunk: a large one in a thread, after those of the same partition."""
-        chunk, future = under_way[-1]
-        before = [one for other, one in under_way if other.partition == chunk.partition and one is not future]
+    def _settle(self) -> None:
+        """Have the banks take all that was read, and report what they find."""
+        while self._under_way:
+            self._tell_first()
+
+    def _tell_first(self) -> None:
+        """Report what was found in the chunk that was read first."""
+        self._tell(*self._under_way[0])
+        self._under_way.popleft()
+
+    def _update(self, chunk: Chunk) -> None:
+        """Let a bank take a chunk: a large one in a thread, after those of the same partition."""
+        future: Future[Found] = Future()
+        before = [one for other, one in self._under_way if other.partition == chunk.partition]
+        self._under_way.append((chunk, future))
 
         def update() -> None:
             if not future.set_running_or_notify_cancel():
@@ -294,6 +304,7 @@ class Monitor:
 
     def _end(self, partitions: list[int], lost: bool) -> None:
         """Give partitions away, saved unless another member may have them already."""
+        self._settle()
         ours = [partition for partition in partitions if partition in self.partitions]
         if not lost:
             self._save(ours, PATIENCE, wait=True)
@@ -308,6 +319,7 @@ class Monitor:
 
     def save(self) -> bool:
         """Save what has changed; false if not all of it could be, since what was produced has not all arrived."""
+        self._settle()
         began = clock.monotonic()
         done = self._save(sorted(self._unsaved), self._save_every, wait=False)
         took = clock.monotonic() - began

@@ -28,7 +28,7 @@ KEY, TIME = "_key", "_time"  # columns that every message has: its own key and i
 ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
 FEW = 64  # messages that are read value by value if one of them is not plain; of more, each half is tried by itself
 TEXT = 1 << 22  # bytes of messages that are read at a time
-JOINED = 100_000  # events of several messages that a bank takes together
+JOINED = 400_000  # events of several messages that a bank takes together
 
 _NONE = np.empty(0, np.uint16)
 

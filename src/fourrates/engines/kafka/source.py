@@ -155,10 +155,17 @@ class Source(Generic[Read]):
         while True:
             yield from self.take(1.0)
 
-    def take(self, seconds: float) -> Iterator[Read]:
-        """Chunks of what arrives within this time; all of them are to be taken before the next call."""
+    def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Read]:
+        """Chunks of what arrives within this time; all of them are to be taken before the next call.
+
+        Where nothing is there at once, `idle` is called before it is waited for.
+        """
         # What has come meanwhile is there at once: waiting for more would keep the banks idle.
-        taken = self._consumer.consume(self._most, 0) or self._consumer.consume(self._most, seconds)
+        taken = self._consumer.consume(self._most, 0)
+        if not taken:
+            if idle is not None:
+                idle()
+            taken = self._consumer.consume(self._most, seconds)
         self._raise()
         fresh, self._fresh = self._fresh, set()
         by_partition: dict[int, list[Any]] = {}
