@@ -8,12 +8,12 @@ that a large step found may also be a smaller one that began earlier, if the sma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourrates.drift import DEVIATIONS, Share
+from fourrates.kernel.mixtures import exponential_quantile, logistic_quantile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 TAIL = 0.05  # on either side of an interval
 EARLIER, LATER = 2.0, 1.6  # nats of information by which the true start scatters on either side of a step's own
 WIDER = 1.3  # the rate since a start that is itself uncertain scatters as if dispersion were larger by this
-HALVINGS = 40  # of the range that holds a quantile
 LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law whose tails begin where a normal law's do
 
 
@@ -45,24 +44,11 @@ def started_between(weights: Floats, starts: Floats, information: Floats) -> tup
     >>> started_between(np.array([0.9, 0.1]), np.array([5000.0, 4000.0]), np.array([0.05, 0.01]))
     (3978.9, 5066.6)
     """
-    lanes = [
-        (weight, start, EARLIER / told, LATER / told)
-        for weight, start, told in zip(weights.tolist(), starts.tolist(), information.tolist(), strict=True)
-    ]
-
-    def law(at: float) -> float:
-        total = 0.0
-        for weight, start, below, above in lanes:
-            if at < start:
-                total += weight * below / (below + above) * math.exp((at - start) / below)
-            else:
-                total += weight * (1 - above / (below + above) * math.exp((start - at) / above))
-        return total
-
+    below, above = EARLIER / information, LATER / information
     reach = -math.log(TAIL)
-    low = min(start - reach * below for _, start, below, _ in lanes)
-    high = max(start + reach * above for _, start, _, above in lanes)
-    return round(_quantile(law, TAIL, low, high), 1), round(_quantile(law, 1 - TAIL, low, high), 1)
+    low, high = float((starts - reach * below).min()), float((starts + reach * above).max())
+    first, last = (exponential_quantile(weights, starts, below, above, level, low, high) for level in (TAIL, 1 - TAIL))
+    return round(first, 1), round(last, 1)
 
 
 def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
@@ -73,33 +59,14 @@ def share(weights: Floats, ones: Floats, n: Floats, dispersion: float) -> Share:
     right, wrong = ones + 0.5, np.maximum(n - ones, 0.0) + 0.5
     middles = np.log(right / wrong)
     scales = LOGISTIC * np.sqrt(dispersion * (1 / right + 1 / wrong))
-    # A logistic law is 0.5 (1 + tanh(x / 2)): halves of the weights and twice the scales, since this runs some hundred
-    # times for every rate of a drift.
-    lanes = [*zip((0.5 * weights).tolist(), middles.tolist(), (2 * scales).tolist(), strict=True)]
-
-    def law(odds: float) -> float:
-        total = 0.0
-        for half, middle, twice in lanes:
-            total += half * (1 + math.tanh((odds - middle) / twice))
-        return total
-
     reach = math.log(1 / TAIL - 1)
-    ends = float((middles - reach * scales).min()), float((middles + reach * scales).max())
-    lower, upper = (_logistic(_quantile(law, level, *ends)) for level in (TAIL, 1 - TAIL))
+    low, high = float((middles - reach * scales).min()), float((middles + reach * scales).max())
+    lower, upper = (
+        _logistic(logistic_quantile(weights, middles, scales, level, low, high)) for level in (TAIL, 1 - TAIL)
+    )
     value = min(float(ones[best] / n[best]), 1.0)
     return Share(value, min(lower, value), max(upper, value), round(float(n[best])))
 
 
 def _logistic(odds: float) -> float:
     return 0.5 * (1 + math.tanh(odds / 2))
-
-
-def _quantile(law: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Where a growing law reaches a level, by halving the range that holds it."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if law(middle) < level:
-            low = middle
-        else:
-            high = middle
-    return high
