@@ -94,7 +94,7 @@ def states(bank):
             id="three classes, two decays",
             marks=pytest.mark.slow,
         ),
-        pytest.param(partial(fr.FourRates, 2_000), 200, 60_000, id="FourRates, short streams"),
+        pytest.param(partial(fr.FourRates, 2_000), 200, 60_000, id="FourRates, short streams", marks=pytest.mark.slow),
         pytest.param(partial(fr.FourRates, 2_000), 3, 60_000, id="FourRates, long streams"),
         pytest.param(partial(fr.FourRates, 2_000, mix="alarm", sides="down"), 20, 40_000, id="FourRates, one side"),
         pytest.param(partial(fr.FourRates, 2_000, labels=range(5)), 10, 60_000, id="FourRates, five classes"),
@@ -385,9 +385,10 @@ def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message,
         (lambda: {"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),
         (lambda: {"groups": {"a": fr.LFR()}, "group_of": {}}, "group 'a' is LFR, the bank has FourRates"),
         (lambda: {"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "the same mix, and a reference"),
-        (
+        pytest.param(
             lambda: {"detector": fr.LFR(), "groups": {"a": fr.LFR((0.8, 0.9))}, "group_of": {}},
             "the same number of decays",
+            marks=pytest.mark.slow,
         ),
         (lambda: {"group_of": 3}, "mapping or a function"),
     ],
@@ -400,6 +401,7 @@ def test_settings_that_do_not_fit_are_refused(arguments, message):
 # Groups, eviction, merging ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", [True, False])
 def test_a_group_has_its_own_settings(mapping):
     groups = {"gold": fr.LFR(0.8, detect=1e-3), "down": fr.LFR(detect=1e-4, sides="down")}

@@ -152,6 +152,7 @@ def test_streams_of_this_suite_hold_lapsed_warnings():
     assert lapsed > 10
 
 
+@pytest.mark.slow
 def test_the_log_tells_each_models_life():
     X, y = restless()
     relearner = Relearner(Centroids(), make(fr.LFR), min_examples=80).fit(X[:200], y[:200])
@@ -609,6 +610,7 @@ def of_river():
     return preprocessing.StandardScaler() | tree.HoeffdingTreeClassifier(grace_period=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_model", [Perceptron, of_river])
 def test_river_models_learn_from_the_window(make_model):
     model = make_model()

@@ -150,6 +150,7 @@ def test_examples_are_shuffled_within_their_concept_and_keep_their_label():
     assert copy.changes == (30, 80)
 
 
+@pytest.mark.slow
 def test_every_order_is_as_likely():
     # Six orders of a concept of three, 6,000 seeds: 1,000 each, standard error 29; five of them.
     orders = [tuple(permuted(numbered(5, (2,)), seed).labels[2:].tolist()) for seed in range(6000)]
