@@ -71,6 +71,18 @@ def nothing_at_hand():
     module._at_hand.clear()
 
 
+def in_micro_batches(events, batches, at_hand):
+    """What is found in events, saved after each batch of them and with nothing at hand if asked for; and the store."""
+    kept, found = empty_store(), []
+    for places in np.array_split(np.arange(events.codes.size), batches):
+        part = Shard.restore(kept, DETECTOR, 1)
+        found += part.take(events.take(places))
+        part.save(kept)
+        if not at_hand:
+            module._at_hand.clear()
+    return found, kept
+
+
 @pytest.mark.parametrize("names", [None, ["a", "b", "c", "d", "é"]])
 @pytest.mark.parametrize("at_hand", [True, False])
 def test_saved_between_batches_it_goes_on_as_if_nothing_had_been(names, at_hand):
@@ -78,13 +90,7 @@ def test_saved_between_batches_it_goes_on_as_if_nothing_had_been(names, at_hand)
     whole = Shard.begin(DETECTOR, 1)
     wanted = ats(whole.take(events))
     assert len(wanted) >= 5
-    kept, found = empty_store(), []
-    for places in np.array_split(np.arange(3000), 60):
-        part = Shard.restore(kept, DETECTOR, 1)
-        found += part.take(events.take(places))
-        part.save(kept)
-        if not at_hand:
-            module._at_hand.clear()
+    found, kept = in_micro_batches(events, 60, at_hand)
     assert ats(found) == wanted
     assert 1 < kept.bank.writes < 60
     assert same_streams(Shard.restore(kept, DETECTOR, 1).bank, whole.bank)
@@ -101,13 +107,7 @@ def there_and_back(size=6000):
 
 @pytest.mark.parametrize("at_hand", [True, False])
 def test_the_way_back_is_a_recovery_also_if_the_fall_was_batches_ago(at_hand):
-    events, kept, found = there_and_back(), empty_store(), []
-    for places in np.array_split(np.arange(6000), 40):
-        part = Shard.restore(kept, DETECTOR, 1)
-        found += part.take(events.take(places))
-        part.save(kept)
-        if not at_hand:
-            module._at_hand.clear()
+    found, _ = in_micro_batches(there_and_back(), 40, at_hand)
     drifts = [(one.key, type(one.what)) for one in found if not isinstance(one.what, fr.Shift)]
     assert drifts == [((0,), fr.Drift), ((0,), fr.Recovery)]
 

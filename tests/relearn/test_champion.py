@@ -167,12 +167,12 @@ def test_a_rule_that_fails_after_a_drift_is_left_within_some_dozen_labels():
     first = rules.names.index("the first model alone")
 
     def count(times, wrong):
-        """Have so many examples of class 1 on record, which these rules did not predict."""
-        said = np.ones((times, len(rules._counts[0])), int)
+        """Have this number of examples of class 1 on record, which these rules did not predict."""
+        said = np.ones((times, len(rules.counts[0])), int)
         said[:, wrong] = 0
-        rules._counts[0, :, 1] += times
-        rules._counts[1] += [np.bincount(one, minlength=2) for one in said.T]
-        rules._counts[2, :, 1] += said.sum(axis=0)
+        rules.counts[0, :, 1] += times
+        rules.counts[1] += [np.bincount(one, minlength=2) for one in said.T]
+        rules.counts[2, :, 1] += said.sum(axis=0)
 
     count(14_850, wrong=[])
     count(150, wrong=range(1, 1 + first))  # the votes err once in a hundred, the first model never
@@ -186,8 +186,8 @@ def test_a_record_is_bounded_and_what_was_served_is_counted_whole():
     one = contest(1, "f1")
     one.take(*sure(np.ones((1, 2 * LONGEST + 5), bool)))
     rules = one.rules
-    assert rules._counts[0, 0].sum() == 2 * LONGEST + 5
-    assert rules._counts[0, 1].sum() == LONGEST + 5
+    assert rules.counts[0, 0].sum() == 2 * LONGEST + 5
+    assert rules.counts[0, 1].sum() == LONGEST + 5
 
 
 @pytest.mark.slow

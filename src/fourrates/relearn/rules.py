@@ -55,6 +55,8 @@ class Rules:
         The rules, in words.
     followed : int
         The one that the last prediction followed.
+    counts : array of float
+        The records: true, predicted and right examples, by rule and class; first what was predicted.
     worth : array of float
         What the next example is worth, by class: in its first row for what was predicted, then for each vote that
         weighs classes.
@@ -64,23 +66,23 @@ class Rules:
         self.measure = measure
         self._staked = len(VOTES) if measure in ("f1", "g_mean") else 0  # votes that weigh classes
         self.names = (*(f"{vote}, classes weighed" for vote in VOTES[: self._staked]), *VOTES, *ALONE)
-        self._counts = np.zeros((3, 1 + len(self.names), classes))  # first what was predicted
+        self.counts = np.zeros((3, 1 + len(self.names), classes))
         self.followed = 0
         self._weigh()
 
     def copy(self) -> Rules:
         """One that goes on by itself."""
-        other = Rules(self._counts.shape[2], self.measure)
-        other._counts, other.worth, other.followed = self._counts.copy(), self.worth.copy(), self.followed
+        other = Rules(self.counts.shape[2], self.measure)
+        other.counts, other.worth, other.followed = self.counts.copy(), self.worth.copy(), self.followed
         return other
 
     def best(self) -> int:
         """The rule with the best record."""
-        return int(values(self._counts[:, 1:], self.measure).argmax())
+        return int(values(self.counts[:, 1:], self.measure).argmax())
 
     def compare(self, rule: int, other: int) -> str:
         """The records of two rules, in words."""
-        record = values(self._counts[:, 1:], self.measure)
+        record = values(self.counts[:, 1:], self.measure)
         return f"{self.measure} {record[rule]:.3f}, {self.names[other]} {record[other]:.3f}"
 
     def apply(self, places: Sequence[int | None], weights: Weights, forecasts: Forecasts) -> npt.NDArray[np.int32]:
@@ -114,7 +116,7 @@ class Rules:
             _numbers(places),
             weights,
             self.worth,
-            self._counts,
+            self.counts,
             MEASURES.index(self.measure),
             self.followed,
             np.array(RATES),
@@ -123,17 +125,17 @@ class Rules:
             2 * LONGEST,
             served,
         )
-        if self._counts[0, 1].sum() >= 2 * LONGEST:
+        if self.counts[0, 1].sum() >= 2 * LONGEST:
             self.shorten(LONGEST)
         return at
 
     def shorten(self, labels: int) -> None:
         """Let the record of each rule count for no more than this number of labels."""
-        self._counts[:, 1:] *= min(1.0, labels / max(self._counts[0, 1].sum(), 1))
+        self.counts[:, 1:] *= min(1.0, labels / max(self.counts[0, 1].sum(), 1))
         self._weigh()
 
     def _weigh(self) -> None:
-        self.worth = class_weights(self._counts[:, : 1 + self._staked], self.measure)
+        self.worth = class_weights(self.counts[:, : 1 + self._staked], self.measure)
 
 
 def _numbers(places: Sequence[int | None]) -> npt.NDArray[np.int64]:
