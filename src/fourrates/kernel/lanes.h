@@ -6,14 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "vectors.h"
+
 #define FOURRATES_LANES 12
 #define FOURRATES_SIZES 6  /* of a change; the second half of a row has them again, the other way or in another direction */
-
-#if defined(_MSC_VER)
-#define FOURRATES_APART __restrict
-#else
-#define FOURRATES_APART restrict
-#endif
 
 static inline float fourrates_log2(float x)
 {

@@ -1,11 +1,7 @@
 /* The loop in which a table of the exact law spends its time. Nothing is fused, so that wider vectors give the same bits. */
 #include <stddef.h>
 
-#if defined(_MSC_VER)
-#define FOURRATES_APART __restrict
-#else
-#define FOURRATES_APART restrict
-#endif
+#include "vectors.h"
 
 /* Where the system chooses at load time among versions of a function, one for wider vectors is offered. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
