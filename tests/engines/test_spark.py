@@ -136,7 +136,7 @@ def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, eng
 BAD_ROWS = [
     (None, 1, "1", "0", "no key in 'key'"),
     (1, 2, None, "0", "y_true: no label in 'y'"),
-    (1, 3, "1", "maybe", "y_pred: label 'maybe' in 'p' is not one of ('0', '1')"),
+    (1, 3, "1", "maybe", "y_pred in 'p': label 'maybe' is not one of ('0', '1')"),
     (2, None, "1", "1", "no order in 'time'"),
 ]
 
@@ -268,7 +268,7 @@ def test_rows_of_a_stream_that_are_no_events_are_named_and_the_query_lives(sessi
     assert sorted(row["reason"] for row in found.where("kind = 'rejected'").collect()) == [
         "no key in 'key'",
         "no order in 'time'",
-        "y_pred: label 7 in 'p' is not one of (0, 1)",
+        "y_pred in 'p': label 7 is not one of (0, 1)",
         "y_true: no label in 'y'",
     ]
     assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.events import BAD, CODE, Task, prepare
+from fourrates.engines.spark.coding import coded
+from fourrates.engines.spark.events import Task, prepare
 from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.results import Rows, result_schema
 from fourrates.run.away import Recoveries
@@ -49,14 +50,13 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
         streams = 0
         for batch in batches:
             rows = Rows(task)
-            if task.bad == "keep" and (letters := batch.column(batch.schema.get_field_index(BAD))).null_count < len(
-                batch
-            ):
-                rows.reject(letters.drop_null().to_pylist())
-                batch = batch.filter(letters.is_null())
+            codes, letters = coded(batch, task)
+            rows.reject(letters.values())
+            if not (good := codes >= 0).all():
+                batch, codes = batch.filter(pa.array(good)), codes[good]
             if len(batch):
                 numbers = _streams(batch, len(task.by), last, streams)
-                _take(bank, recoveries, numbers, batch, task, rows)
+                _take(bank, recoveries, numbers, codes, batch, task, rows)
                 streams = int(numbers[-1])
                 last = [batch.column(i)[-1] for i in range(len(task.by))]
                 bank.evict(idle=1)  # all but the stream of the last event
@@ -67,8 +67,9 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
     return watch
 
 
-def _take(bank: Bank, recoveries: Recoveries, numbers: Any, batch: pa.RecordBatch, task: Task, rows: Rows) -> None:
-    codes = batch.column(batch.schema.get_field_index(CODE)).to_numpy()
+def _take(
+    bank: Bank, recoveries: Recoveries, numbers: Any, codes: Any, batch: pa.RecordBatch, task: Task, rows: Rows
+) -> None:
     for place, what in update(bank, recoveries, numbers, codes):
         rows.add([batch.column(i)[place].as_py() for i in range(len(task.by) + bool(task.order))], what)
 

@@ -36,12 +36,16 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
     if not heads:
         raise ValueError(f"{checkpoint}: no shard has had an event yet")
     found = [
-        rebuilt(Head.of(head), partial(banks.get, shard), [tuple(one) for one in logs.get(shard, ())]).bank
+        rebuilt(Head.from_bytes(bytes(head[0])), partial(banks.get, shard), partial(_entries, logs, shard)).bank
         for shard, head in sorted(heads.items())
     ]
     for bank in found[1:]:
         found[0].merge(bank)
     return found[0]
+
+
+def _entries(logs: dict[int, Any], shard: int) -> list[tuple[Any, ...]]:
+    return [tuple(one) for one in logs.get(shard, ())]
 
 
 def _variable(session: SparkSession, checkpoint: str, batch: int | None, name: str) -> dict[int, Any]:

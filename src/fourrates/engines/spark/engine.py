@@ -67,7 +67,7 @@ def detect(
     detector : FourRates or LFR, optional
         Settings instead of `arl`, `budget`, `reference`, `labels` and `positive`.
     shards : int, optional
-        Batch: partitions to work on; Spark's own choice if not given. Streaming: parts of the state, 64 if not given,
+        Batch: partitions to work on; Spark's own choice if not given. Streaming: parts of the state, 32 if not given,
         which cannot change once a query has a checkpoint.
     watermark : str or True, optional
         Streaming: how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark on

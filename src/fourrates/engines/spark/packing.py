@@ -8,7 +8,6 @@ event.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from fourrates.engines.spark.events import BAD, CODE, SHARD, Task
+from fourrates.engines.spark.coding import coded
+from fourrates.engines.spark.events import SHARD, Task
 
 GATHERED = 500_000  # rows that are packed together
-EVENTS, LETTERS = "events", "letters"  # PySpark renames a column that begins with an underscore
+CODE, EVENTS, LETTERS = "__code", "events", "letters"  # PySpark renames a column that begins with an underscore
 PACKED = f"{SHARD} int, {EVENTS} binary, {LETTERS} array<string>"
 
 Batches = Iterator[pa.RecordBatch]
@@ -28,15 +28,17 @@ Batches = Iterator[pa.RecordBatch]
 
 def packed(events: DataFrame, task: Task) -> DataFrame:
     """Rows of :data:`PACKED`: a shard, events of it as :func:`unpack` reads them, and what is wrong with other rows."""
-    return events.mapInArrow(packer(packed_columns(events.schema, task)), PACKED)
+    return events.mapInArrow(packer(task, packed_columns(events.schema, task)), PACKED)
 
 
 def packed_columns(schema: T.StructType, task: Task) -> pa.Schema:
-    """What is packed of an event: key, order and code."""
-    return to_arrow_schema(T.StructType([schema[name] for name in (*task.by, *task.order, CODE)]))
+    """What is packed of an event: key, order as a number, and code."""
+    keys = to_arrow_schema(T.StructType([schema[name] for name in task.by]))
+    code = pa.from_numpy_dtype(np.min_scalar_type(task.classes**2 - 1))
+    return pa.schema([*keys, *[(name, pa.int64()) for name in task.order], (CODE, code)])
 
 
-def packer(columns: pa.Schema) -> Callable[[Batches], Batches]:
+def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
     """What runs where events are read."""
 
     def pack(batches: Batches) -> Batches:
@@ -44,33 +46,34 @@ def packer(columns: pa.Schema) -> Callable[[Batches], Batches]:
         for batch in batches:
             gathered.append(batch)
             if sum(map(len, gathered)) >= GATHERED:
-                yield _by_shard(gathered, columns)
+                yield _by_shard(gathered, task, columns)
                 gathered = []
         if any(map(len, gathered)):
-            yield _by_shard(gathered, columns)
+            yield _by_shard(gathered, task, columns)
 
     return pack
 
 
-def _by_shard(gathered: list[pa.RecordBatch], columns: pa.Schema) -> pa.RecordBatch:
+def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema) -> pa.RecordBatch:
     """A row for each shard, its events in the order in which they came."""
-    table = pa.Table.from_batches(gathered).combine_chunks()
-    shards = table[SHARD].to_numpy()
-    order = np.argsort(shards, kind="stable")
-    shards, table = shards[order], table.take(pa.array(order))
-    letters = table[BAD].combine_chunks() if BAD in table.column_names else pa.nulls(len(table), pa.string())
-    is_event = np.ones(len(table), np.bool_) if BAD not in table.column_names else letters.is_null().to_numpy(False)
-    events = table.select(columns.names).filter(pa.array(is_event)).cast(columns).combine_chunks()
-    batch = events.to_batches()[0] if len(events) else pa.RecordBatch.from_pylist([], columns)
-    first = np.flatnonzero(np.diff(shards, prepend=-1))
-    starts = np.r_[0, np.cumsum(is_event)][np.r_[first, shards.size]].tolist()
-    own = [batch.slice(start, end - start).serialize() for start, end in pairwise(starts)]
-    wrong = np.r_[first, shards.size] - starts
+    rows = pa.Table.from_batches(gathered).combine_chunks()
+    codes, letters = coded(rows, task)
+    shards = rows[SHARD].to_numpy()
+    order = np.argsort(shards.astype(np.min_scalar_type(shards.max())), kind="stable")
+    events = order[codes[order] >= 0]
+    taken = rows.select([*task.by, *task.order]).take(pa.array(events)).append_column(CODE, pa.array(codes[events]))
+    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.cast(columns)], schema=columns)
+    present = np.unique(shards)
+    ends = np.searchsorted(shards[events], present, "right").tolist()
+    starts = [0, *ends[:-1]]
+    wrong: dict[int, list[str]] = {shard: [] for shard in present.tolist()}
+    for row, letter in letters.items():
+        wrong[int(shards[row])].append(letter)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(shards[first], pa.int32()),
-            pa.array([buffer.to_pybytes() for buffer in own], pa.binary()),
-            pa.ListArray.from_arrays(pa.array(wrong, pa.int32()), letters.drop_null()),
+            pa.array(present, pa.int32()),
+            pa.array([batch.slice(i, j - i).serialize().to_pybytes() for i, j in zip(starts, ends, strict=True)]),
+            pa.array(wrong.values(), pa.list_(pa.string())),
         ],
         names=[SHARD, EVENTS, LETTERS],
     )

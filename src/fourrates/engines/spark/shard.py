@@ -1,23 +1,22 @@
 """One shard of a streaming query: a bank of some keys, and the events that wait for the watermark.
 
-Between two micro-batches it is what the state store keeps of it: the bank as it was some time ago, a log of events from
-before then until now, and a head that names both. A log is much shorter than a bank, so most micro-batches write
-little; when it has grown, the bank is written again.
+Between two micro-batches it is what the state store keeps of it: the bank as it was some time ago, a log of the events
+since then, and a head that names both and holds the last entries of the log. Events are much shorter than a bank, so
+most micro-batches write little; when the log has grown, the bank is written again.
 
-Every state has a fingerprint, of the settings and of all events so far, and a log leads from one to the next. Worker
+Every state has a fingerprint, of the settings and of all events so far, and the log leads from one to the next. Worker
 processes are used again, and keep the banks they had last at hand by their fingerprints. One that is at hand is brought
-up to date by the log, if another worker had the shard since; only if there is none, a bank is read from its bytes, and
-checked.
+up to date by the last entries, if another worker had the shard since; the log and the bank are read, and checked, only
+if there is none, or one of long ago.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -27,25 +26,25 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from fourrates.bank import Bank
 from fourrates.bank.keys import key_to_json, known_key
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift, Shift
 from fourrates.engines.spark.findings import update
 from fourrates.run.away import Recoveries
-from fourrates.state import MAX_STATE, check_size
+from fourrates.state import MAX_STATE, check_size, pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Integers = npt.NDArray[np.int64]
 
-VARIABLES = {  # of the state store
-    "head": "fingerprint binary, shards int, start binary, marked binary, bank long, log long, entries int, wake long",
-    "bank": "fingerprint binary, bank binary, away string",
-    "log": "events binary",
-    "waiting": "events binary",
-}
+VARIABLES = "head", "bank", "log", "waiting"  # of the state store
+COLUMN = "value binary"  # of each: Spark makes an encoder of it for every task, which takes longer the more there are
+NUMBERS = {"shards": 1, "bank": 1, "log": 0, "wake": -1}  # of a head, and the least that each can be
+MARKS = "fingerprint", "marked", "start", "turn"
 LOGGED = 0.25  # the longest log since the bank was written, as a share of it
+RECENT = 1 / 32  # the most of it that stays in the head
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
-COMPRESSED, CODEC = b"4rates-lz4", "lz4"  # how a compressed bank begins
+CODEC = "lz4"
 WRITING = pa.ipc.IpcWriteOptions(compression=CODEC, use_threads=False)  # a worker has one core
 READING = pa.ipc.IpcReadOptions(use_threads=False)
 
@@ -59,7 +58,7 @@ class AtHand(NamedTuple):
     size: int = 0  # bytes that it takes, where a worker process keeps it
 
 
-_at_hand: OrderedDict[bytes, AtHand] = OrderedDict()
+at_hand: OrderedDict[bytes, AtHand] = OrderedDict()
 
 
 class Value(Protocol):
@@ -78,20 +77,20 @@ class Log(Protocol):
     def get(self) -> Iterator[tuple[Any, ...]]:
         """What was appended, in this order."""
 
-    def appendValue(self, newState: tuple[Any, ...]) -> None:
+    def appendList(self, newState: list[tuple[Any, ...]]) -> None:
         """Append to it."""
 
-    def put(self, newState: list[tuple[Any, ...]]) -> None:
-        """Replace all of it."""
+    def clear(self) -> None:
+        """Remove all of it."""
 
 
 class Kept(NamedTuple):
-    """What the state store keeps of a shard."""
+    """What the state store keeps of a shard; nothing waits where there is no watermark."""
 
     head: Value
     bank: Value
     log: Log
-    waiting: Value
+    waiting: Value | None = None
 
 
 class Head(NamedTuple):
@@ -103,28 +102,53 @@ class Head(NamedTuple):
         Of the settings and of all events so far.
     shards : int
         How many parts the keys are divided into.
-    start, marked : bytes
-        The fingerprints at the start of the log, and of the bank that was written last.
-    bank, log, entries : int
-        Bytes of that bank, and bytes and entries of the log since then.
+    marked : bytes
+        The fingerprint of the bank that was written last.
+    bank, log : int
+        Bytes of that bank before it was compressed, and of the events since then.
+    start, turn : bytes
+        The fingerprints at the start of the log, and where it ends and `recent` goes on.
+    recent : tuple of bytes
+        The last entries.
     wake : int
         When the watermark passes the next event that waits, in milliseconds; -1 if none waits.
     """
 
     fingerprint: bytes
     shards: int
-    start: bytes = b""
     marked: bytes = b""
     bank: int = 0
     log: int = 0
-    entries: int = 0
+    start: bytes = b""
+    turn: bytes = b""
+    recent: tuple[bytes, ...] = ()
     wake: int = -1
 
+    def to_bytes(self) -> bytes:
+        """As the state store keeps it."""
+        about = {name: getattr(self, name) for name in NUMBERS}
+        marks = {name: getattr(self, name) for name in MARKS}
+        return pack("Shard", about, **marks, **{f"recent{i}": entry for i, entry in enumerate(self.recent)})
+
     @classmethod
-    def of(cls, kept: Iterable[Any]) -> Head:
-        """What the state store keeps of one."""
-        values: list[Any] = [bytes(one) if isinstance(one, bytearray) else one for one in kept]
-        return cls(*values)
+    def from_bytes(cls, saved: bytes) -> Head:
+        """What :meth:`to_bytes` gave; a ValueError if it cannot have."""
+        found = unpack(saved)
+        if found.kind != "Shard":
+            raise ValueError(f"this is the state of {found.kind}, not of a shard")
+        try:
+            numbers = {name: check_whole(found.about[name], name, least) for name, least in NUMBERS.items()}
+            marks = {name: bytes(found.sections.pop(name)) for name in MARKS}
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the saved state of a shard does not fit itself ({error!r})") from None
+        return cls(**marks, **numbers, recent=tuple(map(bytes, found.sections.values())))  # type: ignore[arg-type]
+
+    def shortened(self) -> tuple[list[bytes], Head]:
+        """Without the older entries, so that it can take as much again, and those."""
+        sizes = accumulate(len(entry) for entry in reversed(self.recent))
+        last = len(self.recent) - sum(size <= RECENT / 2 * self.bank for size in sizes)
+        older, recent = [*self.recent[:last]], self.recent[last:]
+        return older, self._replace(turn=reduce(_extended, older, self.turn), recent=recent)
 
 
 class Events(NamedTuple):
@@ -228,8 +252,9 @@ class Shard:
     @classmethod
     def begin(cls, detector: RecordDetector, shards: int) -> Shard:
         """A shard that has seen nothing."""
-        settings = repr(sorted(detector.parameters.items())).encode()
-        return cls(Bank(detector), detector, Head(_extended(b"", settings), shards), Recoveries.of(detector))
+        first = _extended(b"", repr(sorted(detector.parameters.items())).encode())
+        head = Head(first, shards, start=first, turn=first)
+        return cls(Bank(detector), detector, head, Recoveries.of(detector))
 
     @classmethod
     def restore(cls, kept: Kept, detector: RecordDetector, shards: int) -> Shard:
@@ -237,46 +262,48 @@ class Shard:
         named = kept.head.get()
         if named is None:
             return cls.begin(detector, shards)
-        head = Head.of(named)
+        head = Head.from_bytes(bytes(named[0]))
         if head.shards != shards:
             raise ValueError(
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
-        found = _at_hand.pop(head.fingerprint, None)
-        bank, own, recoveries, _ = found or rebuilt(head, kept.bank.get, kept.log.get())
+        if head.wake >= 0 and kept.waiting is None:
+            raise ValueError("the checkpoint has events that wait for a watermark: keep watermark=")
+        bank, own, recoveries, _ = rebuilt(head, kept.bank.get, kept.log.get)
         asked = detector
         if type(own) is not type(asked) or own.parameters != asked.parameters:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {asked!r}: begin with a new one, or ask for the same"
             )
-        (waiting,) = (head.wake >= 0 and kept.waiting.get()) or (b"",)
+        (waiting,) = (head.wake >= 0 and kept.waiting is not None and kept.waiting.get()) or (b"",)
         return cls(bank, own, head, recoveries, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
-        head, taken = self.head, [(events,) for events in self._taken]
-        log, entries = head.log + sum(map(len, self._taken)), head.entries + len(taken)
-        if head.bank and log <= LOGGED * _spread(head.fingerprint) * head.bank:
-            for events in taken:
-                kept.log.appendValue(events)
-            head = head._replace(log=log, entries=entries)
-        else:
-            # The log since the bank before this one stays: other workers have banks of that time.
-            recent = [*kept.log.get()][-head.entries :] if head.entries else []
-            if head.bank and (recent or taken):
-                kept.log.put(recent + taken)
-            saved = _compressed(self.bank.to_bytes())
-            away = json.dumps(self.recoveries.to_plain(key_to_json))
-            kept.bank.update((head.fingerprint, saved, away))
-            start = head.marked if head.bank else head.fingerprint
-            head = head._replace(start=start, marked=head.fingerprint, bank=len(saved), log=0, entries=0)
-        if wake >= 0 and self.waiting is not None:
+        log = self.head.log + sum(map(len, self._taken))
+        head = self.head._replace(log=log, recent=(*self.head.recent, *self._taken))
+        if not head.bank or log > LOGGED * _spread(head.fingerprint) * head.bank:
+            head = self._save_bank(kept, head)
+        elif sum(map(len, head.recent)) > RECENT * head.bank:
+            older, head = head.shortened()
+            kept.log.appendList([(events,) for events in older])
+        if wake >= 0 and self.waiting is not None and kept.waiting is not None:
             kept.waiting.update((self.waiting.to_bytes(),))
         self._taken, self.head = [], head._replace(wake=wake)
-        kept.head.update(tuple(self.head))
-        _at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
-        while len(_at_hand) > 1 and sum(one.size for one in _at_hand.values()) > KEPT:
-            _at_hand.popitem(last=False)
+        kept.head.update((self.head.to_bytes(),))
+        at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
+        while len(at_hand) > 1 and sum(one.size for one in at_hand.values()) > KEPT:
+            at_hand.popitem(last=False)
+
+    def _save_bank(self, kept: Kept, head: Head) -> Head:
+        """Write the bank, and forget the log but for its last entries: other workers have banks of that time."""
+        saved = self.bank.to_bytes()
+        about = {"away": self.recoveries.to_plain(key_to_json), "size": len(saved)}
+        pressed = pa.compress(saved, codec=CODEC, asbytes=True)
+        kept.bank.update((pack("ShardBank", about, fingerprint=head.fingerprint, bank=pressed),))
+        kept.log.clear()
+        _, head = head._replace(marked=head.fingerprint, bank=len(saved), log=0).shortened()
+        return head._replace(start=head.turn)
 
     def take(self, events: Events) -> list[Found]:
         """Take events, each stream's in the order of their times."""
@@ -308,23 +335,32 @@ class Shard:
         return self.take(held.take(np.flatnonzero(due))), behind
 
 
-def _compressed(saved: bytes) -> bytes:
-    """A saved bank as the state store keeps it."""
-    pressed: bytes = pa.compress(saved, codec=CODEC, asbytes=True)
-    return b"".join([COMPRESSED, len(saved).to_bytes(8, "little"), pressed])
+def rebuilt(
+    head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Callable[[], Iterable[tuple[Any, ...]]]
+) -> AtHand:
+    """The bank of a head and what belongs to it: one at hand, or the one that is kept, up to date by the events since.
 
-
-def rebuilt(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterable[tuple[Any, ...]]) -> AtHand:
-    """The bank of a head and what belongs to it, from one at hand or the one that is kept, up to date by the log."""
-    entries = [bytes(events) for (events,) in log]
-    states = [*accumulate(entries, _extended, initial=head.start)]
-    if states[-1] != head.fingerprint:
-        raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
-    place = next((i for i in reversed(range(len(states))) if states[i] in _at_hand), None)
+    Parameters
+    ----------
+    head : Head
+        What names it.
+    kept, log : callable
+        They read the bank and the log from the state store, if they are needed.
+    """
+    found = at_hand.pop(head.fingerprint, None)
+    if found is not None:
+        return found
+    entries = [*head.recent]
+    states = _states(head, head.turn, entries)
+    place = _last_at_hand(states)
+    if place is None:
+        entries = [*(bytes(events) for (events,) in log()), *head.recent]
+        states = _states(head, head.start, entries)
+        place = _last_at_hand(states)
     if place is not None:
-        found = _at_hand.pop(states[place])
+        found = at_hand.pop(states[place])
     elif head.marked in states:
-        found, place = _read_bank(head, kept() or (b"", b"", "")), states.index(head.marked)
+        found, place = _read_bank(head, kept()), states.index(head.marked)
     else:
         raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
     for entry in entries[place:]:
@@ -333,18 +369,30 @@ def rebuilt(head: Head, kept: Callable[[], tuple[Any, ...] | None], log: Iterabl
     return found
 
 
-def _read_bank(head: Head, kept: tuple[Any, ...]) -> AtHand:
-    marked, saved = map(bytes, kept[:2])
-    start = len(COMPRESSED) + 8
-    if marked != head.marked or not saved.startswith(COMPRESSED):
-        raise ValueError("the saved state of a shard is damaged (its bank is not the one that its head names)")
-    size = int.from_bytes(saved[len(COMPRESSED) : start], "little")
-    check_size(size, MAX_STATE)
+def _states(head: Head, start: bytes, entries: list[bytes]) -> list[bytes]:
+    """The fingerprints before, between and after entries that lead to a head."""
+    states = [*accumulate(entries, _extended, initial=start)]
+    if states[-1] != head.fingerprint:
+        raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
+    return states
+
+
+def _last_at_hand(states: list[bytes]) -> int | None:
+    """The place of the last state whose bank is at hand."""
+    return next((i for i in reversed(range(len(states))) if states[i] in at_hand), None)
+
+
+def _read_bank(head: Head, kept: tuple[Any, ...] | None) -> AtHand:
     try:
-        whole = pa.decompress(saved[start:], decompressed_size=size, codec=CODEC, asbytes=True)
+        found = unpack(bytes(kept[0]) if kept is not None else b"")
+        if found.kind != "ShardBank" or found.sections["fingerprint"] != head.marked:
+            raise ValueError("its bank is not the one that its head names")
+        size = check_whole(found.about["size"], "size", 0)
+        check_size(size, MAX_STATE)
+        whole = pa.decompress(found.sections["bank"], decompressed_size=size, codec=CODEC, asbytes=True)
         bank = Bank.from_bytes(whole)
-        recoveries = Recoveries.of(bank.detector).adopt(json.loads(kept[2]), partial(known_key, bank))
-    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
+        recoveries = Recoveries.of(bank.detector).adopt(found.about["away"], partial(known_key, bank))
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
     return AtHand(bank, bank.detector, recoveries)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,15 +14,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from fourrates.engines.spark.events import CLOCK, CODE, SHARD, Task, prepare, shard_of
-from fourrates.engines.spark.packing import EVENTS, LETTERS, packed, packed_columns, unpack
+from fourrates.engines.spark.coding import letter
+from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
+from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import VARIABLES, Events, Found, Kept, Shard
+from fourrates.engines.spark.shard import COLUMN, VARIABLES, Events, Found, Kept, Shard
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
-SHARDS = 64
+SHARDS = 32
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEFORE_ALL = int(np.iinfo(np.int64).min)
@@ -41,8 +41,6 @@ def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: 
     if watermark:
         frame = _with_watermark(frame, task, watermark, is_time)
     events = prepare(frame, task, [shard_of(task, count)])
-    if is_time:
-        events = events.withColumn(task.order[0], F.unix_micros(events[task.order[0]]))
     rows = packed(events, task)
     if waits:
         # Spark drops late rows in silence where it sees their time. It sees a time that is never late, and the
@@ -72,12 +70,16 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
     ) -> None:
         self._task, self._schema, self._columns = task, schema, columns
         self._shards, self._is_time, self._waits = shards, is_time, waits
+        self._column = T.StructType.fromDDL(COLUMN)  # parsed once
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name what the state store keeps."""
         self._handle = handle
-        get = {name: handle.getListState if name == "log" else handle.getValueState for name in VARIABLES}
-        self._kept = Kept(**{name: get[name](name, schema) for name, schema in VARIABLES.items()})
+        values = [name for name in VARIABLES if name != "log" and (name != "waiting" or self._waits)]
+        self._kept = Kept(
+            log=handle.getListState("log", self._column),
+            **{name: handle.getValueState(name, self._column) for name in values},
+        )
 
     def handleInputRows(self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any) -> Iterator[Any]:
         """Take the events of a shard."""
@@ -121,7 +123,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
 
 def _events(table: pa.Table, task: Task) -> Events:
     keys = [table[name].combine_chunks() for name in task.by]
-    times = table[task.order[0]].to_numpy().astype(np.int64) if task.order else np.empty(0, np.int64)
+    times = table[task.order[0]].to_numpy() if task.order else np.empty(0, np.int64)
     return Events(keys, times, table[CODE].to_numpy().astype(np.int64))
 
 
@@ -142,4 +144,4 @@ def _late(events: Events, task: Task, watermark: int) -> Iterator[str]:
         row = {name: key[i].as_py() for name, key in zip(task.by, events.keys, strict=True)}
         row |= {task.order[0]: moment, task.truth: labels[truth], task.pred: labels[guess]}
         reason = f"late: {moment} in {task.order[0]!r} is {behind:g} s behind the watermark"
-        yield json.dumps({"reason": reason, "row": json.dumps(row, default=repr)})
+        yield letter(reason, row)

@@ -1,0 +1,108 @@
+"""Labels of every type that Spark has, and rows that are no events, without Spark around them."""
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from spark_session import missing
+
+import fourrates as fr
+
+if reason := missing():
+    pytest.skip(reason, allow_module_level=True)
+
+import pyarrow as pa
+
+from fourrates.engines.spark.coding import coded
+from fourrates.engines.spark.events import GUESS, SHARD, TRUTH, Task
+from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packer, unpack
+
+
+def task(labels=(0, 1), bad="keep", by=("key",), order=("seq",)):
+    return Task(fr.FourRates(1e5, labels=labels), "y", "p", by, order, bad)
+
+
+def rows(truths, guesses, key=None, seq=None):
+    size = len(truths)
+    columns = {
+        "key": pa.array(range(size)) if key is None else key,
+        "seq": pa.array(range(size)) if seq is None else seq,
+    }
+    return pa.table(columns | {TRUTH: truths, GUESS: guesses})
+
+
+COLUMNS = [
+    (pa.array([0, 1, 1, 5, -1, None], pa.int8()), (0, 1), [0, 1, 1, -1, -1, -1]),
+    (pa.array([0, 1, 127, 5, -1, None], pa.int8()), (0, 127, 300), [0, -1, 1, -1, -1, -1]),
+    (pa.array([2**62 + 1, 1, 3, 5, -1, None]), (2**62, 2**62 + 1), [1, -1, -1, -1, -1, -1]),
+    (pa.array([0, 1, 3, 5, -1, None]), (0.5, 1.0, -1), [-1, 1, -1, -1, 2, -1]),
+    (pa.array([True, False, True, None, False, True]), (0, 1), [1, 0, 1, -1, 0, 1]),
+    (pa.array([True, False, True, None, False, True]), (False, True), [1, 0, 1, -1, 0, 1]),
+    (pa.array([0.0, -0.0, 1.0, 0.5, float("nan"), None]), (0, 1), [0, 0, 1, -1, -1, -1]),
+    (pa.array([0.5, 0.1, 1.0, 0.25, float("inf"), None], pa.float32()), (0.1, 0.5), [1, -1, -1, -1, -1, -1]),
+    (pa.array([*map(Decimal, ("1.00", "0.10", "0.00", "0.50", "2.00")), None]), (0, 1, 0.1), [1, 2, 0, -1, -1, -1]),
+    (pa.array(["ham", "spam", "Ham", "", "é", None]), ("é", "ham", "spam"), [1, 2, -1, -1, 0, -1]),
+    (pa.array(["ham", "spam", "Ham", "", "é", None], pa.large_string()), ("ham", ""), [0, -1, -1, 1, -1, -1]),
+]
+
+
+@pytest.mark.parametrize(("column", "labels", "wanted"), COLUMNS)
+def test_a_label_is_whatever_is_equal_to_one(column, labels, wanted):
+    classes = len(labels)
+    known = pa.array([labels[0]] * 6)
+    for truths, guesses, scale in ((column, known, classes), (known, column, 1)):
+        codes, letters = coded(rows(truths, guesses), task(labels))
+        assert codes.tolist() == [one if one < 0 else scale * one for one in wanted]
+        assert [*letters] == [row for row, one in enumerate(wanted) if one < 0]
+    assert wanted == [
+        fr.labels.Labels(labels).code(float(one) if isinstance(one, Decimal) else one) for one in column.to_pylist()
+    ]
+
+
+def test_what_is_wrong_with_a_row_is_said_with_the_row():
+    times = pa.array([datetime(2026, 11, 17, 8, tzinfo=UTC), None, *[datetime(2026, 11, 17, 9, tzinfo=UTC)] * 3])
+    given = rows(pa.array([1, 1, None, 4, 1]), pa.array([0, 0, 0, 7, 9]), pa.array([None, 1, 2, 3, 4.5]), times)
+    codes, letters = coded(given, task())
+    assert codes.tolist() == [-1] * 5
+    found = [json.loads(one) for one in letters.values()]
+    assert [one["reason"] for one in found] == [
+        "no key in 'key'",
+        "no order in 'seq'",
+        "y_true: no label in 'y'",
+        "y_true in 'y': label 4 is not one of (0, 1)",
+        "y_pred in 'p': label 9 is not one of (0, 1)",
+    ]
+    assert json.loads(found[0]["row"]) == {"key": None, "seq": "2026-11-17T08:00:00+00:00", "y": 1, "p": 0}
+    assert coded(given, task(bad="skip"))[1] == {}
+    with pytest.raises(ValueError, match=r"^no key in 'key': \{\"key\": null, "):
+        coded(given, task(bad="raise"))
+
+
+def test_a_key_that_is_no_number_is_missing():
+    codes, letters = coded(rows(pa.array([1, 1]), pa.array([1, 1]), pa.array([0.5, float("nan")])), task())
+    assert codes.tolist() == [3, -1]
+    assert json.loads(json.loads(letters[1])["row"])["key"] == "nan"
+
+
+def test_packed_by_shard_and_unpacked_nothing_is_lost_and_the_order_is_kept():
+    random = np.random.default_rng(1)
+    size, asked = 5_000, task(("a", "b", "c"))
+    key, shard = random.integers(0, 300, size), random.integers(0, 7, size)
+    shard[shard == 3] = 4
+    truths, guesses = (random.choice([*"abcx"], size, p=[0.4, 0.3, 0.25, 0.05]) for _ in range(2))
+    given = rows(pa.array(truths), pa.array(guesses), pa.array(key)).append_column(SHARD, pa.array(shard, pa.int32()))
+    columns = pa.schema([("key", pa.int64()), ("seq", pa.int64()), (CODE, pa.uint8())])
+    (found,) = packer(asked, columns)(iter(given.to_batches(max_chunksize=999)))
+    assert found[SHARD].to_pylist() == [0, 1, 2, 4, 5, 6]
+    codes, letters = coded(given, asked)
+    for one in found.to_pylist():
+        own = unpack([one[EVENTS]], columns)
+        wanted = np.flatnonzero((shard == one[SHARD]) & (codes >= 0))
+        assert own["seq"].to_pylist() == wanted.tolist()
+        assert own["key"].to_pylist() == key[wanted].tolist()
+        assert own[CODE].to_pylist() == codes[wanted].tolist()
+        assert one[LETTERS] == [letters[row] for row in letters if shard[row] == one[SHARD]]
+    assert len(letters) > 300
+    assert [*packer(asked, columns)(iter([]))] == []
