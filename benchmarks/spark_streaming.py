@@ -27,7 +27,7 @@ import spark_events as given
 ARL = 1_000_000
 ASKED = 1.4
 SKIPPED = 2  # micro-batches
-SHARDS = 64
+SHARDS = 32
 COUNTED, KEPT = "shard int, events long", "keys binary, counts binary"
 
 
