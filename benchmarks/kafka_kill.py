@@ -230,6 +230,7 @@ def run(
     unsteady: int = UNSTEADY,
     session: int = 3_000,
     pause: tuple[float, float] = (1.0, 6.0),
+    patience: float = 1_200.0,
 ) -> Outcome:
     """Let all this happen, in an order that is drawn, and check what came of it."""
     found, draw = Outcome(), random.Random(seed)
@@ -261,20 +262,20 @@ def run(
         time.sleep(draw.uniform(*pause))
     writer.ended.set()
     writer.join(600)
-    _drain(broker, members, folder, found)
+    _drain(broker, patience, found)
     text = members.close(found)
     (folder / "stderr.txt").write_text(text)
     check(broker, folder, found)
     return found
 
 
-def _drain(broker: Kafka | Mock, members: Members, folder: Path, found: Outcome) -> None:
-    """Wait until everything that was written has been taken and saved."""
+def _drain(broker: Kafka | Mock, patience: float, found: Outcome) -> None:
+    """Wait until everything that was written has been taken and saved, and the group has been told."""
     settings = {name: value for name, value in broker.settings.items() if not name.startswith("enable")}
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": GROUP, "log_level": 0, **settings})
     partitions = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
     ends = {one.partition: consumer.get_watermark_offsets(one, timeout=30)[1] for one in partitions}
-    until = time.monotonic() + 1_200
+    until = time.monotonic() + patience
     while time.monotonic() < until:
         committed = {one.partition: one.offset for one in consumer.committed(partitions, timeout=30)}
         if committed == ends:

@@ -22,6 +22,7 @@ def test_members_killed_at_random_moments_lose_no_event_and_no_drift(tmp_path):
             most=25_000,
             session=4_000,
             pause=(0.5, 2.0),
+            patience=180,
         )
     finally:
         broker.close()

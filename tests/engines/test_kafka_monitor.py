@@ -14,11 +14,12 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, monitor, payload
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, monitor, payload, source
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import InputError
 from fourrates.run.away import Recoveries
 
+confluent_kafka = pytest.importorskip("confluent_kafka")
 SIZE, ARL = 4_000, 20_000.0
 
 
@@ -139,6 +140,47 @@ def test_what_was_not_saved_is_read_again_and_found_under_the_same_id(broker, to
     assert again
     assert json.loads(json.dumps(again)) == json.loads(died.stdout)
     assert saved(tmp_path, topic).next == SIZE
+
+
+def group_offset(broker, topic, partition=0):
+    """How far the group was told that a partition was taken; negative if it was not told."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.address, "group.id": f"g-{topic}", "log_level": 0})
+    (found,) = consumer.committed([confluent_kafka.TopicPartition(topic, partition)], timeout=30)
+    consumer.close()
+    return found.offset
+
+
+def test_the_group_is_told_of_what_a_member_saved_before_it_died(broker, topic, tmp_path):
+    records = events(4)
+    produce(broker, topic, records)
+    bank, _ = banked(records)
+    folder = Folder(tmp_path)
+    folder.save(folder.claim(f"g-{topic}/{topic}/0"), Partition(bank, Recoveries(), SIZE).to_bytes())
+    with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as one:
+        step_until(one, lambda: group_offset(broker, topic) == SIZE)
+        assert one.events == 0
+
+
+class Deaf(confluent_kafka.Consumer):
+    """A consumer whose group does not hear its first words, as in a rebalance."""
+
+    unheard = 3
+
+    def commit(self, *words, **named):
+        if self.unheard:
+            self.unheard -= 1
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(27))
+        return super().commit(*words, **named)
+
+
+def test_the_group_is_told_again_what_it_did_not_hear(broker, topic, tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "RETRY", 0.2)
+    monkeypatch.setattr(confluent_kafka, "Consumer", Deaf)
+    produce(broker, topic, events(5))
+    with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, save_every=0.1) as one:
+        step_until(one, lambda: one.events >= SIZE)
+        monkeypatch.undo()
+        step_until(one, lambda: group_offset(broker, topic) == SIZE)
 
 
 def test_a_second_member_takes_over_partitions_with_their_state(broker, topic, tmp_path):

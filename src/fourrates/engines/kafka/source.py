@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourrates.engines.kafka.address import Address
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
 AGAIN = 60.0  # seconds until a message of the client library is logged again
+RETRY = 2.0  # seconds until the group is told again what it has not confirmed
 MOST_WORDS = 1_000  # different messages of it that are remembered
 
 Begin = Callable[[int], int | None]
@@ -81,7 +83,8 @@ class Source(Generic[Read]):
 
     Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
     the same transaction as what you make of the chunk, and no event is lost or counted twice. :meth:`commit` tells the
-    group afterwards, for those who look at its lag.
+    group afterwards, for those who look at its lag; so does a partition that begins where `begin` says, since whoever
+    had it before may have died between keeping a position and telling it.
 
     Parameters
     ----------
@@ -124,6 +127,8 @@ class Source(Generic[Read]):
         self._fresh: set[int] = set()  # assigned by the call that is under way
         self._crash: Exception | None = None
         self._problems: set[int] = set()  # said since the last message
+        self._owed: dict[int, int] = {}  # positions that the group has not confirmed
+        self._retry = -math.inf  # when it is told them again
         settings = {
             "partition.assignment.strategy": "cooperative-sticky",
             "queued.max.messages.kbytes": 65_536,
@@ -134,6 +139,7 @@ class Source(Generic[Read]):
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",  # a gap is told, not jumped over
             "error_cb": self._failed,
+            "on_commit": self._committed,
         }
         self._cooperative = "cooperative" in settings["partition.assignment.strategy"]
         try:
@@ -160,6 +166,8 @@ class Source(Generic[Read]):
 
         Where nothing is there at once, `idle` is called before it is waited for.
         """
+        if self._owed and time.monotonic() >= self._retry:
+            self._tell()
         # What has come meanwhile is there at once: waiting for more would keep the banks idle.
         taken = self._consumer.consume(self._most, 0)
         if not taken:
@@ -215,7 +223,9 @@ class Source(Generic[Read]):
         for one in partitions:
             try:
                 position = self._begin(one.partition)
-                if position is None and self.address.start == "latest":
+                if position is not None:
+                    self._owed[one.partition] = position
+                elif self.address.start == "latest":
                     position = consumer.get_watermark_offsets(one, timeout=WAIT)[1]
             except Exception as error:  # the client library would drop it
                 self._crash = error
@@ -245,6 +255,7 @@ class Source(Generic[Read]):
             self._crash = error
         for partition in ours:
             del self.positions[partition]
+            self._owed.pop(partition, None)
         if self._cooperative:
             consumer.incremental_unassign(partitions)
         else:
@@ -295,24 +306,40 @@ class Source(Generic[Read]):
     # The group's own record ---------------------------------------------------------------------------------
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
-        """Tell the group how far partitions have been taken.
+        """Tell the group how far partitions have been taken, and again until it has confirmed it.
 
         With `wait`, says whether this member still has them: True, False if the group has given them away, None if that
         cannot be known now.
         """
-        offsets = [self._at(partition, offset) for partition, offset in positions.items()]
+        if not positions:
+            return True
+        self._owed.update(positions)
+        if not wait:
+            self._tell()
+            return None
         codes = self._kafka.KafkaError
         gone = (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID)
-        if not offsets:
-            return True
         try:
-            if not wait:
-                self._consumer.commit(offsets=offsets, asynchronous=True)
-                return None
-            found = self._consumer.commit(offsets=offsets, asynchronous=False)
-            return None if any(one.error is not None for one in found) else True
+            found = self._consumer.commit(offsets=self._offsets(positions), asynchronous=False)
         except self._kafka.KafkaException as error:
             return False if error.args[0].code() in gone else None
+        self._committed(None, found)
+        return None if any(one.error is not None for one in found) else True
+
+    def _offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
+        return [self._at(partition, offset) for partition, offset in positions.items()]
+
+    def _tell(self) -> None:
+        """Tell the group all that it has not confirmed; a rebalance under way may keep it from listening."""
+        self._retry = time.monotonic() + RETRY
+        with suppress(self._kafka.KafkaException):
+            self._consumer.commit(offsets=self._offsets(self._owed), asynchronous=True)
+
+    def _committed(self, error: Any, offsets: list[TopicPartition]) -> None:
+        """What the group has confirmed is owed no longer."""
+        for one in offsets if error is None else ():
+            if one.error is None and self._owed.get(one.partition) == one.offset:
+                del self._owed[one.partition]
 
     def close(self) -> None:
         """Leave the group; `end` is called for what this member has."""
