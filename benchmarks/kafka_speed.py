@@ -2,10 +2,11 @@
 
 A real broker on the loopback, three partitions, 100,000 keys, each in one partition. Three kinds of messages: one
 event each as JSON, columns of 100 events as JSON, and columns of 10,000 events as Arrow. The members keep their state
-in a folder, and save it as they go and at the end. One member next to one bare loop, or two next to two; turns
-alternate, and the best of each counts. Two members are timed from when both have partitions.
+in a folder, and save it as they go and at the end. One member next to one bare loop, or two next to two, which read as
+the client library comes, and then with what the members tell it of fetching ahead; turns alternate. Two members are
+timed from when both have partitions.
 
-    python benchmarks/kafka_speed.py [--members 1] [--kinds 0 1 2] [--events 800000] [--turns 3] [--keep]
+    python benchmarks/kafka_speed.py [--members 1] [--kinds 0 1 2] [--events 800000] [--turns 5] [--keep]
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,13 @@ from brokers import Kafka, query
 from confluent_kafka import Consumer, Producer, TopicPartition
 from drawn import RESULTS, keep
 
-import fourrates as fr
 from fourrates.engines.kafka import Monitor
+from fourrates.engines.kafka.source import FETCHING
 
 PARTITIONS, KEYS, ARL = 3, 100_000, 1e6
 ASKED = 0.5  # of the bare loop
 WAIT = 0.1  # seconds for messages; both wait for so long when the last ones have come
+PEERS = {"bare": "as the client library comes", "ahead": "that fetch ahead as a member does"}
 Columns = dict[str, np.ndarray]
 spawn = multiprocessing.get_context("spawn")
 
@@ -66,7 +69,7 @@ def decode_arrow(value: bytes) -> Any:
 KINDS: dict[str, tuple[Callable[[Columns], Iterator[bytes]], Callable[[bytes], Any], int]] = {
     "one event, JSON": (single, json.loads, 1),
     "100 events, JSON": (as_json, json.loads, 16),
-    "10,000 events, Arrow": (as_arrow, decode_arrow, 25),
+    "10,000 events, Arrow": (as_arrow, decode_arrow, 50),
 }
 
 
@@ -96,14 +99,10 @@ def fill(broker: Kafka, topic: str, messages: list[Iterator[bytes]]) -> int:
     return count
 
 
-def bare(
-    place: tuple[str, dict[str, str]], topic: str, which: int, members: int, kind: str, count: int, told: Any
-) -> None:
+def bare(settings: dict[str, Any], topic: str, which: int, members: int, kind: str, count: int, told: Any) -> None:
     """Consume and decode the messages of some partitions; when that began and when it ended."""
-    address, settings = place
     decode = KINDS[kind][1]
-    settings = {name: value for name, value in settings.items() if not name.startswith("enable")}
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "bare", "log_level": 0, **settings})
+    consumer = Consumer({"group.id": "bare", "log_level": 0, **settings})
     mine = range(which, PARTITIONS, members)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in mine])
     seen, began = 0, time.monotonic()
@@ -127,11 +126,12 @@ def watch(url: str, state: str, which: int, events: Any, ready: Any, total: int,
         told.put(time.monotonic())
 
 
-def bare_rate(broker: Kafka, topic: str, members: int, kind: str, count: int, size: int) -> float:
+def bare_rate(settings: dict[str, Any], topic: str, members: int, kind: str, count: int, size: int) -> float:
     """Events a second of bare loops that share the partitions."""
     told = spawn.Queue()
-    place = broker.address, broker.settings
-    processes = [spawn.Process(target=bare, args=(place, topic, i, members, kind, count, told)) for i in range(members)]
+    processes = [
+        spawn.Process(target=bare, args=(settings, topic, i, members, kind, count, told)) for i in range(members)
+    ]
     for one in processes:
         one.start()
     found = [told.get(timeout=600) for _ in processes]
@@ -157,14 +157,32 @@ def own_rate(broker: Kafka, topic: str, members: int, size: int, folder: Path, t
     return (sum(events) - before) / (max(ends) - began)
 
 
-def bank_rate(columns: Columns) -> float:
-    """Events a second of a bank alone, which is the limit for whatever feeds one."""
-    bank = fr.Bank(arl=ARL)
-    for _ in range(2):  # the streams begin in the first
-        began = time.monotonic()
-        for part in parts(columns, 100_000):
-            bank.update(part["model"], part["y_true"], part["y_pred"])
-    return columns["model"].size / (time.monotonic() - began)
+def rates(
+    broker: Kafka, topic: str, kind: str, members: int, count: int, size: int, turns: int, folder: Path
+) -> dict[str, list[float]]:
+    """Events a second of members and of bare loops, a turn each."""
+    given = {name: value for name, value in broker.settings.items() if not name.startswith("enable")}
+    plain = {"bootstrap.servers": broker.address, **given}
+    found: dict[str, list[float]] = {"own": [], "bare": [], "ahead": []}
+    for turn in range(turns):
+        found["bare"].append(bare_rate(plain, topic, members, kind, count, size))
+        found["ahead"].append(bare_rate(plain | FETCHING, topic, members, kind, count, size))
+        found["own"].append(own_rate(broker, topic, members, size, folder, turn))
+    return found
+
+
+def tell(row: dict[str, Any]) -> float:
+    """Print the shares of a row; that of bare loops as the client library comes."""
+    print(f"{row['messages']}, {row['members']} of each: {median(row['own']):,.0f} events/s")
+    shares = {}
+    for peer, words in PEERS.items():
+        shares[peer] = [own / other for own, other in zip(row["own"], row[peer], strict=True)]
+        print(
+            f"  {median(shares[peer]):.2f} of bare loops {words} (at least {ASKED}), {median(row[peer]):,.0f} events/s; "
+            f"turns {[round(one, 2) for one in shares[peer]]}",
+            flush=True,
+        )
+    return median(shares["bare"])
 
 
 def main() -> int:
@@ -172,7 +190,7 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=800_000, help="of single messages; more of the others")
     parser.add_argument("--members", type=int, default=1)
     parser.add_argument("--kinds", type=int, nargs="+", default=[*range(len(KINDS))])
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="write the numbers to where the pages read them")
     options = parser.parse_args()
     random, missed, members = np.random.default_rng(0), 0, options.members
@@ -186,24 +204,9 @@ def main() -> int:
                 size, topic = each * PARTITIONS, f"t{number}"
                 columns = [draw(random, each, partition) for partition in range(PARTITIONS)]
                 count = fill(broker, topic, [encode(one) for one in columns])
-                bank = bank_rate({name: part[:2_000_000] for name, part in columns[0].items()})
-                peers, own = [], []
-                for turn in range(options.turns):
-                    peers.append(bare_rate(broker, topic, members, name, count, size))
-                    own.append(own_rate(broker, topic, members, size, Path(folder), turn))
-                row = {"messages": name, "members": members, "events": size, "bare": max(peers), "own": max(own)}
-                row |= {
-                    "ratio": max(own) / max(peers),
-                    "bank": bank,
-                    "limit": bank * members / (max(peers) + bank * members),
-                }
-                missed += row["ratio"] < ASKED
-                print(
-                    f"{name}, {members} of each: {row['own']:,.0f} events/s, bare loops {row['bare']:,.0f}: "
-                    f"{row['ratio']:.2f} of it (at least {ASKED}); a bank alone {bank:,.0f}, so that decoding and a "
-                    f"bank have {row['limit']:.2f}; turns {[round(a / b, 2) for a, b in zip(own, peers, strict=True)]}",
-                    flush=True,
-                )
+                row = {"messages": name, "members": members, "events": size}
+                row |= rates(broker, topic, name, members, count, size, options.turns, Path(folder))
+                missed += tell(row) < ASKED
                 if options.keep:
                     add(row)
         finally:
@@ -214,7 +217,7 @@ def main() -> int:
 def add(row: dict[str, Any]) -> None:
     """Keep a row, in the place of an earlier one of the same kind."""
     file = RESULTS / "kafka_speed.json"
-    others = [one for one in json.loads(file.read_text()) if "limit" in one] if file.exists() else []
+    others = [one for one in json.loads(file.read_text()) if "ahead" in one] if file.exists() else []
     rows = [one for one in others if (one["messages"], one["members"]) != (row["messages"], row["members"])]
     keep("kafka_speed", sorted([*rows, row], key=lambda one: (one["members"], [*KINDS].index(one["messages"]))))
 

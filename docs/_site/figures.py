@@ -453,18 +453,17 @@ def spark_kill_sentence() -> str:
 def kafka_sentences() -> str:
     """What became of killed members and brokers, and how fast a topic is watched."""
     kill, speed = results("kafka_kill"), results("kafka_speed")
-    rows = [
-        [
-            one["messages"],
-            str(one["members"]),
-            f"{one['own']:,.0f}",
-            f"{one['bare']:,.0f}",
-            f"**{one['ratio']:.2f}**",
-            f"{one['limit']:.2f}",
-        ]
-        for one in speed
-    ]
-    head = ["messages", "members", "events a second", "bare loops", "share", "decoding and a bank alone"]
+    rows = []
+    for one in speed:
+        row = [one["messages"], str(one["members"]), f"{statistics.median(one['own']):,.0f}"]
+        for peer in ("bare", "ahead"):
+            shares = [own / other for own, other in zip(one["own"], one[peer], strict=True)]
+            row += [
+                f"{statistics.median(one[peer]):,.0f}",
+                f"**{statistics.median(shares):.2f}** ({min(shares):.2f} to {max(shares):.2f})",
+            ]
+        rows.append(row)
+    head = ["messages", "members", "events a second", "bare loops", "share", "fetching ahead as we do", "share"]
     return (
         f"`python benchmarks/kafka_kill.py`, on a real broker: {kill['kills']} kills of members, {kill['ended']} asked "
         f"to end, {kill['zombies']} stopped until\nothers had their partitions, {kill['broker_kills']} kills of the "

@@ -22,6 +22,9 @@ WAIT = 10.0  # seconds for an answer of the broker
 AGAIN = 60.0  # seconds until a message of the client library is logged again
 RETRY = 2.0  # seconds until the group is told again what it has not confirmed
 MOST_WORDS = 1_000  # different messages of it that are remembered
+# What is fetched ahead. Where its queue is full, the client library would look again after a second only, by when banks
+# have taken all of it and wait; and a partition with large messages would have a few of them in each answer.
+FETCHING = {"queued.max.messages.kbytes": 65_536, "fetch.queue.backoff.ms": 20, "max.partition.fetch.bytes": 8 << 20}
 
 Begin = Callable[[int], int | None]
 End = Callable[[list[int], bool], None]
@@ -131,7 +134,7 @@ class Source(Generic[Read]):
         self._retry = -math.inf  # when it is told them again
         settings = {
             "partition.assignment.strategy": "cooperative-sticky",
-            "queued.max.messages.kbytes": 65_536,
+            **FETCHING,
             **self.address.consumer_settings(),
             "bootstrap.servers": self.address.servers,
             "group.id": self.address.group,
