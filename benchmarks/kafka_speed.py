@@ -178,8 +178,8 @@ def tell(row: dict[str, Any]) -> float:
     for peer, words in PEERS.items():
         shares[peer] = [own / other for own, other in zip(row["own"], row[peer], strict=True)]
         print(
-            f"  {median(shares[peer]):.2f} of bare loops {words} (at least {ASKED}), {median(row[peer]):,.0f} events/s; "
-            f"turns {[round(one, 2) for one in shares[peer]]}",
+            f"  {median(shares[peer]):.2f} of bare loops {words} (at least {ASKED}), "
+            f"{median(row[peer]):,.0f} events/s; turns {[round(one, 2) for one in shares[peer]]}",
             flush=True,
         )
     return median(shares["bare"])
