@@ -547,6 +547,8 @@ def test_fewer_examples_than_any_window_are_simply_predicted():
     ("arguments", "error"),
     [
         ({"threshold": 0.5}, "threshold 0.5"),
+        ({"threshold": float("inf")}, "threshold inf"),
+        ({"threshold": float("nan")}, "threshold nan"),
         ({"measure": "auc"}, "measure 'auc' is not one of"),
         ({"min_class": 0}, "min_class 0"),
         ({"min_examples": 5}, "min_examples 5 is less than 10"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,8 +164,8 @@ class ChampionRelearner(Loop):
             model, FourRates(arl=2_000, sides="down") if detector is None else detector, max_pending, max_wait
         )
         self.threshold = check_number(threshold, "threshold")
-        if self.threshold < 1:
-            raise ValueError(f"threshold {threshold!r} is less than 1")
+        if not 1 <= self.threshold < math.inf:
+            raise ValueError(f"threshold {threshold!r} is not a finite number of at least 1")
         self.min_class = check_whole(min_class, "min_class", least=1)
         self.min_examples = check_whole(min_examples, "min_examples", least=2 * self.min_class)
         self.max_examples = check_whole(max_examples, "max_examples", least=self.min_examples)
