@@ -414,8 +414,10 @@ def spark_batch_sentences() -> str:
         as_bank = "to the last digit those of one bank" if found["same"] else "NOT those of one bank"
         text += f"\n{found['drifts']:,} changed rates, in these events and in 2,000,000 of 10,000 keys, are {as_bank}."
     if "growth" in found:
-        cost = ", ".join(f"{cost:,.0f} ns with {int(keys):,} keys" for keys, cost in found["growth"].items())
-        text += f"\nAn event costs {cost}."
+        costs = [
+            f"{cost:,.0f} ({only:,.0f}) ns with {int(keys):,} keys" for keys, (only, cost) in found["growth"].items()
+        ]
+        text += f"\nAn event costs, and in brackets its counting alone, {', '.join(costs)}."
     return text
 
 

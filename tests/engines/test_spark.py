@@ -159,9 +159,40 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
         "y": "1",
         "p": "maybe",
     }
-    assert engine.detect(given, **call, bad="skip").where("kind = 'rejected'").count() == 0
+    left_out = engine.detect(given, **call, bad="skip")
+    assert drifts(left_out) == expected(keys, truth, guess)[1]
+    assert left_out.where("kind = 'rejected'").count() == 0
     with pytest.raises(Exception, match=r"(no key in 'key'|is not one of|no label|no order).*: \{\"key\":"):
         engine.detect(given, **call, bad="raise").collect()
+
+
+@pytest.mark.parametrize("bad", ["keep", "skip"])
+def test_rows_without_a_key_meet_in_one_place_only_if_they_are_kept(session, engine, capsys, bad):
+    given = session.createDataFrame([], "key double, time timestamp, y int, p int")
+    engine.detect(given, **COLUMNS, arl=ARL, bad=bad).explain()
+    before_exchange = capsys.readouterr().out.partition("Exchange")[2]
+    assert ("isnotnull(key" in before_exchange and "isnan(key" in before_exchange) == (bad == "skip")
+
+
+def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine, events):
+    from pyspark.sql import functions as F
+
+    far = 400 * 10**15  # microseconds: the year 14645
+    given = frame(session, events).withColumn("time", F.timestamp_micros(F.unix_micros("time") + far))
+    given = given.withColumn("y", F.when(F.unix_micros("time") == far, 7).otherwise(F.col("y")))
+    session.conf.set("spark.sql.session.timeZone", "GMT+01:00")
+    try:
+        found = engine.detect(given, **COLUMNS, arl=ARL).withColumn("time", F.unix_micros("time") - far).cache()
+        assert drifts(found) == expected(events[0][1:], events[2][1:], events[3][1:])[1]
+        (rejected,) = found.where("kind = 'rejected'").collect()
+        assert json.loads(rejected["row"])["time"] == far
+        keys, at = (
+            events[0][1:],
+            {(row["key"], row["at"]): row["time"] for row in found.where("kind = 'drift'").collect()},
+        )
+        assert at == {(key, n): 1_000_000 * (1 + int(np.flatnonzero(keys == key)[n])) for key, n in at}
+    finally:
+        session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 @pytest.mark.parametrize(
@@ -229,6 +260,8 @@ def test_a_stream_that_is_stopped_and_goes_on_ends_with_the_drifts_and_the_state
     write(tmp_path / "in", events, slice(0, 10), "c")
     with pytest.raises(Exception, match="keys in 3 shards, not in 4: keep shards=3"):
         run(session, engine, tmp_path, shards=4)
+    with pytest.raises(Exception, match="has streams by key int64, not by y int32: begin with a new one"):
+        run(session, engine, tmp_path, by="y")
     with pytest.raises(Exception, match="the checkpoint is that of FourRates"):
         run(session, engine, tmp_path, arl=2 * ARL)
 

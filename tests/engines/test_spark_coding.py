@@ -43,6 +43,12 @@ COLUMNS = [
     (pa.array([0.0, -0.0, 1.0, 0.5, float("nan"), None]), (0, 1), [0, 0, 1, -1, -1, -1]),
     (pa.array([0.5, 0.1, 1.0, 0.25, float("inf"), None], pa.float32()), (0.1, 0.5), [1, -1, -1, -1, -1, -1]),
     (pa.array([*map(Decimal, ("1.00", "0.10", "0.00", "0.50", "2.00")), None]), (0, 1, 0.1), [1, 2, 0, -1, -1, -1]),
+    (
+        pa.array([*map(Decimal, ("0.3", "0.6", "0.7", "0.5", "1.1")), None]),
+        (0.3, 0.6, 0.7, 0.25),
+        [0, 1, 2, -1, -1, -1],
+    ),
+    (pa.array([0.0, -0.0, 1.0, 0.5, float("nan"), None]), (-0.0, 1.0), [0, 0, 1, -1, -1, -1]),
     (pa.array(["ham", "spam", "Ham", "", "é", None]), ("é", "ham", "spam"), [1, 2, -1, -1, 0, -1]),
     (pa.array(["ham", "spam", "Ham", "", "é", None], pa.large_string()), ("ham", ""), [0, -1, -1, 1, -1, -1]),
 ]
@@ -59,6 +65,22 @@ def test_a_label_is_whatever_is_equal_to_one(column, labels, wanted):
     assert wanted == [
         fr.labels.Labels(labels).code(float(one) if isinstance(one, Decimal) else one) for one in column.to_pylist()
     ]
+
+
+def test_large_decimals_are_told_apart():
+    large = pa.array([Decimal(2**53), Decimal(2**53 + 1), Decimal(2**53 + 2)], pa.decimal128(20, 0))
+    codes, _ = coded(rows(large, pa.array([2**53] * 3)), task((2**53, 2**53 + 1)))
+    assert codes.tolist() == [0, 2, -1]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "GMT+01:00", "UTC+1"])
+def test_a_moment_that_arrow_or_python_cannot_write_ends_nothing(zone):
+    moments = pa.array([0, 10**15, 400 * 10**15], pa.timestamp("us", zone))
+    labels = pa.array([1, 7, 7])
+    first = coded(rows(labels[:2], labels[:2], seq=moments[:2]), task())[1]
+    assert json.loads(json.loads(first[1])["row"])["seq"] == "2001-09-09T01:46:40+00:00"
+    far = coded(rows(labels, labels, seq=moments), task())[1]
+    assert [json.loads(json.loads(one)["row"])["seq"] for one in far.values()] == [10**15, 400 * 10**15]
 
 
 def test_what_is_wrong_with_a_row_is_said_with_the_row():

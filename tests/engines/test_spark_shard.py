@@ -253,13 +253,50 @@ def test_a_head_that_does_not_fit_is_refused(about, sections):
             Shard.restore(kept, DETECTOR, 1)
 
 
-def test_a_checkpoint_with_events_that_wait_is_not_read_without_a_watermark():
+def test_events_that_wait_are_those_that_the_head_names_or_are_refused():
     kept = empty_store()
     shard = Shard.restore(kept, DETECTOR, 1)
     shard.pass_watermark(some(100), 50)
     shard.save(kept, wake=51)
-    with pytest.raises(ValueError, match="events that wait for a watermark: keep watermark="):
-        Shard.restore(kept._replace(waiting=None), DETECTOR, 1)
+    assert Shard.restore(kept, DETECTOR, 1).waiting.codes.tolist() == shard.waiting.codes.tolist()
+    saved, random = kept.waiting.value[0], np.random.default_rng(6)
+    for _ in range(100):
+        place = int(random.integers(0, len(saved)))
+        kept.waiting.value = (
+            saved[:place] + bytes([saved[place] ^ 1 << int(random.integers(8))]) + saved[place + 1 :],
+        )
+        with pytest.raises(ValueError, match="events that wait are not those of its head"):
+            Shard.restore(kept, DETECTOR, 1)
+    kept.waiting.value = None
+    for without in (kept, kept._replace(waiting=None)):
+        with pytest.raises(ValueError, match="events that wait are not those of its head"):
+            Shard.restore(without, DETECTOR, 1)
+
+
+def test_other_columns_of_the_key_are_refused_with_both_named():
+    kept, shard = empty_store(), Shard.begin(DETECTOR, 1, ["country string"])
+    shard.take(some(100))
+    shard.save(kept)
+    assert Shard.restore(kept, DETECTOR, 1, ["country string"]).bank.events == 100
+    for by in (["city string"], ["country int64"], ["country string", "city string"], []):
+        with pytest.raises(ValueError, match=r"has streams by country string, not by (city|country|nothing)"):
+            Shard.restore(kept, DETECTOR, 1, by)
+
+
+def test_small_micro_batches_write_little_whatever_the_size_of_the_bank():
+    kept, shard = empty_store(), Shard.begin(DETECTOR, 1)
+    size = 3_000
+    shard.take(Events([pa.array(np.arange(size))], np.empty(0, np.int64), np.zeros(size, np.int64)))
+    shard.save(kept)
+    for batch in range(40):
+        shard = Shard.restore(kept, DETECTOR, 1)
+        shard.take(Events([pa.array([batch])], np.empty(0, np.int64), np.array([3])))
+        shard.save(kept)
+        (entry,) = {len(one) for one in shard.head.recent}
+        assert len(kept.head.value[0]) < module.ENTRIES * entry + 1_000
+    assert kept.bank.writes == 1
+    module.at_hand.clear()
+    assert Shard.restore(kept, DETECTOR, 1).bank.to_bytes() == shard.bank.to_bytes()
 
 
 def test_what_waits_is_taken_in_order_when_the_watermark_has_passed_it():

@@ -169,7 +169,7 @@ class Source(Generic[Read]):
 
         Where nothing is there at once, `idle` is called before it is waited for.
         """
-        if self._owed and time.monotonic() >= self._retry:
+        if time.monotonic() >= self._retry:
             self._tell()
         # What has come meanwhile is there at once: waiting for more would keep the banks idle.
         taken = self._consumer.consume(self._most, 0)
@@ -309,14 +309,14 @@ class Source(Generic[Read]):
     # The group's own record ---------------------------------------------------------------------------------
 
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
-        """Tell the group how far partitions have been taken, and again until it has confirmed it.
+        """Tell the group how far partitions have been taken, and again until it has confirmed it or gives them away.
 
         With `wait`, says whether this member still has them: True, False if the group has given them away, None if that
         cannot be known now.
         """
         if not positions:
             return True
-        self._owed.update(positions)
+        self._owed |= {partition: offset for partition, offset in positions.items() if partition in self.positions}
         if not wait:
             self._tell()
             return None
@@ -335,6 +335,8 @@ class Source(Generic[Read]):
     def _tell(self) -> None:
         """Tell the group all that it has not confirmed; a rebalance under way may keep it from listening."""
         self._retry = time.monotonic() + RETRY
+        if not self._owed:
+            return
         with suppress(self._kafka.KafkaException):
             self._consumer.commit(offsets=self._offsets(self._owed), asynchronous=True)
 

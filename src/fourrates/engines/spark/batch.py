@@ -71,7 +71,13 @@ def _take(
     bank: Bank, recoveries: Recoveries, numbers: Any, codes: Any, batch: pa.RecordBatch, task: Task, rows: Rows
 ) -> None:
     for place, what in update(bank, recoveries, numbers, codes):
-        rows.add([batch.column(i)[place].as_py() for i in range(len(task.by) + bool(task.order))], what)
+        rows.add([_value(batch.column(i)[place]) for i in range(len(task.by) + bool(task.order))], what)
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """A value that a column of its type takes; of a moment its number, for Python has no dates after 9999."""
+    is_moment = pa.types.is_timestamp(scalar.type) or pa.types.is_date(scalar.type)
+    return scalar.value if is_moment else scalar.as_py()
 
 
 def _streams(batch: pa.RecordBatch, keys: int, last: list[Any] | None, before: int) -> Any:

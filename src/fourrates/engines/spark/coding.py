@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Codes = npt.NDArray[np.int32]
+    Mask = npt.NDArray[np.bool_]
 
 
 def coded(rows: pa.Table | pa.RecordBatch, task: Task) -> tuple[Codes, dict[int, str]]:
@@ -38,28 +41,39 @@ def coded(rows: pa.Table | pa.RecordBatch, task: Task) -> tuple[Codes, dict[int,
     truths, guesses = (_codes(rows.column(name), task.detector.labels) for name in (TRUTH, GUESS))
     codes = truths * np.int32(task.classes) + guesses
     codes[(truths < 0) | (guesses < 0)] = -1
-    for name in (*task.by, *task.order):
-        if (gone := _missing(rows.column(name))) is not None:
-            codes[gone] = -1
+    gone: dict[str, Mask] = {}  # by what is wrong
+    for role, names in (("key", task.by), ("order", task.order)):
+        for name in names:
+            if (missing := _missing(rows.column(name))) is not None:
+                gone[f"no {role} in {name!r}"] = missing
+                codes[missing] = -1
     if task.bad == "skip" or (codes >= 0).all():
         return codes, {}
-    return codes, {row: _letter(rows, row, task, truths[row] >= 0) for row in np.flatnonzero(codes < 0).tolist()}
+    bad = np.flatnonzero(codes < 0)
+    reasons = {what: missing[bad] for what, missing in gone.items()}
+    return codes, dict(zip(bad.tolist(), _letters(rows.take(pa.array(bad)), task, reasons, truths[bad]), strict=True))
 
 
 def letter(reason: str, row: dict[str, Any]) -> str:
     """What is wrong with a row, and the row, as :class:`~fourrates.engines.spark.results.Rows` takes it."""
-    return json.dumps({"reason": reason, "row": _text(row)})
+    return json.dumps({"reason": reason, "row": json.dumps(row)})
 
 
-def _text(row: dict[str, Any]) -> str:
-    return json.dumps({name: _shown(value) for name, value in row.items()})
+def listed(column: Any) -> list[Any]:
+    """The values of a column as JSON has them; of moments one of which Python has no date for, their numbers."""
+    if pa.types.is_timestamp(column.type):  # of a zone that Spark knows, and Arrow may not
+        column = column.cast(pa.timestamp(column.type.unit, column.type.tz and "UTC"))
+    try:
+        return [shown(value) for value in column.to_pylist()]
+    except OverflowError:  # after the year 9999
+        return [scalar.value for scalar in column]
 
 
 def _codes(column: Any, labels: Labels) -> Codes:
     """The code of each label, -1 where it is none."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    elif pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+    elif pa.types.is_floating(column.type):
         column = pc.add(column.cast(pa.float64()), 0.0)  # to Arrow -0.0 is another value
     values, held = _held(labels.values, column.type)
     places = pc.fill_null(pc.index_in(column, value_set=values), len(held)).to_numpy()
@@ -73,46 +87,59 @@ def _held(labels: tuple[Any, ...], kind: pa.DataType) -> tuple[pa.Array, list[in
     held = {}
     for code, label in enumerate(labels):
         try:
-            value: Any = int(label) if pa.types.is_integer(kind) else label
-            if value == label:
-                held[code] = pa.scalar(value, kind).as_py()
-        except (pa.ArrowException, OverflowError, ValueError):  # too large, or no number at all
+            held[code] = pa.scalar(_as_kind(label, kind), kind).as_py()
+        except (pa.ArrowException, OverflowError, ValueError):  # too large, or not a number of this type
             continue
     return pa.array(held.values(), kind), [*held]
 
 
-def _missing(column: Any) -> Any:
+def _as_kind(label: Any, kind: pa.DataType) -> Any:
+    """A label as a column of a type has it; a ValueError if it cannot."""
+    if pa.types.is_integer(kind):
+        if int(label) != label:
+            raise ValueError(f"{label!r} is no integer")
+        return int(label)
+    if pa.types.is_floating(kind):
+        if float(label) != label:
+            raise ValueError(f"{label!r} is between two floats")
+        return float(label) + 0.0
+    if pa.types.is_decimal(kind):  # 0.3 is what people mean by it, not the binary fraction next to it
+        return Decimal(label) if isinstance(label, int) else Decimal(repr(float(label)))
+    return label
+
+
+def _missing(column: Any) -> Mask | None:
     """Which values are missing; None if none is."""
     is_float = pa.types.is_floating(column.type)
     if not column.null_count and not is_float:
         return None
-    return pc.is_null(column, nan_is_null=is_float).to_numpy(zero_copy_only=False)
+    found: Mask = pc.is_null(column, nan_is_null=is_float).to_numpy(zero_copy_only=False)
+    return found
 
 
-def _letter(rows: Any, row: int, task: Task, has_truth: bool) -> str:
-    """What is wrong with a row; a ValueError if that is asked for."""
-    values = {name: rows.column(name)[row].as_py() for name in (*task.by, *task.order)}
-    reason = _reason(values, task)
-    values |= {task.truth: rows.column(TRUTH)[row].as_py(), task.pred: rows.column(GUESS)[row].as_py()}
-    if reason is None:
-        role, name = ("y_pred", task.pred) if has_truth else ("y_true", task.truth)
-        unknown = task.detector.labels.unknown(values[name], f"{role} in {name!r}")
-        reason = f"{role}: no label in {name!r}" if values[name] is None else str(unknown)
-    if task.bad == "raise":
-        raise ValueError(f"{reason}: {_text(values)}")
-    return letter(reason, values)
+def _letters(rows: Any, task: Task, gone: dict[str, Mask], truths: Codes) -> Iterator[str]:
+    """What is wrong with each of these rows; a ValueError if that is asked for."""
+    columns = {name: listed(rows.column(name)) for name in (*task.by, *task.order)}
+    labels = {name: rows.column(own).to_pylist() for name, own in ((task.truth, TRUTH), (task.pred, GUESS))}
+    columns |= {name: [*map(shown, values)] for name, values in labels.items()}
+    for i, values in enumerate(zip(*columns.values(), strict=True)):
+        reason = next((what for what, missing in gone.items() if missing[i]), None)
+        if reason is None:
+            role, name = ("y_true", task.truth) if truths[i] < 0 else ("y_pred", task.pred)
+            reason = _wrong_label(labels[name][i], role, name, task.detector.labels)
+        row = dict(zip(columns, values, strict=True))
+        if task.bad == "raise":
+            raise ValueError(f"{reason}: {json.dumps(row)}")
+        yield letter(reason, row)
 
 
-def _reason(values: dict[str, Any], task: Task) -> str | None:
-    """What is missing that puts an event where it belongs."""
-    for role, names in (("key", task.by), ("order", task.order)):
-        for name in names:
-            if values[name] is None or values[name] != values[name]:
-                return f"no {role} in {name!r}"
-    return None
+def _wrong_label(label: Any, role: str, name: str, labels: Labels) -> str:
+    if label is None:
+        return f"{role}: no label in {name!r}"
+    return str(labels.unknown(label, f"{role} in {name!r}"))
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

@@ -89,10 +89,23 @@ def _comparable(kind: T.DataType, labels: Labels) -> bool:
 
 
 def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataFrame:
-    """What is read of a DataFrame: keys, order, `extra` and labels."""
+    """What is read of a DataFrame: keys, order, `extra` and labels.
+
+    Rows that are not to be kept and have no key or order go here: in an exchange they would all meet in one place.
+    """
+    if task.bad == "skip":
+        for name in (*task.by, *task.order):
+            frame = frame.where(_is_there(frame, name))
     columns = [F.col(_quoted(name)) for name in (*task.by, *task.order)]
     labels = [F.col(_quoted(name)).alias(own) for name, own in ((task.truth, TRUTH), (task.pred, GUESS))]
     return frame.select(*columns, *extra, *labels)
+
+
+def _is_there(frame: DataFrame, name: str) -> Column:
+    """Whether a column has a value."""
+    value = F.col(_quoted(name))
+    is_float = isinstance(frame.schema[name].dataType, FLOATS)
+    return value.isNotNull() & ~F.isnan(value) if is_float else value.isNotNull()
 
 
 def _quoted(name: str) -> str:

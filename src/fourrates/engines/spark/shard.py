@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 VARIABLES = "head", "bank", "log", "waiting"  # of the state store
 COLUMN = "value binary"  # of each: Spark makes an encoder of it for every task, which takes longer the more there are
 NUMBERS = {"shards": 1, "bank": 1, "log": 0, "wake": -1}  # of a head, and the least that each can be
-MARKS = "fingerprint", "marked", "start", "turn"
+MARKS = "fingerprint", "marked", "start", "turn", "waiting"
 LOGGED = 0.25  # the longest log since the bank was written, as a share of it
-RECENT = 1 / 32  # the most of it that stays in the head
+RECENT = 1 / 32  # the most of it that stays in the head,
+ENTRIES = 8  # and how many times the last entry: the head is written with every micro-batch, however small
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
 CODEC = "lz4"
 WRITING = pa.ipc.IpcWriteOptions(compression=CODEC, use_threads=False)  # a worker has one core
@@ -112,6 +113,10 @@ class Head(NamedTuple):
         The last entries.
     wake : int
         When the watermark passes the next event that waits, in milliseconds; -1 if none waits.
+    waiting : bytes
+        The fingerprint of the events that wait; empty if none does.
+    by : tuple of str
+        Name and type of each column of the key.
     """
 
     fingerprint: bytes
@@ -123,10 +128,12 @@ class Head(NamedTuple):
     turn: bytes = b""
     recent: tuple[bytes, ...] = ()
     wake: int = -1
+    waiting: bytes = b""
+    by: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """As the state store keeps it."""
-        about = {name: getattr(self, name) for name in NUMBERS}
+        about: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS} | {"by": self.by}
         marks = {name: getattr(self, name) for name in MARKS}
         return pack("Shard", about, **marks, **{f"recent{i}": entry for i, entry in enumerate(self.recent)})
 
@@ -139,14 +146,21 @@ class Head(NamedTuple):
         try:
             numbers = {name: check_whole(found.about[name], name, least) for name, least in NUMBERS.items()}
             marks = {name: bytes(found.sections.pop(name)) for name in MARKS}
+            by = tuple(map(str, found.about["by"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"the saved state of a shard does not fit itself ({error!r})") from None
-        return cls(**marks, **numbers, recent=tuple(map(bytes, found.sections.values())))  # type: ignore[arg-type]
+        recent = tuple(map(bytes, found.sections.values()))
+        return cls(**marks, **numbers, recent=recent, by=by)  # type: ignore[arg-type]
+
+    @property
+    def room(self) -> float:
+        """Bytes of entries that may stay."""
+        return min(RECENT * self.bank, ENTRIES * len(self.recent[-1])) if self.recent else 0.0
 
     def shortened(self) -> tuple[list[bytes], Head]:
         """Without the older entries, so that it can take as much again, and those."""
         sizes = accumulate(len(entry) for entry in reversed(self.recent))
-        last = len(self.recent) - sum(size <= RECENT / 2 * self.bank for size in sizes)
+        last = len(self.recent) - sum(size <= self.room / 2 for size in sizes)
         older, recent = [*self.recent[:last]], self.recent[last:]
         return older, self._replace(turn=reduce(_extended, older, self.turn), recent=recent)
 
@@ -250,33 +264,33 @@ class Shard:
         self.bank.threads = 1  # Spark has a task for each processor
 
     @classmethod
-    def begin(cls, detector: RecordDetector, shards: int) -> Shard:
-        """A shard that has seen nothing."""
+    def begin(cls, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
+        """A shard that has seen nothing; `by` has name and type of each column of the key."""
         first = _extended(b"", repr(sorted(detector.parameters.items())).encode())
-        head = Head(first, shards, start=first, turn=first)
+        head = Head(first, shards, start=first, turn=first, by=tuple(by))
         return cls(Bank(detector), detector, head, Recoveries.of(detector))
 
     @classmethod
-    def restore(cls, kept: Kept, detector: RecordDetector, shards: int) -> Shard:
+    def restore(cls, kept: Kept, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
         """What :meth:`save` kept, or one that has seen nothing; other settings are a ValueError that names them."""
         named = kept.head.get()
         if named is None:
-            return cls.begin(detector, shards)
+            return cls.begin(detector, shards, by)
         head = Head.from_bytes(bytes(named[0]))
         if head.shards != shards:
             raise ValueError(
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
-        if head.wake >= 0 and kept.waiting is None:
-            raise ValueError("the checkpoint has events that wait for a watermark: keep watermark=")
-        bank, own, recoveries, _ = rebuilt(head, kept.bank.get, kept.log.get)
-        asked = detector
-        if type(own) is not type(asked) or own.parameters != asked.parameters:
+        if head.by != tuple(by):
             raise ValueError(
-                f"the checkpoint is that of {own!r}, not of {asked!r}: begin with a new one, or ask for the same"
+                f"the checkpoint has streams by {_listed(head.by)}, not by {_listed(by)}: begin with a new one"
             )
-        (waiting,) = (head.wake >= 0 and kept.waiting is not None and kept.waiting.get()) or (b"",)
-        return cls(bank, own, head, recoveries, Events.from_bytes(bytes(waiting), _classes(bank)) if waiting else None)
+        bank, own, recoveries, _ = rebuilt(head, kept.bank.get, kept.log.get)
+        if type(own) is not type(detector) or own.parameters != detector.parameters:
+            raise ValueError(
+                f"the checkpoint is that of {own!r}, not of {detector!r}: begin with a new one, or ask for the same"
+            )
+        return cls(bank, own, head, recoveries, _read_waiting(head, kept.waiting, _classes(bank)))
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
@@ -284,12 +298,15 @@ class Shard:
         head = self.head._replace(log=log, recent=(*self.head.recent, *self._taken))
         if not head.bank or log > LOGGED * _spread(head.fingerprint) * head.bank:
             head = self._save_bank(kept, head)
-        elif sum(map(len, head.recent)) > RECENT * head.bank:
+        elif sum(map(len, head.recent)) > head.room:
             older, head = head.shortened()
             kept.log.appendList([(events,) for events in older])
+        waiting = b""
         if wake >= 0 and self.waiting is not None and kept.waiting is not None:
-            kept.waiting.update((self.waiting.to_bytes(),))
-        self._taken, self.head = [], head._replace(wake=wake)
+            saved = self.waiting.to_bytes()
+            kept.waiting.update((saved,))
+            waiting = _extended(b"", saved)
+        self._taken, self.head = [], head._replace(wake=wake, waiting=waiting)
         kept.head.update((self.head.to_bytes(),))
         at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
         while len(at_hand) > 1 and sum(one.size for one in at_hand.values()) > KEPT:
@@ -395,6 +412,21 @@ def _read_bank(head: Head, kept: tuple[Any, ...] | None) -> AtHand:
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
     return AtHand(bank, bank.detector, recoveries)
+
+
+def _read_waiting(head: Head, kept: Value | None, classes: int) -> Events | None:
+    """The events that wait, those that the head names."""
+    if not head.waiting:
+        return None
+    found = None if kept is None else kept.get()
+    saved = b"" if found is None else bytes(found[0])
+    if _extended(b"", saved) != head.waiting:
+        raise ValueError("the saved state of a shard is damaged (its events that wait are not those of its head)")
+    return Events.from_bytes(saved, classes)
+
+
+def _listed(by: Sequence[str]) -> str:
+    return ", ".join(by) or "nothing"
 
 
 def _classes(bank: Bank) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from fourrates.engines.spark.coding import letter
+from fourrates.engines.spark.coding import letter, listed, shown
 from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
 from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SHARDS = 32
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEFORE_ALL = int(np.iinfo(np.int64).min)
 NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up to 2262
 
@@ -36,10 +35,9 @@ def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: 
         raise ImportError("a stream's state in Python needs protobuf: pip install 'fourrates[spark]'")
     count = SHARDS if shards is None else shards
     schema = result_schema(task, frame.schema)
-    is_time = bool(task.order) and isinstance(frame.schema[task.order[0]].dataType, T.TimestampType)
     waits = bool(watermark)
     if watermark:
-        frame = _with_watermark(frame, task, watermark, is_time)
+        frame = _with_watermark(frame, task, watermark)
     events = prepare(frame, task, [shard_of(task, count)])
     rows = packed(events, task)
     if waits:
@@ -47,12 +45,12 @@ def find_in_stream(frame: DataFrame, task: Task, shards: int | None, watermark: 
         # watermark of the real one: late rows are named.
         note = {DELAY: frame.schema[task.order[0]].metadata[DELAY]}
         rows = rows.select("*", F.lit(NEVER_LATE).alias(CLOCK, metadata=note))
-    watcher = Watcher(task, schema, packed_columns(events.schema, task), count, is_time, waits)
+    watcher = Watcher(task, schema, packed_columns(events.schema, task), count, waits)
     return rows.groupBy(SHARD).transformWithStateInPandas(watcher, schema, "append", "eventTime" if waits else "none")
 
 
-def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool, is_time: bool) -> DataFrame:
-    if not is_time:
+def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool) -> DataFrame:
+    if not task.order or not isinstance(frame.schema[task.order[0]].dataType, T.TimestampType):
         raise ValueError("watermark: give order= a column of timestamps")
     name = task.order[0]
     if isinstance(watermark, str):
@@ -65,11 +63,10 @@ def _with_watermark(frame: DataFrame, task: Task, watermark: str | bool, is_time
 class Watcher(StatefulProcessor):  # type: ignore[misc]
     """What runs for each shard that a micro-batch touches, or whose events the watermark has passed."""
 
-    def __init__(
-        self, task: Task, schema: T.StructType, columns: pa.Schema, shards: int, is_time: bool, waits: bool
-    ) -> None:
+    def __init__(self, task: Task, schema: T.StructType, columns: pa.Schema, shards: int, waits: bool) -> None:
         self._task, self._schema, self._columns = task, schema, columns
-        self._shards, self._is_time, self._waits = shards, is_time, waits
+        self._shards, self._waits = shards, waits
+        self._by = [f"{name} {columns.field(name).type}" for name in task.by]
         self._column = T.StructType.fromDDL(COLUMN)  # parsed once
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -98,7 +95,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
 
     def _step(self, events: Events, timers: Any, rows: Rows) -> Iterator[Any]:
         task = self._task
-        shard, wake = Shard.restore(self._kept, task.detector, self._shards), -1
+        shard, wake = Shard.restore(self._kept, task.detector, self._shards, self._by), -1
         if self._waits:
             if shard.head.wake >= 0:
                 self._handle.deleteTimer(shard.head.wake)
@@ -113,7 +110,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         else:
             found = shard.take(events)
         for one in found:
-            rows.add(_own(one, task, self._is_time), one.what)
+            rows.add(_own(one), one.what)
         shard.save(self._kept, wake)
         if rows:
             from pandas import ArrowDtype
@@ -127,21 +124,19 @@ def _events(table: pa.Table, task: Task) -> Events:
     return Events(keys, times, table[CODE].to_numpy().astype(np.int64))
 
 
-def _own(one: Found, task: Task, is_time: bool) -> list[Any]:
+def _own(one: Found) -> list[Any]:
     """The values of the key and of the order, as the result has them."""
-    if not task.order or one.time is None:
-        return [*one.key]
-    return [*one.key, EPOCH + timedelta(microseconds=one.time) if is_time else one.time]
+    return [*one.key] if one.time is None else [*one.key, one.time]
 
 
 def _late(events: Events, task: Task, watermark: int) -> Iterator[str]:
     """What is wrong with events that came after the watermark, and what they were."""
-    labels = task.detector.labels.values
-    for i, time in enumerate(events.times.tolist()):
-        moment = (EPOCH + timedelta(microseconds=time)).isoformat()
-        behind = (watermark - time) / 1e6
+    labels = [*map(shown, task.detector.labels.values)]
+    moments = listed(pa.array(events.times, pa.timestamp("us", "UTC")))
+    keys = [*map(listed, events.keys)]
+    for i, moment in enumerate(moments):
         truth, guess = divmod(int(events.codes[i]), task.classes)
-        row = {name: key[i].as_py() for name, key in zip(task.by, events.keys, strict=True)}
+        row = {name: key[i] for name, key in zip(task.by, keys, strict=True)}
         row |= {task.order[0]: moment, task.truth: labels[truth], task.pred: labels[guess]}
-        reason = f"late: {moment} in {task.order[0]!r} is {behind:g} s behind the watermark"
-        yield letter(reason, row)
+        behind = (watermark - int(events.times[i])) / 1e6
+        yield letter(f"late: {moment} in {task.order[0]!r} is {behind:g} s behind the watermark", row)
