@@ -14,8 +14,10 @@ if reason := missing():
 
 import pyarrow as pa
 
+from fourrates.engines.spark import kept as store
 from fourrates.engines.spark import shard as module
-from fourrates.engines.spark.shard import Events, Kept, Shard
+from fourrates.engines.spark.kept import Kept
+from fourrates.engines.spark.shard import Events, Shard
 from fourrates.state import pack, unpack
 
 DETECTOR = fr.FourRates(1e4)
@@ -139,7 +141,7 @@ def test_a_batch_writes_its_events_and_now_and_then_the_bank():
         shard.save(kept)
         written.append(kept.bank.writes)
         assert shard.head.log <= 1.5 * module.LOGGED * shard.head.bank
-        assert sum(map(len, shard.head.recent)) <= module.RECENT * shard.head.bank
+        assert sum(map(len, shard.head.recent)) <= store.RECENT * shard.head.bank
         assert shard.bank.events == 1000 * (batch + 1)
     assert 2 <= kept.bank.writes <= 8
     assert max(np.unique(written, return_counts=True)[1]) >= 8
@@ -166,7 +168,7 @@ def test_a_bank_at_hand_is_used_for_its_own_events_only():
 
 def test_a_worker_that_had_the_shard_some_time_ago_needs_the_last_events_only(monkeypatch):
     kept, hands = empty_store(), [module.at_hand.copy() for _ in range(3)]
-    monkeypatch.setattr(module, "RECENT", 0.05)
+    monkeypatch.setattr(store, "RECENT", 0.05)
     reads = []
     monkeypatch.setattr(kept.bank, "get", lambda: reads.append(1) or kept.bank.value)
     random = np.random.default_rng(5)
@@ -187,7 +189,7 @@ def test_a_worker_that_had_the_shard_some_time_ago_needs_the_last_events_only(mo
 @pytest.mark.parametrize("where", ["bank", "log", "recent", "head"])
 def test_damaged_bytes_are_refused(monkeypatch, where):
     kept = empty_store()
-    monkeypatch.setattr(module, "RECENT", 0.008)
+    monkeypatch.setattr(store, "RECENT", 0.008)
     for seed in range(6):
         shard = Shard.restore(kept, DETECTOR, 1)
         keys = pa.array(np.arange(300) % (300 if not seed else 5))
@@ -293,7 +295,7 @@ def test_small_micro_batches_write_little_whatever_the_size_of_the_bank():
         shard.take(Events([pa.array([batch])], np.empty(0, np.int64), np.array([3])))
         shard.save(kept)
         (entry,) = {len(one) for one in shard.head.recent}
-        assert len(kept.head.value[0]) < module.ENTRIES * entry + 1_000
+        assert len(kept.head.value[0]) < store.ENTRIES * entry + 1_000
     assert kept.bank.writes == 1
     module.at_hand.clear()
     assert Shard.restore(kept, DETECTOR, 1).bank.to_bytes() == shard.bank.to_bytes()

@@ -12,13 +12,12 @@ if there is none, or one of long ago.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -29,6 +28,7 @@ from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.parameters import check_whole
 from fourrates.drift import Drift, Shift
 from fourrates.engines.spark.findings import update
+from fourrates.engines.spark.kept import Head, Kept, Value, extended
 from fourrates.run.away import Recoveries
 from fourrates.state import MAX_STATE, check_size, pack, unpack
 
@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-VARIABLES = "head", "bank", "log", "waiting"  # of the state store
-COLUMN = "value binary"  # of each: Spark makes an encoder of it for every task, which takes longer the more there are
-NUMBERS = {"shards": 1, "bank": 1, "log": 0, "wake": -1}  # of a head, and the least that each can be
-MARKS = "fingerprint", "marked", "start", "turn", "waiting"
 LOGGED = 0.25  # the longest log since the bank was written, as a share of it
-RECENT = 1 / 32  # the most of it that stays in the head,
-ENTRIES = 8  # and how many times the last entry: the head is written with every micro-batch, however small
 KEPT = 256 << 20  # bytes of banks that a worker process keeps at hand
 CODEC = "lz4"
 WRITING = pa.ipc.IpcWriteOptions(compression=CODEC, use_threads=False)  # a worker has one core
@@ -60,109 +54,6 @@ class AtHand(NamedTuple):
 
 
 at_hand: OrderedDict[bytes, AtHand] = OrderedDict()
-
-
-class Value(Protocol):
-    """A value in the state store, such as PySpark's ``ValueState``."""
-
-    def get(self) -> tuple[Any, ...] | None:
-        """The value; None if there is none."""
-
-    def update(self, newValue: tuple[Any, ...]) -> None:
-        """Replace it."""
-
-
-class Log(Protocol):
-    """A list in the state store, such as PySpark's ``ListState``."""
-
-    def get(self) -> Iterator[tuple[Any, ...]]:
-        """What was appended, in this order."""
-
-    def appendList(self, newState: list[tuple[Any, ...]]) -> None:
-        """Append to it."""
-
-    def clear(self) -> None:
-        """Remove all of it."""
-
-
-class Kept(NamedTuple):
-    """What the state store keeps of a shard; nothing waits where there is no watermark."""
-
-    head: Value
-    bank: Value
-    log: Log
-    waiting: Value | None = None
-
-
-class Head(NamedTuple):
-    """What tells one state of a shard from another.
-
-    Attributes
-    ----------
-    fingerprint : bytes
-        Of the settings and of all events so far.
-    shards : int
-        How many parts the keys are divided into.
-    marked : bytes
-        The fingerprint of the bank that was written last.
-    bank, log : int
-        Bytes of that bank before it was compressed, and of the events since then.
-    start, turn : bytes
-        The fingerprints at the start of the log, and where it ends and `recent` goes on.
-    recent : tuple of bytes
-        The last entries.
-    wake : int
-        When the watermark passes the next event that waits, in milliseconds; -1 if none waits.
-    waiting : bytes
-        The fingerprint of the events that wait; empty if none does.
-    by : tuple of str
-        Name and type of each column of the key.
-    """
-
-    fingerprint: bytes
-    shards: int
-    marked: bytes = b""
-    bank: int = 0
-    log: int = 0
-    start: bytes = b""
-    turn: bytes = b""
-    recent: tuple[bytes, ...] = ()
-    wake: int = -1
-    waiting: bytes = b""
-    by: tuple[str, ...] = ()
-
-    def to_bytes(self) -> bytes:
-        """As the state store keeps it."""
-        about: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS} | {"by": self.by}
-        marks = {name: getattr(self, name) for name in MARKS}
-        return pack("Shard", about, **marks, **{f"recent{i}": entry for i, entry in enumerate(self.recent)})
-
-    @classmethod
-    def from_bytes(cls, saved: bytes) -> Head:
-        """What :meth:`to_bytes` gave; a ValueError if it cannot have."""
-        found = unpack(saved)
-        if found.kind != "Shard":
-            raise ValueError(f"this is the state of {found.kind}, not of a shard")
-        try:
-            numbers = {name: check_whole(found.about[name], name, least) for name, least in NUMBERS.items()}
-            marks = {name: bytes(found.sections.pop(name)) for name in MARKS}
-            by = tuple(map(str, found.about["by"]))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"the saved state of a shard does not fit itself ({error!r})") from None
-        recent = tuple(map(bytes, found.sections.values()))
-        return cls(**marks, **numbers, recent=recent, by=by)  # type: ignore[arg-type]
-
-    @property
-    def room(self) -> float:
-        """Bytes of entries that may stay."""
-        return min(RECENT * self.bank, ENTRIES * len(self.recent[-1])) if self.recent else 0.0
-
-    def shortened(self) -> tuple[list[bytes], Head]:
-        """Without the older entries, so that it can take as much again, and those."""
-        sizes = accumulate(len(entry) for entry in reversed(self.recent))
-        last = len(self.recent) - sum(size <= self.room / 2 for size in sizes)
-        older, recent = [*self.recent[:last]], self.recent[last:]
-        return older, self._replace(turn=reduce(_extended, older, self.turn), recent=recent)
 
 
 class Events(NamedTuple):
@@ -266,7 +157,7 @@ class Shard:
     @classmethod
     def begin(cls, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
         """A shard that has seen nothing; `by` has name and type of each column of the key."""
-        first = _extended(b"", repr(sorted(detector.parameters.items())).encode())
+        first = extended(b"", repr(sorted(detector.parameters.items())).encode())
         head = Head(first, shards, start=first, turn=first, by=tuple(by))
         return cls(Bank(detector), detector, head, Recoveries.of(detector))
 
@@ -305,7 +196,7 @@ class Shard:
         if wake >= 0 and self.waiting is not None and kept.waiting is not None:
             saved = self.waiting.to_bytes()
             kept.waiting.update((saved,))
-            waiting = _extended(b"", saved)
+            waiting = extended(b"", saved)
         self._taken, self.head = [], head._replace(wake=wake, waiting=waiting)
         kept.head.update((self.head.to_bytes(),))
         at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
@@ -332,7 +223,7 @@ class Shard:
             order = np.argsort(events.times, kind="stable")
         events = events if order is None else events.take(order)
         self._taken.append(events._replace(times=np.empty(0, np.int64)).to_bytes())  # a bank knows no times
-        self.head = self.head._replace(fingerprint=_extended(self.head.fingerprint, self._taken[-1]))
+        self.head = self.head._replace(fingerprint=extended(self.head.fingerprint, self._taken[-1]))
         return [
             Found(
                 tuple(key[place].as_py() for key in events.keys),
@@ -388,7 +279,7 @@ def rebuilt(
 
 def _states(head: Head, start: bytes, entries: list[bytes]) -> list[bytes]:
     """The fingerprints before, between and after entries that lead to a head."""
-    states = [*accumulate(entries, _extended, initial=start)]
+    states = [*accumulate(entries, extended, initial=start)]
     if states[-1] != head.fingerprint:
         raise ValueError("the saved state of a shard is damaged (its log does not lead to what its head names)")
     return states
@@ -420,7 +311,7 @@ def _read_waiting(head: Head, kept: Value | None, classes: int) -> Events | None
         return None
     found = None if kept is None else kept.get()
     saved = b"" if found is None else bytes(found[0])
-    if _extended(b"", saved) != head.waiting:
+    if extended(b"", saved) != head.waiting:
         raise ValueError("the saved state of a shard is damaged (its events that wait are not those of its head)")
     return Events.from_bytes(saved, classes)
 
@@ -436,11 +327,6 @@ def _classes(bank: Bank) -> int:
 def _spread(fingerprint: bytes) -> float:
     """A number from 0.5 to 1.5, another for each state: shards are not all written in the same micro-batch."""
     return 0.5 + fingerprint[0] / 255
-
-
-def _extended(fingerprint: bytes, events: bytes) -> bytes:
-    """The fingerprint of what had one, and of what came then."""
-    return hashlib.blake2b(events, digest_size=16, key=fingerprint).digest()
 
 
 def _numbered(key: pa.Array) -> Integers:

@@ -16,9 +16,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fourrates.engines.spark.coding import letter, listed, shown
 from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
+from fourrates.engines.spark.kept import COLUMN, VARIABLES, Kept
 from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import COLUMN, VARIABLES, Events, Found, Kept, Shard
+from fourrates.engines.spark.shard import Events, Found, Shard
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
