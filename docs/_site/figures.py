@@ -414,10 +414,11 @@ def spark_batch_sentences() -> str:
         as_bank = "to the last digit those of one bank" if found["same"] else "NOT those of one bank"
         text += f"\n{found['drifts']:,} changed rates, in these events and in 2,000,000 of 10,000 keys, are {as_bank}."
     if "growth" in found:
-        costs = [
-            f"{cost:,.0f} ({only:,.0f}) ns with {int(keys):,} keys" for keys, (only, cost) in found["growth"].items()
-        ]
-        text += f"\nAn event costs, and in brackets its counting alone, {', '.join(costs)}."
+        keys = ", ".join(f"{int(count):,}" for count in found["growth"])
+        counts, costs = (
+            ", ".join(f"{cost:,.0f}" for cost in each) for each in zip(*found["growth"].values(), strict=True)
+        )
+        text += f"\nAn event costs {costs} ns with {keys} keys,\nof which counting takes {counts} ns."
     return text
 
 
