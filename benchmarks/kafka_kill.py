@@ -39,6 +39,7 @@ from fourrates.run.away import Recoveries
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
 UNSTEADY = 60  # keys that drift again and again, after some 500 events of each
+STARTED = 5.0  # seconds after which a member knows what to do when it is asked to end
 
 
 @dataclass
@@ -108,6 +109,7 @@ class Members:
         self.command = [sys.executable, "-m", "fourrates", "watch", url, "--by", "model", "--arl", str(ARL), "--json"]
         self.command += ["--no-warnings", "--state", str(folder / "state")]
         self.errors = (folder / "stderr").open("w+")
+        self.began = [time.monotonic()] * 2
         self.running = [self.start(), self.start()]
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -119,13 +121,16 @@ class Members:
         process = self.running[which]
         if process.poll() is not None:
             found.wrong.append(f"a member ended by itself with status {process.returncode}")
+        if number == signal.SIGTERM:
+            time.sleep(max(0.0, self.began[which] + STARTED - time.monotonic()))
         process.send_signal(number)
         if process.wait(600) != 0 and number == signal.SIGTERM:
             found.wrong.append(f"a member that was asked to end did so with status {process.returncode}")
-        self.running[which] = self.start()
+        self.running[which], self.began[which] = self.start(), time.monotonic()
 
     def close(self, found: Outcome) -> str:
         """Ask them to end; what they wrote to stderr."""
+        time.sleep(max(0.0, max(self.began) + STARTED - time.monotonic()))
         for process in self.running:
             process.send_signal(signal.SIGTERM)
         for process in self.running:
