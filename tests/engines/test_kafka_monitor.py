@@ -14,9 +14,9 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, monitor, payload, source
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, monitor, payload, source
 from fourrates.engines.kafka.partition import Partition
-from fourrates.io import InputError
+from fourrates.io import Columns, InputError
 from fourrates.run.away import Recoveries
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -181,6 +181,24 @@ def test_the_group_is_told_again_what_it_did_not_hear(broker, topic, tmp_path, m
         step_until(one, lambda: one.events >= SIZE)
         monkeypatch.undo()
         step_until(one, lambda: group_offset(broker, topic) == SIZE)
+
+
+def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic, monkeypatch):
+    monkeypatch.setattr(source, "RETRY", 0.1)
+    produce(broker, topic, events(6)[:10])
+    reader = Reader(fr.labels.Labels([0, 1]), Columns(by="model"))
+    with Source(url(broker, topic), reader) as one:
+        one.commit({0: 7})
+        end = time.monotonic() + 60
+        while not (taken := sum(chunk.truths.size for chunk in one.take(0.2))) and time.monotonic() < end:
+            pass
+        assert taken == 10
+        [*one.take(0.5)]
+        assert group_offset(broker, topic) < 0
+        one.commit({0: 10})
+        while group_offset(broker, topic) != 10 and time.monotonic() < end:
+            [*one.take(0.2)]
+        assert group_offset(broker, topic) == 10
 
 
 def test_a_second_member_takes_over_partitions_with_their_state(broker, topic, tmp_path):
