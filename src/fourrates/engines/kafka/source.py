@@ -86,8 +86,8 @@ class Source(Generic[Read]):
 
     Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
     the same transaction as what you make of the chunk, and no event is lost or counted twice. :meth:`commit` tells the
-    group afterwards, for those who look at its lag; so does a partition that begins where `begin` says, since whoever
-    had it before may have died between keeping a position and telling it.
+    group afterwards, for those who look at its lag. The group is told where a partition begins, too: whoever had it
+    before may have died between keeping a position and telling it.
 
     Parameters
     ----------

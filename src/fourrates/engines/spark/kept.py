@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from fourrates.detectors.parameters import check_whole
 from fourrates.state import pack, unpack
 
-VARIABLES = "head", "bank", "log", "waiting"  # of the state store
-COLUMN = "value binary"  # of each: Spark makes an encoder of it for every task, which takes longer the more there are
+COLUMN = "value binary"  # of each variable: Spark makes an encoder of it for every task, longer with more columns
 NUMBERS = {"shards": 1, "bank": 1, "log": 0, "wake": -1}  # of a head, and the least that each can be
 MARKS = "fingerprint", "marked", "start", "turn", "waiting"
 RECENT = 1 / 32  # the most of a bank that the last entries in its head may have,

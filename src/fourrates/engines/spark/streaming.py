@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fourrates.engines.spark.coding import letter, listed, shown
 from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
-from fourrates.engines.spark.kept import COLUMN, VARIABLES, Kept
+from fourrates.engines.spark.kept import COLUMN, Kept
 from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
 from fourrates.engines.spark.shard import Events, Found, Shard
@@ -73,10 +73,11 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name what the state store keeps."""
         self._handle = handle
-        values = [name for name in VARIABLES if name != "log" and (name != "waiting" or self._waits)]
         self._kept = Kept(
+            head=handle.getValueState("head", self._column),
+            bank=handle.getValueState("bank", self._column),
             log=handle.getListState("log", self._column),
-            **{name: handle.getValueState(name, self._column) for name in values},
+            waiting=handle.getValueState("waiting", self._column) if self._waits else None,
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any) -> Iterator[Any]:
