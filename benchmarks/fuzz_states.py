@@ -31,7 +31,6 @@ import numpy as np
 
 import fourrates as fr
 
-OLD = Path(__file__).parents[1] / "tests/reference/version-4"
 SECONDS = 5.0  # the longest that one of them may take
 INTERESTING = [
     struct.pack(form, value)
@@ -124,8 +123,15 @@ def use(detector: Any) -> None:
     named = [labels[code] for code in truth], [labels[code] for code in guess]
     detector.update_many(*named)
     detector.update(named[0][0], named[1][0])
-    for drift in itertools.islice(detector.update_many(*(side * 4 for side in named)), 3):
-        str(drift)
+    detector.update_many(*(side * 4 for side in named))
+    for finding in detector.findings[:5]:
+        str(finding)
+    if isinstance(detector, fr.FourRates):
+        str(detector.open)
+        _ = [state.now_in_words for state in detector.rates.values()], detector.alarmed
+        other = fr.FourRates.from_bytes(detector.to_bytes()) if detector.events < 2**46 else detector
+        other.accept(force=True)
+        other.update(named[0][0], named[1][0])
     _ = detector.rates, detector.status, detector.warning_since, detector.keep_from()
     if detector.events < 2**46:  # the end of the world is near: what goes beyond is refused
         type(detector).from_bytes(detector.to_bytes())
@@ -147,7 +153,6 @@ def records(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[byte
 def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
     """Whole states, settings and all; and the same as `step` takes them."""
     kinds = [(type(detector), detector.to_bytes()[:-4]) for detector in fed()]
-    kinds += [(fr.FourRates, path.read_bytes()[:-4]) for path in OLD.glob("*.bin") if path.stem != "bank"]
     while True:
         kind, body = kinds[int(random.integers(len(kinds)))]
 
@@ -160,13 +165,13 @@ def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes]
 
 
 def banks(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
-    """Whole files of banks, some with references by key, one as version 4 wrote it."""
-    saved = [(OLD / "bank.bin").read_bytes()[:-4]]
+    """Whole files of banks, some with references by key."""
+    saved = []
     keys: tuple[list[Any], ...] = ([1, 2, 3, 70], ["a", 5, 2**64 - 1, (1, "b"), b"c", 2**70], [10**15, -7])
     made = [(fr.Bank(one), names) for one, names in itertools.product(detectors()[:8], keys)]
     for names, after in itertools.product(keys, ("hold", "restart")):
         references = {name: [[900 + i, 100], [200, 800 + i]] for i, name in enumerate(names[1:])}
-        made.append((fr.Bank(fr.FourRates(200), reference=references, after=after), names))
+        made.append((fr.Bank(fr.FourRates(200, after=after), reference=references), names))
     for bank, names in made:
         for size in (1, 900):
             truth, guess = streams(len(bank.labels.values), size, 3)

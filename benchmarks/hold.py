@@ -1,10 +1,11 @@
-"""What happens under hold: falls, further falls, partial and full recoveries, each to be reported once and in order.
+"""Courses of a classifier: falls, further falls, partial and full recoveries, each to be reported once and in order.
 
-Six courses of a classifier against its reference, in phases of 3,000 events. A stream counts as right if every rate
-that moved in a phase is reported in it, once, as what it is, and nothing else is. Over a course of 12,000 events a
-budget of 100,000 allows a false alarm in 11 % of the streams, which is what the column of the budget shows. Then
-streams that stay: as good as the reference, also as one of 100 positives, and away from it; false alarms and false
-recoveries over the alarms asked for.
+Six courses against a reference of 4,000 events, in phases of 15,000. A stream counts as right if every rate that
+moved in a phase is reported in it, once, as what it is (a drift with its confirmation, an improvement, a recovery),
+and nothing else is. Over a course of 60,000 events a budget of 100,000 allows a false alarm in 45 % of the streams:
+what that leaves is the column of the budget, and the second column forgives false alarms that were withdrawn. Then
+streams that stay: as good as the reference, also as one of 100 positives, and away from it; false alarms over those
+asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +23,7 @@ from drawn import Concept, draw, keep
 
 import fourrates as fr
 
-PHASE = 3_000
+PHASE = 15_000
 COURSES = {
     "tpr .8, .6, .35, back": [Concept(0.5, 0.9, 0.8), Concept(0.5, 0.9, 0.6), Concept(0.5, 0.9, 0.35)],
     "tnr .95, .85, .7, back; 20 % positives": [
@@ -56,26 +58,47 @@ def expected(course: list[Concept]) -> Counter[tuple[int, str, str, str]]:
     found = Counter[tuple[int, str, str, str]]()
     for phase, (old, new) in enumerate(pairwise(course), 1):
         for rate, place in (("tnr", 1), ("tpr", 2)):
-            if old[place] != new[place]:
-                kind = "Recovery" if new[place] == course[0][place] else "Drift"
-                found[phase, kind, rate, "down" if new[place] < old[place] else "up"] += 1
+            direction = "down" if new[place] < old[place] else "up"
+            if old[place] == new[place]:
+                continue
+            if new[place] == course[0][place]:
+                found[phase, "recovery", rate, direction] += 1
+            elif (new[place] < course[0][place]) == (old[place] < new[place]) and old[place] != course[0][place]:
+                found[phase, "improvement", rate, direction] += 1
+            else:
+                found[phase, "drift", rate, direction] += 1
+                found[phase, "confirmation", rate, direction] += 1
     return found
 
 
+def told(findings: Sequence[fr.Finding], forgiving: bool) -> Counter[tuple[int, str, str, str]]:
+    """What was reported; without false alarms that were withdrawn, if these are forgiven."""
+    found = Counter[tuple[int, str, str, str]]()
+    for finding in findings:
+        for change in finding.changes:
+            key = finding.at // PHASE, finding.kind, change.rate, change.direction
+            if forgiving and finding.kind == "withdrawal":
+                before = (key for key in reversed(found) if found[key] and key[1:] == ("drift", *key[2:]))
+                last = next((one for one in before if one[2:] == key[2:]), None)
+                if last is not None:
+                    found[last] -= 1
+                    continue
+            found[key] += 1
+    return +found
+
+
 def followed(course: list[Concept], arl: float, streams: int, seed: int) -> dict[str, float]:
-    """The share of streams in which all is reported once, and of those with one report a phase, whatever it names."""
+    """The share of streams in which all is reported once, and of those that are so but for withdrawn alarms."""
     random = np.random.default_rng(seed)
     wanted = expected(course)
-    kinds = sorted({(phase, kind) for phase, kind, _, _ in wanted})
-    right = once = 0
+    right = forgiven = 0
     for _ in range(streams):
         parts = [draw(random, PHASE, concept) for concept in course]
         detector = fr.FourRates(arl, reference=reference(course[0], 4_000))
-        found = detector.update_many(*(np.concatenate(side) for side in zip(*parts, strict=True)))
-        told = Counter((d.at // PHASE, type(d).__name__, c.rate, c.direction) for d in found for c in d.changes)
-        right += told == wanted
-        once += [(d.at // PHASE, type(d).__name__) for d in found] == kinds
-    return {"right": right / streams, "once": once / streams}
+        detector.update_many(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+        right += told(detector.findings, forgiving=False) == wanted
+        forgiven += told(detector.findings, forgiving=True) == wanted
+    return {"right": right / streams, "forgiven": forgiven / streams}
 
 
 def staying(shipped: Concept, now: Concept, size: int, alarms: int, seed: int) -> dict[str, float]:
@@ -87,12 +110,16 @@ def staying(shipped: Concept, now: Concept, size: int, alarms: int, seed: int) -
     away = set[str]()
     events = wrong = recoveries = 0
     while events < alarms * arl:
-        for drift in detector.update_many(*draw(random, chunk, now)):
-            rates = {change.rate for change in drift.changes}
-            new = away - rates if isinstance(drift, fr.Recovery) else away | rates
+        detector.update_many(*draw(random, chunk, now))
+        for finding in detector.findings:
+            rates = {change.rate for change in finding.changes}
+            back = finding.kind in ("recovery", "withdrawal")
+            if finding.kind != "drift" and not back:
+                continue
+            new = away - rates if back else away | rates
             if len(new ^ truly) >= len(away ^ truly):  # what is reported is no nearer to how it is
                 wrong += 1
-                recoveries += isinstance(drift, fr.Recovery)
+                recoveries += back
             away = new
         events += chunk
     return {"ratio": wrong * arl / events, "recoveries": recoveries * arl / events, "alarms": wrong}
@@ -106,16 +133,16 @@ def main() -> int:
     options = parser.parse_args()
     start, missed = time.time(), 0
     numbers: dict[str, Any] = {"streams": options.streams, "courses": [], "staying": []}
-    print("all reported once, as what it is; one report a phase; what the budget alone would leave")
+    print("all reported once, as what it is; but for alarms that were withdrawn; what the budget alone would leave")
     for name, course in COURSES.items():
         back = [*course, course[0]]
         for arl in (100_000, 1_000_000):
             row = followed(back, arl, options.streams, options.seed)
             budget = float(np.exp(-PHASE * len(back) / arl))
             numbers["courses"].append({"course": name, "arl": arl, "budget": budget, **row})
-            print(f"  {name:<45} {arl:>9,} {row['right']:6.1%} {row['once']:6.1%} {budget:6.1%}", flush=True)
-            missed += name == ASKED and row["once"] < min(0.95, budget)
-    print("false alarms over those asked for (one in 20,000), and recoveries among them")
+            print(f"  {name:<45} {arl:>9,} {row['right']:6.1%} {row['forgiven']:6.1%} {budget:6.1%}", flush=True)
+            missed += name == ASKED and row["forgiven"] < min(0.9, budget)
+    print("false alarms over those asked for (one in 20,000), and wrong ends among them")
     for name, (shipped, now, size) in STAYING.items():
         row = staying(shipped, now, size, options.alarms, options.seed)
         numbers["staying"].append({"stream": name, **row})

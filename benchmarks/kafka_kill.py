@@ -35,7 +35,6 @@ from fourrates.alerts import stable_id
 from fourrates.engines.kafka import Folder
 from fourrates.engines.kafka.partition import Partition
 from fourrates.run import MAX_STREAMS
-from fourrates.run.away import Recoveries
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
 UNSTEADY = 60  # keys that drift again and again, after some 500 events of each
@@ -171,15 +170,17 @@ def log(broker: Kafka | Mock, topic: str, partition: int) -> list[Any]:
 
 
 def expected(messages: list[Any], partition: int) -> tuple[fr.Bank, dict[str, int]]:
-    """The bank of a partition that nothing happened to, and its drifts: ids, and at which event of its stream."""
+    """The bank of a partition that nothing happened to, and its findings: ids, and at which event of its stream."""
     bank = fr.Bank(fr.FourRates(float(ARL), positive=1), max_streams=MAX_STREAMS)  # as the command line makes it
     records = [json.loads(one.value()) for one in messages]
     columns = ([record[name] for record in records] for name in ("model", "y_true", "y_pred"))
-    ids, recoveries = {}, Recoveries()
-    for found in bank.update(*columns) if records else ():
-        origin = f"{GROUP}/{TOPIC}/{partition}/{messages[found.event].offset()}"
-        kind = type(recoveries.recognize(found.key, found.drift)).__name__.lower()
-        ids[stable_id(origin, kind, found.key, found.drift.at)] = found.drift.at
+    if records:
+        bank.update(*columns)
+    ids = {}
+    for keyed in bank.findings:
+        if (finding := keyed.finding).kind != "shift":  # which are not produced
+            origin = f"{GROUP}/{TOPIC}/{partition}/{messages[keyed.event].offset()}"
+            ids[stable_id(origin, finding.kind, keyed.key, finding.at)] = finding.at
     return bank, ids
 
 

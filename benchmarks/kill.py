@@ -183,8 +183,10 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     found.events, found.rotations = _events(state), writer.rotations
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    drifts = fr.FourRates(dispersion=1).update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
-    _compare(found, receiver, [drift.at for drift in drifts])
+    detector = fr.FourRates(dispersion=1)
+    detector.update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
+    alerts = [finding.at for finding in detector.findings if finding.kind == "drift" or finding.closes]
+    _compare(found, receiver, alerts)
     receiver.shutdown()
     receiver.server_close()
     return found
@@ -281,7 +283,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
             found.wrong.append(f"ended by itself with status {process.returncode}")
         found.kills += killed
         if out.endswith(b"}\n"):
-            told.update(drift["at"] for drift in json.loads(out)["drifts"])
+            told.update(one["at"] for one in json.loads(out)["drifts"] if one["kind"] == "drift")
         if state.exists():
             _rows_of(state)
     writer.ended.set()
@@ -290,7 +292,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
     if done.returncode != 0:
         found.wrong.append(f"the last run ended with status {done.returncode}: {done.stderr.decode()[-500:]}")
         return found
-    told.update(drift["at"] for drift in json.loads(done.stdout)["drifts"])
+    told.update(one["at"] for one in json.loads(done.stdout)["drifts"] if one["kind"] == "drift")
     found.events = _rows_of(state)
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")

@@ -197,13 +197,13 @@ def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
             pairs = None
         if pairs is not None:
             truths, guesses, segments = pairs.truths, pairs.guesses, pairs.tags
-        for drift in (drifts := whole.update_many(truths, guesses)):
-            found["drift", None, drift.at] += 1
-        for shift in drifts.shifts:
-            found["shift", None, shift.at] += 1
+        whole.update_many(truths, guesses)
+        for finding in whole.findings:
+            found[finding.kind, None, finding.at] += 1
         if "by" in MONITORS[name]:
-            for keyed in bank.update(segments, truths, guesses):
-                found["drift", names[keyed.key], keyed.drift.at] += 1
+            bank.update(segments, truths, guesses)
+            for keyed in bank.findings:
+                found[keyed.finding.kind, names[keyed.key], keyed.finding.at] += 1
     return found
 
 
@@ -233,8 +233,8 @@ def check(settings: Settings, senders: list[Sender], hook: Hook, port: int) -> d
             for one in store.findings(row.id, 1_000_000):
                 body = json.loads(one.body)
                 segment = None if body["segment"] is None else json.dumps([*body["segment"].values()])
-                have["shift" if body["kind"] == "shift" else "drift", segment, body["at"]] += 1  # a way back is one too
-                if body["kind"] != "shift":  # which is told where it is made an alarm
+                have[body["kind"], segment, body["at"]] += 1
+                if body["kind"] == "drift" or body["closes"]:  # an alert, and what resolves it
                     drifts.add(one.id)
             want = expected(row.name, batches)
             assert have == want, f"{row.name}: stored {have - want}, of the journal {want - have}"

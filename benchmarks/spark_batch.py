@@ -28,7 +28,6 @@ import pyarrow as pa
 import spark_events as given
 
 import fourrates as fr
-from fourrates.run.away import Recoveries
 
 ARL = 1_000_000
 ASKED = 1.3
@@ -81,9 +80,10 @@ def plan(frame: Any) -> str:
 
 def same_drifts(spark: Any, folder: Path) -> tuple[bool, int]:
     """Whether the drifts are those of one bank that takes the events in their order, and how many there are."""
-    bank, recoveries, wanted = fr.Bank(arl=ARL), Recoveries(), []
+    bank, wanted = fr.Bank(arl=ARL), []
     for key, truth, guess in given.read(folder):
-        wanted += given.told(bank.update(key, truth, guess), recoveries)
+        bank.update(key, truth, guess)
+        wanted += given.told(bank.findings)
     found = detecting(spark.read.schema(given.SCHEMA).parquet(str(folder)))
     rows = found.where(given.RATES).select(*given.ROW).collect()
     return sorted(map(tuple, rows)) == sorted(wanted), len(wanted)

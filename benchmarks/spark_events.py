@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fourrates.run.away import Recoveries
-
 COLUMNS = {"truth": "y", "pred": "p", "by": "key", "order": "seq"}
 SCHEMA = "key long, seq long, y int, p int"
 
@@ -69,24 +67,23 @@ def read(folder: Path) -> Any:
         yield table["key"].to_numpy(), table["y"].to_numpy(), table["p"].to_numpy()
 
 
-def told(drifts: Any, recoveries: Recoveries) -> list[tuple[Any, ...]]:
-    """What a bank found, in the form of the result's rows."""
+def told(findings: Any) -> list[tuple[Any, ...]]:
+    """What a bank found, in the form of the result's rows; shifts are about no rate."""
     return [
         (
-            one.key,
-            kind,
-            one.drift.at,
-            one.drift.since,
-            one.drift.started,
+            keyed.key,
+            keyed.finding.kind,
+            keyed.finding.at,
+            getattr(keyed.finding, "since", None),
+            keyed.finding.started,
             change.rate,
             change.direction,
             change.statistic,
         )
-        for one in drifts
-        for kind in [type(recoveries.recognize(one.key, one.drift)).__name__.lower()]
-        for change in one.drift.changes
+        for keyed in findings
+        for change in keyed.finding.changes
     ]
 
 
 ROW = ["key", "kind", "at", "since", "started", "rate", "direction", "evidence"]  # the same columns of the result
-RATES = "kind in ('drift', 'recovery')"  # its rows that are of a rate
+RATES = "kind not in ('shift', 'rejected')"  # its rows that are of a rate

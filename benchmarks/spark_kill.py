@@ -30,7 +30,6 @@ import pyarrow.parquet as pq
 import spark_events as given
 
 import fourrates as fr
-from fourrates.run.away import Recoveries
 
 ARL = 100_000
 KEYS, BATCH, SHARDS = 100, 4_000, 4
@@ -133,9 +132,10 @@ def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
     """Everything that is not as it must be, and the number of changed rates there are."""
     from fourrates.engines.spark import read_bank
 
-    bank, recoveries, wanted = fr.Bank(arl=ARL), Recoveries(), []
+    bank, wanted = fr.Bank(arl=ARL), []
     for key, truth, guess in given.read(folder / "in"):
-        wanted += given.told(bank.update(key, truth, guess), recoveries)
+        bank.update(key, truth, guess)
+        wanted += given.told(bank.findings)
     rows = spark.read.parquet(str(folder / "out")).where(given.RATES).select(*given.ROW).collect()
     found = sorted(map(tuple, rows))
     said = []

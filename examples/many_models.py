@@ -29,5 +29,5 @@ run = Run(fr.LFR(detect=1e-7))
 events = io.read("many_models.csv", columns=io.Columns(by="model"), say=print)
 for batch in events:
     for found in run.take(batch, events.keys):
-        print(f"{found.stream}: {found.drift}")
+        print(f"{found.stream}: {found.finding}")
 print(f"{run.events:,} events of {len(run.streams)} models")

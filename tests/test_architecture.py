@@ -11,7 +11,7 @@ import fourrates
 import fourrates.io
 
 SOURCE = Path(__file__).parents[1] / "src"
-LONGEST = 500  # lines
+LONGEST = 600  # lines: a file ends where its job ends, and is cut before that only if nobody reads it whole
 
 
 def named(path):
@@ -59,7 +59,7 @@ def test_imports_make_no_circle():
 
 
 def test_the_kernel_imports_nothing_but_the_kernel():
-    types = {"fourrates.drift", "fourrates.labels"}  # of what it hands through, named in its stubs alone
+    types = {"fourrates.findings", "fourrates.labels"}  # of what it hands through, named in its stubs alone
     for name, path in MODULES.items():
         if name.startswith("fourrates.kernel."):
             outside = {module for module in imported(name, path) if not module.startswith("fourrates.kernel.")}
@@ -72,7 +72,7 @@ def test_the_core_imports_numpy_only():
     import sys
 
     rooms = ("bank", "detectors", "evidence")
-    core = ["drift", "labels", "null", "record", "state"]
+    core = ["findings", "labels", "null", "record", "state"]
     core += [f"{room}.{path.stem}" for room in rooms for path in (SOURCE / "fourrates" / room).glob("[!_]*.py")]
     assert len(core) > 20
     for name in core:

@@ -165,11 +165,37 @@ def decays(theme):
         axes.legend(frameon=False, loc="lower left", ncols=3)
 
 
+def life(theme):
+    """A fall, half of the way back, and recovery: the rate, normal, and what was found when."""
+    random = np.random.default_rng(3)
+    rates = np.repeat([0.8, 0.55, 0.7, 0.8], [2_500, 2_000, 2_500, 5_000])
+    truth = (random.random(rates.size) < 0.5).astype(int)
+    guess = np.where(random.random(rates.size) < np.where(truth, rates, 0.9), truth, 1 - truth)
+    detector = fr.FourRates(arl=100_000, reference=[[4_500, 500], [1_000, 4_000]])
+    detector.update_many(truth, guess)
+    own = np.flatnonzero(truth)
+    with panel("life", theme, height=3.2) as axes:
+        axes.axhspan(0.785, 0.815, color=GREY[theme], alpha=0.3, lw=0)
+        axes.annotate("normal", (60, 0.87), color=GREY[theme])
+        axes.plot(own[199:], running((truth == guess)[own], 200), color=BLUE[theme], lw=1.4)
+        for finding in detector.findings:
+            if finding.kind == "shift":
+                continue
+            bad = finding.kind in ("drift", "confirmation")
+            colour = RED[theme] if bad else BLUE[theme]
+            axes.axvline(finding.at, color=colour, lw=1.2, ls="-" if finding.kind == "drift" else (0, (4, 3)))
+            left = finding.kind == "drift"
+            words = f"{finding.kind} " if left else f" {finding.kind}"
+            axes.annotate(words, (finding.at, 0.44), color=colour, ha="right" if left else "left")
+        axes.set(ylim=(0.42, 0.9), xlim=(0, rates.size), xlabel="event", ylabel="tpr, last 200 positives")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
 def draw(app=None):
     """All of them, in both themes."""
     FOLDER.mkdir(exist_ok=True)
     for theme in ("light", "dark"):
-        for picture in (hidden, matrix, fan, early, decays):
+        for picture in (hidden, matrix, fan, early, decays, life):
             picture(theme)
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from fourrates.budget.levels import design
 from fourrates.detectors import LFR, FourRates
-from fourrates.drift import Drift, KeyedDrift, RateChange, RateState, Recovery, Share, Shift
-from fourrates.evidence.precision import PrecisionChange
-from fourrates.findings import Findings, detect
+from fourrates.detectors.step import step
+from fourrates.findings import Drift, Finding, KeyedFinding, PrecisionChange, RateChange, RateState, Share, Shift
+from fourrates.frames import Findings, detect
 from fourrates.lazy import importer
-from fourrates.record import step
 
 if TYPE_CHECKING:
     from fourrates.bank import Bank
@@ -35,15 +34,15 @@ __all__ = [
     "Client",
     "Diagnosis",
     "Drift",
+    "Finding",
     "Findings",
     "FourRates",
-    "KeyedDrift",
+    "KeyedFinding",
     "LabelJoin",
     "PerfSim",
     "PrecisionChange",
     "RateChange",
     "RateState",
-    "Recovery",
     "Share",
     "Shift",
     "ThreeMeasures",

@@ -33,11 +33,12 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import index
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from fourrates import cache
+from fourrates.findings import Bounds
 from fourrates.kernel.tables import Table
 
 if TYPE_CHECKING:
@@ -66,13 +67,6 @@ FEW = 64  # numbers of zeros (0, 1, ...) with bounds of their own there
 CLEAR = 1e-9  # between a value that R can take and a bound below it
 INDEPENDENT = 2.0**40  # a population that answers for every n
 VERSION = 4  # of the numbers; raise it whenever a table comes out differently, so that old ones are not read
-
-
-class Bounds(NamedTuple):
-    """Between these R stays, each side left with at most the level's probability."""
-
-    lower: float
-    upper: float
 
 
 def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact") -> Bounds:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from fourrates.findings import Drift, Finding, Shift
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fourrates.drift import Drift, Shift
     from fourrates.io import Events, Joined
     from fourrates.run import Found, FoundShift, Run
 
@@ -52,36 +54,50 @@ def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str |
 
 
 def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
-    """A drift as JSON has it."""
+    """A drift, or what became of it, as JSON has it."""
     return {
         **({"stream": one.stream} if one.stream is not None else {}),
-        "kind": "recovery" if one.is_recovery else "drift",
-        "at": one.drift.at,
-        "since": one.drift.since,
+        "kind": one.kind,
+        "at": one.finding.at,
+        **of_drift(one.finding),
         **({} if one.at.time is None else {"time": moment(one.at.time, utc)}),
-        **({} if one.since.time is None else {"since_time": moment(one.since.time, utc)}),
         "file": one.at.source,
         "row": one.at.row,
-        "since_file": one.since.source,
-        "since_row": one.since.row,
-        **start(one.drift),
+        **(_warned(one, utc) if one.is_drift else {}),
+        **start(one.finding),
         **({"started_time": moment(one.started.time, utc)} if one.started is not None and one.started.time else {}),
-        "changes": changes(one.drift),
-        **precisions(one.drift),
-        **with_shift(one.drift),
-        "confusion": {"labels": list(labels), "before": one.before, "after": one.after},
+        "changes": changes(one.finding),
+        **precisions(one.finding),
+        **with_shift(one.finding),
+        **({"confusion": {"labels": list(labels), "before": one.before, "after": one.after}} if one.is_drift else {}),
     }
 
 
-def start(drift: Drift) -> dict[str, Any]:
-    """When the drift started, as JSON has it; nothing where the detector does not know."""
-    if drift.started_between is None:
+def of_drift(finding: Finding) -> dict[str, Any]:
+    """Which drift a finding is about, by its event, and whether that is over; for a drift, its warning."""
+    if isinstance(finding, Drift):
+        known = {} if finding.normal_known else {"normal_known": False}
+        of = {} if finding.about is None else {"drift": finding.about.at, "further": finding.further}
+        return {"since": finding.since, **of, **known}
+    return {} if finding.drift is None else {"drift": finding.drift.at, "closes": finding.closes}
+
+
+def _warned(one: Found, utc: bool) -> dict[str, Any]:
+    time = {} if one.since.time is None else {"since_time": moment(one.since.time, utc)}
+    return {**time, "since_file": one.since.source, "since_row": one.since.row}
+
+
+def start(finding: Finding) -> dict[str, Any]:
+    """When the new level started, as JSON has it; nothing where the detector does not know."""
+    if finding.started is None:
         return {}
-    first, last = drift.started_between
-    return {"started": drift.started, "started_first": first, "started_last": last}
+    if finding.started_between is None:
+        return {"started": finding.started}
+    first, last = finding.started_between
+    return {"started": finding.started, "started_first": first, "started_last": last}
 
 
-def changes(drift: Drift) -> list[dict[str, Any]]:
+def changes(finding: Finding) -> list[dict[str, Any]]:
     """The rates that moved, as JSON has them."""
     return [
         {
@@ -98,16 +114,16 @@ def changes(drift: Drift) -> list[dict[str, Any]]:
                 if share is not None
             },
         }
-        for change in drift.changes
+        for change in finding.changes
     ]
 
 
-def precisions(found: Drift | Shift) -> dict[str, Any]:
+def precisions(finding: Finding) -> dict[str, Any]:
     """The precisions that moved and with what, as JSON has them; nothing where the detector does not tell."""
     listed = [
         {**{name: finite(value) for name, value in one._asdict().items() if name != "rate"}, "rate": one.rate}
         | {"because": one.because}
-        for one in found.precisions
+        for one in (finding.precisions if isinstance(finding, Drift | Shift) else ())
     ]
     return {"precisions": listed} if listed else {}
 
@@ -132,9 +148,10 @@ def shift_record(one: FoundShift, utc: bool) -> dict[str, Any]:
     }
 
 
-def with_shift(drift: Drift) -> dict[str, Any]:
-    """The share of positives before and after, as JSON has it, if the classes shifted with the drift."""
-    return {} if drift.shift is None else {"positives": _shares(drift.shift)}
+def with_shift(finding: Finding) -> dict[str, Any]:
+    """The share of positives before and after, as JSON has it, if the classes shifted with a drift."""
+    shift = finding.shift if isinstance(finding, Drift) else None
+    return {} if shift is None else {"positives": _shares(shift)}
 
 
 def _shares(shift: Shift) -> dict[str, Any]:
@@ -163,7 +180,7 @@ def about(run: Run, events: Events | Joined, found: Sequence[Found]) -> dict[str
     names = (("truth", "truth"), ("pred", "guess"), ("score", "score"), ("time", "time"), ("by", "by"), ("id", "id"))
     columns = {kind: name for kind, own in names if (name := getattr(events.columns, own)) is not None}
     return {
-        "drifted": any(not one.is_recovery for one in found),
+        "drifted": any(one.is_drift for one in found),
         "events": run.events,
         "rows": events.rows,
         "skipped": events.skipped,
@@ -176,19 +193,24 @@ def about(run: Run, events: Events | Joined, found: Sequence[Found]) -> dict[str
     }
 
 
-def counted(found: Sequence[Found]) -> str:
-    """How many drifts and recoveries there are, in words.
+def counted(kinds: Iterable[str]) -> str:
+    """How many drifts there are among findings of these kinds, and how many ends of one, in words.
 
     Examples
     --------
     >>> from fourrates.plain import counted
     >>> counted([])
     'no drift'
+    >>> counted(["drift", "confirmation", "drift", "recovery", "withdrawal"])
+    '2 drifts, 1 withdrawal and 1 recovery'
     """
-    recoveries = sum(one.is_recovery for one in found)
-    drifts = len(found) - recoveries
-    text = f"{drifts:,} drift{'' if drifts == 1 else 's'}" if drifts else "no drift"
-    return text + (f" and {recoveries:,} recover{'y' if recoveries == 1 else 'ies'}" if recoveries else "")
+    kinds = Counter(kinds)
+    drifts = kinds["drift"]
+    listed = [f"{drifts:,} drift{'' if drifts == 1 else 's'}" if drifts else "no drift"]
+    for kind, several in (("withdrawal", "withdrawals"), ("recovery", "recoveries"), ("acceptance", "acceptances")):
+        if kinds[kind]:
+            listed.append(f"{kinds[kind]:,} {kind if kinds[kind] == 1 else several}")
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 def shortage(drift: Drift, events: int) -> str | None:
@@ -200,8 +222,10 @@ def shortage(drift: Drift, events: int) -> str | None:
 
 
 def last_shortage(run: Run, found: Sequence[Found]) -> str | None:
-    """A line about the last drift that is not over, if its window is too small to learn from."""
-    latest = {one.stream: one for one in found}  # of each stream
-    last = next((one for one in reversed(found) if one is latest[one.stream] and not one.is_recovery), None)
-    sentence = None if last is None else shortage(last.drift, run.streams[last.stream].events)
-    return None if sentence is None else f"to learn from the last drift: {sentence}"
+    """A line about the last drift, if it is not over and its window is too small to train on."""
+    for one in reversed(found):
+        stream = run.streams[one.stream]
+        if isinstance(one.finding, Drift) and (stream.status == "drifted" or not run.holds):
+            sentence = shortage(one.finding, stream.events)
+            return None if sentence is None else f"to train on the last drift: {sentence}"
+    return None

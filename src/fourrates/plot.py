@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.findings import Drift
 from fourrates.io import InputError
 from fourrates.names import shortened
 from fourrates.plain import counted
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST = 12  # panels
 NAME = 40  # characters of a name that a picture has room for
 
-CURVE, BAND, DRIFT, WARN = "#1f5fbf", "#5a697d", "#b42318", "#a86400"
+CURVE, BAND, DRIFT, WARN, END = "#1f5fbf", "#5a697d", "#b42318", "#a86400", "#1a7f5a"
 
 
 def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) -> Figure:
@@ -34,7 +35,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
     trace : Trace
         What was followed.
     found : sequence of Found
-        The drifts of this stream.
+        What was found in this stream.
     title : str, optional
         Above it all.
     """
@@ -49,12 +50,12 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         def _repr_png_(self) -> bytes:
             return rendered(self, "png", 90)
 
-    every, enough = ordered(trace.curves(), [one.drift for one in found])
+    every, enough = ordered(trace.curves(), [one.finding for one in found])
     curves = every[: min(enough, MOST)]
     several = len({curve.kind for curve in every}) > 1
     drawing = Drawing(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
     panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
-    breaks = np.array([one.drift.at for one in found], np.int64)
+    breaks = np.array([one.finding.at for one in found if one.is_drift], np.int64)
     for panel, curve in zip(panels, curves, strict=True):
         # A new concept is a new line.
         places = np.searchsorted(curve.events, breaks, side="right")
@@ -69,15 +70,16 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         with np.errstate(invalid="ignore"):
             out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
         panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
-        for number, one in enumerate(found, 1):
-            # Where it started, as far as that is known; else the warning that led to it.
-            panel.axvspan(
-                *(one.drift.started_between or (one.drift.since, one.drift.at)), color=DRIFT, alpha=0.15, lw=0
-            )
-            panel.axvline(one.drift.at, color=DRIFT, lw=1.2)
+        for number, finding in enumerate((one.finding for one in found), 1):
+            colour = DRIFT if isinstance(finding, Drift) else END if finding.closes else BAND
+            if isinstance(finding, Drift):
+                # Where it started, as far as that is known; else the warning that led to it.
+                started = finding.started_between or (finding.since, finding.at)
+                panel.axvspan(*started, color=DRIFT, alpha=0.15, lw=0)
+            panel.axvline(finding.at, color=colour, lw=1.2, ls="-" if isinstance(finding, Drift) else "--")
             if panel is panels[0]:
-                place = {"xy": (one.drift.at, 1.0), "xycoords": ("data", "axes fraction")}
-                panel.annotate(f" {number}", **place, color=DRIFT, va="top", fontweight="bold")
+                place = {"xy": (finding.at, 1.0), "xycoords": ("data", "axes fraction")}
+                panel.annotate(f" {number}", **place, color=colour, va="top", fontweight="bold")
         # A label may look like a formula: names are shown as they are.
         panel.set_ylabel(shortened(curve.rate, NAME) + (f"\n{curve.kind}" if several else ""), parse_math=False)
         panel.set_ylim(*_extent(curve, breaks))
@@ -134,7 +136,7 @@ def drawn(run: Run, found: Sequence[Found], stream: str | None = None) -> Figure
     name = name if name in traces else next(iter(traces))
     own = [one for one in found if one.stream == name]
     title = f"{shortened(name, NAME)}: " if name is not None else ""
-    title += f"{counted(own)} in {run.streams[name].events:,} events"
+    title += f"{counted(one.kind for one in own)} in {run.streams[name].events:,} events"
     return figure(traces[name], own, title)
 
 

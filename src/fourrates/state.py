@@ -14,10 +14,8 @@ import zlib
 from typing import Any, NamedTuple
 
 MAGIC = b"4rates"
-VERSION = 5
-READ = range(3, VERSION + 1)  # versions
+VERSION = 6
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
-OLD_HEADER = struct.Struct("<6sBBI")  # version 3: magic, version, length of the class name, length of the parameters
 MAX_STATE = 1 << 30  # bytes; a state that is longer is read where that is asked for
 DEEPEST = 32  # brackets within brackets in the JSON text
 
@@ -27,8 +25,6 @@ class Saved(NamedTuple):
 
     Attributes
     ----------
-    version : int
-        The version it was written in.
     kind : str
         What it is the state of, such as ``"LFR"`` or ``"Bank"``.
     about : dict
@@ -37,7 +33,6 @@ class Saved(NamedTuple):
         Bytes by name.
     """
 
-    version: int
     kind: str
     about: dict[str, Any]
     sections: dict[str, memoryview]
@@ -81,20 +76,17 @@ def check_size(size: int, max_state: int) -> None:
 
 
 def unpack(saved: bytes | memoryview) -> Saved:
-    """Take a state apart, after its checksum; versions 3, of single detectors, and 4 are read too."""
+    """Take a state apart, after its checksum; only states of the present version are read."""
     view = memoryview(bytes(saved))  # of our own: what is checked here must be what is used later
     if bytes(view[: len(MAGIC)]) != MAGIC or len(view) < HEADER.size + 4:
         raise ValueError("these bytes are not a state saved by fourrates")
     version = view[len(MAGIC)]
-    if version not in READ:
-        raise ValueError(f"state of version {version}; this release reads versions {READ[0]} to {READ[-1]}")
+    if version != VERSION:
+        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
     if struct.unpack("<I", view[-4:])[0] != zlib.crc32(view[:-4]):
         raise ValueError("the saved state is damaged: its checksum does not fit")
-    return _old(view[:-4]) if version == 3 else _new(view[:-4])
-
-
-def _new(view: memoryview) -> Saved:
-    _, version, size = HEADER.unpack_from(view)
+    view = view[:-4]
+    _, _, size = HEADER.unpack_from(view)
     end = HEADER.size + size
     if end > len(view):
         raise ValueError(f"the saved state of {len(view)} bytes is cut")
@@ -114,24 +106,7 @@ def _new(view: memoryview) -> Saved:
                 raise ValueError(f"the saved state has a section {entry!r} that does not fit")
     if end != len(view):
         raise ValueError(f"the saved state goes on for {len(view) - end} bytes where it should end")
-    return Saved(version, kind, about, sections)
-
-
-def _old(view: memoryview) -> Saved:
-    if len(view) < OLD_HEADER.size:
-        raise ValueError(f"the saved state of {len(view)} bytes is cut")
-    _, version, name_size, size = OLD_HEADER.unpack_from(view)
-    start = OLD_HEADER.size + name_size
-    if start + size > len(view):
-        raise ValueError(f"the saved state of {len(view)} bytes is cut")
-    about = _json(view[start : start + size])
-    if not isinstance(about, dict):
-        raise ValueError("the saved state does not say what it is")
-    try:
-        kind = bytes(view[OLD_HEADER.size : start]).decode()
-    except UnicodeDecodeError:
-        raise ValueError("the saved state does not say what it is") from None
-    return Saved(version, kind, about, {"state": view[start + size :]})
+    return Saved(kind, about, sections)
 
 
 def _json(text: memoryview) -> Any:

@@ -101,7 +101,7 @@ class Rising:
     def update(self, y_true, y_pred):
         word = next(self.story)
         self.drift_detected, self.warning_detected = word == "drift", word == "warning"
-        return fr.Drift(0, 0, (), ()) if self.drift_detected else None
+        return fr.Drift(at=0, since=0, confusion=()) if self.drift_detected else None
 
 
 class Remembers(base.Classifier):
@@ -144,3 +144,13 @@ def test_a_forest_of_rivers_takes_it_for_each_of_its_trees():
     model = FourRatesForest(n_models=2, seed=1, drift_detector=DriftDetector(), warning_detector=DriftDetector())
     evaluate.progressive_val_score(turned(), model, metrics.Accuracy())
     assert model.n_drifts_detected() >= 2
+
+
+def test_a_model_that_takes_over_begins_with_a_normal_of_its_own():
+    """FourRates would hold what was normal for the model before it, and call what comes a drift that is open."""
+    watched = DriftDetector(fr.FourRates(10_000, labels=[False, True], sides="down"))  # it learns: rises are none
+    model = DriftRetrainingClassifier(naive_bayes.GaussianNB(), watched)
+    evaluate.progressive_val_score(turned(), model, metrics.Accuracy())
+    assert 1_250 <= model.drifts[0].at < 1_270
+    assert model.drifts[0].normal_known
+    assert model.drift_detector._live.open is None

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 import fourrates as fr
-from fourrates.alerts import Alert, Apprise, Command, Failure, drift_alert
+from fourrates.alerts import Alert, Apprise, Command, Failure, finding_alert
 from fourrates.alerts.text import defused, plain
-from fourrates.drift import Share, Shift
+from fourrates.findings import Finding, Share, Shift
 
 CHANGE = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
-DRIFT = fr.Drift(5080, 5062, (CHANGE,), ((10, 2), (3, 4)))
+DRIFT = fr.Drift(at=5080, since=5062, changes=(CHANGE,), confusion=((10, 2), (3, 4)))
 
 
 def alert(**payload):
@@ -24,7 +24,7 @@ def alert(**payload):
 
 
 def test_an_alert_says_what_where_and_since_when():
-    made = drift_alert(DRIFT, stream="fraud", origin="x", source="log.csv", row=5082, time="2026-01-01T00:00:00Z")
+    made = finding_alert(DRIFT, stream="fraud", origin="x", source="log.csv", row=5082, time="2026-01-01T00:00:00Z")
     assert made["text"] == (
         "fraud: drift at event 5,080 (2026-01-01T00:00:00Z), since event 5,062: tpr down from 0.750 to 0.250"
     )
@@ -33,17 +33,17 @@ def test_an_alert_says_what_where_and_since_when():
 
 
 def test_an_alert_says_that_the_classes_shifted_with_the_drift():
-    shift = Shift(5080, 5070, Share.of(30, 100), Share.of(6, 10))
-    made = drift_alert(replace(DRIFT, shift=shift), stream="fraud", origin="x")
+    shift = Shift(at=5080, started=5070, before=Share.of(30, 100), after=Share.of(6, 10))
+    made = finding_alert(replace(DRIFT, shift=shift), stream="fraud", origin="x")
     assert made["text"].endswith("tpr down from 0.750 to 0.250; positives 0.300 -> 0.600")
     assert made["positives"]["after"]["value"] == 0.6
-    assert "positives" not in drift_alert(DRIFT, stream="fraud", origin="x")
+    assert "positives" not in finding_alert(DRIFT, stream="fraud", origin="x")
 
 
 def test_an_id_depends_on_watch_stream_and_event_alone():
-    first = drift_alert(DRIFT, stream="a", origin="x")["id"]
-    assert first == drift_alert(DRIFT, stream="a", origin="x", row=7, time="now")["id"]
-    others = [drift_alert(DRIFT, stream="b", origin="x"), drift_alert(DRIFT, stream="a", origin="y")]
+    first = finding_alert(DRIFT, stream="a", origin="x")["id"]
+    assert first == finding_alert(DRIFT, stream="a", origin="x", row=7, time="now")["id"]
+    others = [finding_alert(DRIFT, stream="b", origin="x"), finding_alert(DRIFT, stream="a", origin="y")]
     assert first not in [other["id"] for other in others]
 
 
@@ -54,12 +54,12 @@ def test_every_detector_s_drift_can_be_told(detector):
     drifts = detector.update_many([1, 0] * 2000 + [1, 0] * 2000, [1, 0] * 1900 + [1, 1] * 100 + [0, 1] * 2000)
     assert drifts
     for drift in drifts:
-        json.dumps(drift_alert(drift, stream="s", origin="x"), allow_nan=False)
+        json.dumps(finding_alert(drift, stream="s", origin="x"), allow_nan=False)
 
 
 def test_a_drift_of_four_rates_says_from_what_to_what_and_when_it_started():
     (drift,) = fr.FourRates().update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30)
-    made = drift_alert(drift, stream="fraud", origin="x")
+    made = finding_alert(drift, stream="fraud", origin="x")
     change = made["changes"][0]
     assert (made["event"], made["kind"]) == ("drift", "drift")
     assert made["started_first"] <= made["started"] <= made["started_last"] <= made["at"]
@@ -70,20 +70,32 @@ def test_a_drift_of_four_rates_says_from_what_to_what_and_when_it_started():
     )
 
 
-def test_a_recovery_is_told_as_one_under_an_id_of_its_own():
-    recovery = fr.Recovery(DRIFT.at, DRIFT.since, DRIFT.changes, DRIFT.confusion)
-    made, drift = (drift_alert(one, stream="fraud", origin="x") for one in (recovery, DRIFT))
+def test_what_became_of_a_drift_is_told_as_such_under_an_id_of_its_own():
+    back = fr.RateChange("tpr", "up", 0.01, 0.05, None, 400, None, Share.of(227, 1000), Share.of(717, 1000))
+    recovery = Finding(kind="recovery", at=12_649, started=12_300, changes=(back,), about=DRIFT, closes=True)
+    made, drift = (finding_alert(finding, stream="fraud", origin="x") for finding in (recovery, DRIFT))
     assert (made["event"], made["kind"]) == ("recovery", "recovery")
-    assert made["text"].startswith("fraud: recovery at event 5,080, since event 5,062: ")
-    assert made["id"] != drift["id"]
+    assert made["text"] == "fraud: recovery at event 12,649: tpr up from 0.227 to 0.717 (drift of event 5,080)"
+    assert (made["drift"], made["closes"], made["started"]) == (5080, True, 12_300)
+    assert not {"since", "confusion"} & made.keys()
+    kinds = "confirmation", "withdrawal", "improvement", "acceptance", "drift"
+    others = [finding_alert(replace(recovery, kind=kind), stream="fraud", origin="x")["id"] for kind in kinds]
+    assert len({made["id"], drift["id"], *others}) == 7
+
+
+def test_a_drift_that_was_accepted_at_once_says_what_its_rate_was():
+    detector = fr.FourRates()
+    (drift,) = detector.update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30, first_only=True)
+    text = finding_alert(detector.accept(force=True), stream="fraud", origin="x")["text"]
+    assert text == f"fraud: acceptance at event {drift.at:,}: tpr from 1.000 (drift of event {drift.at:,})"
 
 
 def test_hostile_names_do_nothing_in_sentences():
     name = "<!channel> @everyone *b* _i_ `c` ~s~ [t](http://x) \x1b[31m\x07\u202e"
-    text = drift_alert(DRIFT, stream=name, origin="x")["text"]
+    text = finding_alert(DRIFT, stream=name, origin="x")["text"]
     assert not set("<>@*`~[]\x1b\x07\u202e") & set(text)
     assert " _" not in text
-    assert drift_alert(DRIFT, stream=name, origin="x")["stream"] == name
+    assert finding_alert(DRIFT, stream=name, origin="x")["stream"] == name
     assert len(plain("x" * 10**6)) == 200
     assert "\n" in defused("a\nb")
     assert "\n" not in plain("a\nb")
@@ -91,7 +103,7 @@ def test_hostile_names_do_nothing_in_sentences():
 
 def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path):
     got = tmp_path / "got"
-    made = drift_alert(DRIFT, stream='fr"aud; rm -rf $HOME\0', origin="x")
+    made = finding_alert(DRIFT, stream='fr"aud; rm -rf $HOME\0', origin="x")
     command = f'cat > {got}; printf "%s|%s|%s" "$FOURRATES_ID" "$FOURRATES_STREAM" "$FOURRATES_RATES" >> {got}'
     Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
     line, facts = got.read_text().splitlines()
@@ -101,7 +113,7 @@ def test_a_command_gets_json_on_its_input_and_facts_in_its_environment(tmp_path)
 
 @pytest.mark.parametrize("stream", ["x" * 3_000_000, "\ud800 half a letter"], ids=["long", "half"])
 def test_a_command_runs_whatever_the_stream_is_called(tmp_path, stream):
-    made = {**drift_alert(DRIFT, stream="x", origin="x"), "stream": stream}
+    made = {**finding_alert(DRIFT, stream="x", origin="x"), "stream": stream}
     command = f'cat > {tmp_path}/got; printf "%s" "$FOURRATES_STREAM" > {tmp_path}/stream'
     Command(command).deliver(Alert(made["id"], json.dumps(made).encode(), made))
     assert json.loads((tmp_path / "got").read_text())["stream"] == stream

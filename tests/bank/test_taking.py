@@ -21,18 +21,18 @@ def keyed_events(streams, size, seed=0):
 @pytest.mark.parametrize(
     "detector", [fr.FourRates(2_000), fr.FourRates(2_000, reference=[[90, 10], [10, 90]]), fr.LFR(arl=2_000)], ids=repr
 )
-def test_drifts_shifts_and_states_do_not_depend_on_the_threads(detector, monkeypatch):
+def test_findings_and_states_do_not_depend_on_the_threads(detector, monkeypatch):
     monkeypatch.setattr(taking, "SHARE", 300)
     keys, truth, guess = keyed_events(streams=40, size=12_000)
     banks = [fr.Bank(detector) for _ in range(3)]
     found = []
     for bank, bank.threads in zip(banks, (1, 2, 7), strict=True):
-        drifts, shifts = [], []
+        drifts, findings = [], []
         for start in range(0, keys.size, 4_000):
             batch = slice(start, start + 4_000)
             drifts += bank.update(keys[batch], truth[batch], guess[batch])
-            shifts += bank.shifts
-        found.append((drifts, shifts, bank.to_bytes()))
+            findings += bank.findings
+        found.append((drifts, findings, bank.to_bytes()))
     assert len(found[0][0]) > 10
     assert found[1] == found[0]
     assert found[2] == found[0]
@@ -65,7 +65,7 @@ def test_a_bank_whose_batch_was_interrupted_can_be_saved_and_brought_back(thread
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(taking, "Alarm", interrupted)  # at the first drift
+        patch.setattr(taking, "Found", interrupted)  # at the first drift
         with pytest.raises(KeyboardInterrupt):
             bank.update(keys, truth, guess)
     again = fr.Bank.from_bytes(bank.to_bytes())

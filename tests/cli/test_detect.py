@@ -187,7 +187,7 @@ def test_the_picture_is_drawn(fourrates, drifting, tmp_path):
 def test_the_demo_finds_both_changes_and_writes_its_report_as_the_page_shows(fourrates, tmp_path):
     ran = fourrates("demo", tmp_path / "demo")
     assert ran.status == 0
-    assert ran.out.startswith("1 drift and 1 recovery in 200,000 events")
+    assert ran.out.startswith("2 drifts and 2 recoveries in 200,000 events")
     assert "tpr ↓" in ran.out
     assert "tpr ↑" in ran.out
     assert "from 2026-01-08 23:51 " in ran.err  # to the minute: it is found after midnight

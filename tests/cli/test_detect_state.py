@@ -13,8 +13,9 @@ from fourrates.run import Run
 
 
 def told(found):
-    """What is told of a drift, without the name of the file and the row in it."""
-    return (found.drift, found.at.event, found.at.time, found.since.event, found.since.time, found.before, found.after)
+    """What is told of a finding, without the name of the file and the row in it."""
+    at, since = found.at, found.since
+    return found.finding, at.event, at.time, since.event, since.time, found.before, found.after
 
 
 def batches(stream, cuts):

@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 import fourrates as fr
-from fourrates.alerts import drift_alert
+from fourrates.alerts import finding_alert
 from fourrates.cli.options import known
 from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates, weight
-from fourrates.drift import RateState, Recovery, Share, Shift
+from fourrates.findings import Finding, RateState, Share, Shift
 from fourrates.plain import shift_record
 from fourrates.run import FoundShift, Place, Run
 
@@ -44,7 +44,7 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
         for truth, guess in zip(y_true.tolist(), y_pred.tolist(), strict=True):
             warned_rates(detector)
             if (drift := detector.update(truth, guess)) is not None:
-                picture.drift(drift_alert(drift, stream="s", origin="x"))
+                picture.drift(finding_alert(drift, stream="s", origin="x"))
                 drifts += 1
     assert drifts
     text = drawn(picture)
@@ -102,20 +102,31 @@ def test_names_from_the_data_are_neither_markup_nor_escape_sequences():
     detector = fr.LFR(labels=[HOSTILE, "b", "c"])
     picture = picture_of(detector, HOSTILE)
     change = fr.RateChange(f"recall:{HOSTILE}", "down", 5.0, 4.0, None, 9)
-    picture.drift(drift_alert(fr.Drift(5, 3, (change,), ((1, 0), (0, 1))), stream=HOSTILE, origin="x"))
+    drift = fr.Drift(at=5, since=3, changes=(change,), confusion=((1, 0), (0, 1)))
+    picture.drift(finding_alert(drift, stream=HOSTILE, origin="x"))
     picture.warning({"at": 3, "rates": [{"rate": f"recall:{HOSTILE}", "statistic": None, "expected": None}]})
     text = drawn(picture)
     assert "\x1b" not in text
     assert text.count(r"[bold]\x1b[31m[/nothing]") >= 4
 
 
-def test_recoveries_and_shifts_are_told_as_such():
+def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     picture = picture_of(fr.FourRates())
-    change = fr.RateChange("tpr", "up", 1e5, 1e5, None, 9, None, Share(0.5, 0.4, 0.6, 90), Share(0.9, 0.8, 1.0, 90))
-    picture.drift(drift_alert(Recovery(50, 40, (change,), ((1, 0), (0, 1)), 42, (41, 45)), stream="s", origin="x"))
-    shift = Shift(60, 55, Share(0.3, 0.2, 0.4, 90), Share(0.5, 0.4, 0.6, 9))
+    low, high = Share(0.5, 0.4, 0.6, 90), Share(0.9, 0.8, 1.0, 90)
+    fall, back = (
+        fr.RateChange("tpr", direction, 1e5, 1e5, None, 9, None, before, after)
+        for direction, before, after in (("down", high, low), ("up", low, high))
+    )
+    drift = fr.Drift(at=40, since=35, changes=(fall,), confusion=((1, 0), (0, 1)), started=30)
+    confirmation = Finding(kind="confirmation", at=45, changes=(fall,), about=drift)
+    recovery = Finding(kind="recovery", at=50, changes=(back,), started=42, about=drift, closes=True)
+    for finding in (drift, confirmation, recovery):
+        picture.drift(finding_alert(finding, stream="s", origin="x"))
+    shift = Shift(at=60, started=55, before=Share(0.3, 0.2, 0.4, 90), after=Share(0.5, 0.4, 0.6, 9))
     picture.shift(shift_record(FoundShift(None, shift, Place(60, "log.csv", 61, None)), utc=False))
     text = drawn(picture)
-    assert "recovery event 50, started about event 42: tpr ↑ 0.500 → 0.900" in text
+    assert "drift    event 40, started about event 30: tpr ↓ 0.900 → 0.500" in text
+    assert "confirmation event 45, drift of event 40: tpr ↓ 0.900 → 0.500" in text
+    assert "recovery event 50, drift of event 40: tpr ↑ 0.500 → 0.900" in text
     assert "shift    event 60: share of positives 0.300 → 0.500" in text
-    assert "0 drifts" in text
+    assert "1 drift," in text

@@ -46,9 +46,15 @@ def until(state, events, seconds=30):
         time.sleep(0.02)
 
 
-def drifts_of(pairs):
+def places(lines):
+    return [(line["at"], line["kind"]) for line in lines]
+
+
+def findings_of(pairs):
+    """Where one detector finds drifts and what becomes of them."""
     detector = fr.FourRates()
-    return [drift.at for drift in detector.update_many([a for a, _ in pairs], [b for _, b in pairs])]
+    detector.update_many([a for a, _ in pairs], [b for _, b in pairs])
+    return [(finding.at, finding.kind) for finding in detector.findings if finding.kind != "shift"]
 
 
 @pytest.mark.slow
@@ -60,7 +66,7 @@ def test_a_restart_goes_on_where_it_was_and_tells_no_drift_again(tmp_path):
     until(state, 630)
     status, told, _ = ended(first)
     assert status == 0
-    assert [line["kind"] for line in told] == ["drift"]
+    assert [line["kind"] for line in told] == ["drift", "confirmation"]
     with log.open("a") as file:
         file.write("1,")
     second = start(log, "--state", state, "--no-warnings")
@@ -70,7 +76,8 @@ def test_a_restart_goes_on_where_it_was_and_tells_no_drift_again(tmp_path):
     until(state, 1261)
     status, again, err = ended(second)
     pairs = [(1, 1), (0, 0)] * 300 + [(1, 0)] * 30 + [(1, 1)] + [(1, 1), (0, 0)] * 300 + [(1, 0)] * 30
-    assert [line["at"] for line in told + again] == drifts_of(pairs)
+    assert places(told + again) == findings_of(pairs)
+    assert len(again) > 0
     assert "(1,261 in all)" in err
 
 
@@ -123,8 +130,10 @@ def test_a_pipe_goes_on_with_its_detectors(fourrates, tmp_path):
     first = fourrates("watch", "-", "--state", state, input="y_true,y_pred\n" + CALM)
     second = fourrates("watch", "-", "--state", state, "--no-warnings", input="y_true,y_pred\n" + BROKEN)
     assert (first.status, second.status) == (0, 0)
-    (drift,) = [json.loads(line) for line in second.out.splitlines()]
-    assert 600 <= drift["at"] < 630
+    found = [json.loads(line) for line in second.out.splitlines()]
+    assert places(found) == findings_of([(1, 1), (0, 0)] * 300 + [(1, 0)] * 30)
+    assert found[0]["kind"] == "drift"
+    assert 600 <= found[0]["at"] < 630
 
 
 @pytest.mark.slow
@@ -139,7 +148,7 @@ def test_bad_rows_are_set_aside_and_counted(fourrates, tmp_path):
     assert "not one of the labels" in rows[0]["problem"]
     assert "3 bad rows" in ran.err
     assert "630 events" in ran.err
-    assert len(ran.out.splitlines()) == 1
+    assert [json.loads(line)["kind"] for line in ran.out.splitlines()] == ["drift", "confirmation"]
 
 
 def test_many_streams_are_watched_each_on_its_own(fourrates):
@@ -148,13 +157,14 @@ def test_many_streams_are_watched_each_on_its_own(fourrates):
     text += "".join(f"{t},{g},[/x]\n1,1,calm\n" for t, g in rows[600:])
     ran = fourrates("watch", "-", "--by", "model", input=text)
     assert ran.status == 0
-    (drift,) = [line for line in map(json.loads, ran.out.splitlines()) if line["kind"] != "shift"]
-    assert drift["stream"] == "[/x]"
-    assert [drift["at"]] == drifts_of(rows)
+    found = [line for line in map(json.loads, ran.out.splitlines()) if line["kind"] != "shift"]
+    assert {line["stream"] for line in found} == {"[/x]"}
+    assert places(found) == findings_of(rows)
+    assert "drift" in [line["kind"] for line in found]
 
 
 @pytest.mark.slow
-def test_a_recovery_is_an_alert_too_and_a_shift_of_the_classes_is_a_line(fourrates, tmp_path, receiver):
+def test_the_end_of_a_drift_is_an_alert_too_and_all_else_is_a_line(fourrates, tmp_path, receiver):
     """Worse than its reference from the first event on, then as good as it; positives come more often at the end."""
     random = np.random.default_rng(3)
     rows = [(random.random() < 0.5, random.random() < right) for right in [0.6] * 1500 + [0.9] * 3000]
@@ -168,14 +178,18 @@ def test_a_recovery_is_an_alert_too_and_a_shift_of_the_classes_is_a_line(fourrat
     lines = [json.loads(line) for line in ran.out.splitlines()]
     kinds = [line["kind"] for line in lines]
     assert "shift" in kinds[kinds.index("recovery") :]
-    told = [line for line in lines if line["kind"] in ("drift", "recovery")]
+    assert "confirmation" in kinds
+    told = [line for line in lines if line["kind"] == "drift" or line.get("closes")]
+    assert "recovery" in [line["kind"] for line in told]
     posted = [json.loads(request.body) for request in receiver.requests]
     assert sorted(posted, key=lambda one: one["at"]) == told
     assert [one["event"] for one in told] == [one["kind"] for one in told]
     recovery = next(one for one in told if one["event"] == "recovery")
-    assert recovery["text"].startswith(f"standard input: recovery at event {recovery['at']:,}, started about event ")
+    assert recovery["text"].startswith(f"standard input: recovery at event {recovery['at']:,}: ")
+    assert recovery["text"].endswith(f" (drift of event {recovery['drift']:,})")
     assert recovery["changes"][0]["direction"] == "up"
-    assert "recover" in ran.err.splitlines()[-1 - min(len(told), 10)]
+    findings = [kind for kind in kinds if kind not in ("shift", "warning")]
+    assert "recover" in ran.err.splitlines()[-1 - min(len(findings), 10)]
 
 
 @pytest.mark.slow
@@ -189,8 +203,8 @@ def test_an_alert_carries_id_name_text_headers_and_signature(fourrates, tmp_path
     )
     assert ran.status == 0, ran.err
     (request,) = receiver.requests
-    line, posted = json.loads(ran.out), json.loads(request.body)
-    assert posted == line
+    posted = json.loads(request.body)  # a confirmation is a line, and no alert
+    assert [posted] == [line for line in map(json.loads, ran.out.splitlines()) if line["kind"] != "confirmation"]
     assert posted["stream"] == "standard input"
     assert posted["text"].startswith("standard input: drift at event 6")
     assert request.headers["x-team"] == "fraud"
@@ -203,7 +217,7 @@ def test_what_cannot_be_delivered_is_named_kept_and_delivered_by_the_next_run(fo
     options = ["--no-warnings", "--webhook", receiver.url, "--grace", "0.5", "--spool", tmp_path / "spool"]
     receiver.default = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n"
     ran = fourrates("watch", "-", *options, input="y_true,y_pred\n" + CALM + BROKEN)
-    id = json.loads(ran.out)["id"]
+    id = json.loads(ran.out.splitlines()[0])["id"]
     assert ran.status == 4
     (named,) = [line for line in ran.err.splitlines() if "undelivered" in line]
     assert id in named

@@ -32,13 +32,17 @@ CASES = {
     "EDDM": Case(fr.EDDM, {"minimum": 5}),
     "PerfSim": Case(fr.PerfSim, {"warn": 0.97, "detect": 0.9, "batch": 7}),
     "ThreeMeasures": Case(fr.ThreeMeasures, {"warn": 2.0, "detect": 4.0, "batch": 7, "history": 3}),
-    "FourRates": Case(fr.FourRates, {"arl": 200.0, "warn": 10.0}, remembers=True),
-    "FourRates of independent events": Case(fr.FourRates, {"arl": 200.0, "dispersion": 1.0, "mix": "ignore"}),
+    "FourRates that restarts": Case(fr.FourRates, {"arl": 200.0, "warn": 10.0, "after": "restart"}, remembers=True),
+    "FourRates of independent events": Case(
+        fr.FourRates, {"arl": 200.0, "dispersion": 1.0, "mix": "ignore", "after": "restart"}
+    ),
     "FourRates with a reference": Case(fr.FourRates, {"arl": 200.0}, reference=True, remembers=True),
     "FourRates with a reference for the first concept": Case(
         fr.FourRates, {"arl": 200.0, "after": "restart"}, reference=True, remembers=True
     ),
-    "FourRates and an alarming mix": Case(fr.FourRates, {"arl": 200.0, "mix": "alarm"}, remembers=True),
+    "FourRates and an alarming mix": Case(
+        fr.FourRates, {"arl": 200.0, "mix": "alarm", "after": "restart"}, remembers=True
+    ),
 }
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_kind = pytest.mark.parametrize(
@@ -126,7 +130,8 @@ def test_a_drift_says_where_since_when_what_and_which_way(case):
             assert drift.window == range(drift.since, drift.at + 1)
         counted = np.zeros((2, 2), int)
         np.add.at(counted, (truth[last + 1 : drift.at + 1], guess[last + 1 : drift.at + 1]), 1)
-        assert drift.confusion == tuple(map(tuple, counted))
+        if detector.parameters.get("after") != "hold":  # where an alarm that is no drift begins the counts again, too
+            assert drift.confusion == tuple(map(tuple, counted))
         assert len(drift.changes) > 0
         for change in drift.changes:
             assert change.rate in detector.rates
@@ -148,6 +153,8 @@ def test_since_is_where_the_unbroken_warning_began(case):
     truth, guess = restless(3000)
     drifts, flags = one_at_a_time(detector, truth, guess)
     for drift in drifts:
+        if drift.about is not None:  # while a drift is open there are no warnings
+            continue
         start = drift.at
         while start > 0 and flags[start - 1] == (False, True):
             start -= 1

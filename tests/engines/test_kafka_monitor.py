@@ -17,7 +17,6 @@ import fourrates as fr
 from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, monitor, payload, source
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import Columns, InputError
-from fourrates.run.away import Recoveries
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 SIZE, ARL = 4_000, 20_000.0
@@ -35,9 +34,10 @@ def events(seed=0, keys=4):
 
 
 def banked(records):
-    """The bank that nothing happened to, and its drifts."""
+    """The bank that nothing happened to, and its findings but shifts."""
     bank = fr.Bank(arl=ARL)
-    return bank, bank.update(*([one[name] for one in records] for name in ("model", "y_true", "y_pred")))
+    bank.update(*([one[name] for one in records] for name in ("model", "y_true", "y_pred")))
+    return bank, [one for one in bank.findings if one.finding.kind != "shift"]
 
 
 def url(broker, topic, more=""):
@@ -49,7 +49,7 @@ def saved(state, topic, partition=0):
     return None if content is None else Partition.from_bytes(content)
 
 
-def test_the_drifts_are_those_of_a_bank_and_are_produced_with_their_ids(broker, topic, tmp_path):
+def test_the_findings_are_those_of_a_bank_and_are_produced_with_their_ids(broker, topic, tmp_path):
     records, found = events(), []
     produce(broker, topic, records)
     bank, wanted = banked(records)
@@ -57,10 +57,11 @@ def test_the_drifts_are_those_of_a_bank_and_are_produced_with_their_ids(broker, 
         url(broker, topic, f"&drifts={topic}-d"), arl=ARL, by="model", state=tmp_path, found=found.append
     ) as one:
         step_until(one, lambda: one.events >= SIZE)
-    assert wanted
-    assert [(one["stream"], one["at"], one["row"]) for one in found] == [
-        (one.key, one.drift.at, one.event) for one in wanted
+    assert [(one["kind"], one["stream"], one["at"], one["row"]) for one in found] == [
+        (one.finding.kind, one.key, one.finding.at, one.event) for one in wanted
     ]
+    assert {one["kind"] for one in found} >= {"drift", "confirmation"}
+    assert one.drifts == sum(one["kind"] == "drift" for one in found)
     produced = consumed(broker, f"{topic}-d", len(wanted))
     assert sorted(json.loads(one.value())["id"] for one in produced) == sorted(one["id"] for one in found)
     assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
@@ -78,29 +79,18 @@ def test_it_goes_on_from_what_was_saved_and_counts_nothing_twice(broker, topic, 
     assert len({one["id"] for one in found}) == len(found) == len(wanted)
 
 
-def test_the_way_back_is_a_recovery_also_if_the_fall_was_before_a_restart(broker, topic, tmp_path):
-    random, kinds = np.random.default_rng(5), []
+def test_a_recovery_is_found_also_if_the_drift_was_before_a_restart(broker, topic, tmp_path):
+    random, found = np.random.default_rng(5), []
     for share, size in ((0.05, 2_000), (0.6, 400), (0.05, 2_000)):
         truth = random.random(size) < 0.5
         guess = truth ^ (random.random(size) < np.where(truth, share, 0.05))
         rows = zip(truth.tolist(), guess.tolist(), strict=True)
         produce(broker, topic, [{"model": "m", "y_true": int(t), "y_pred": int(g)} for t, g in rows])
-        with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=kinds.append) as one:
+        with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=found.append) as one:
             step_until(one, lambda one=one, size=size: one.events >= size)
-    assert [one["kind"] for one in kinds] == ["drift", "recovery"]
-    assert not saved(tmp_path, topic).recoveries.to_plain(str)
-
-
-def test_streams_that_cannot_be_away_are_refused():
-    bank = banked(events()[:500])[0]
-    away = Recoveries().adopt([["m0", {"tpr": [0.9, 0.5]}]], str)
-    assert Partition.from_bytes(Partition(bank, away).to_bytes()).recoveries.to_plain(str) == away.to_plain(str)
-    held = fr.Bank(fr.FourRates(ARL, reference=[[90, 10], [10, 90]]))
-    held.update(["m0"], [1], [1])
-    for streams, name in ((bank, "m9"), (held, "m0")):
-        forged = Partition(streams, Recoveries().adopt([[name, {"tpr": [0.9, 0.5]}]], str)).to_bytes()
-        with pytest.raises(ValueError, match=name):
-            Partition.from_bytes(forged)
+    assert [one["kind"] for one in found] == ["drift", "confirmation", "recovery"]
+    assert (found[-1]["drift"], found[-1]["closes"]) == (found[0]["at"], True)
+    assert saved(tmp_path, topic).bank["m"].open is None
 
 
 def test_what_has_come_meanwhile_is_taken_without_waiting_for_more(broker, topic):
@@ -155,7 +145,7 @@ def test_the_group_is_told_of_what_a_member_saved_before_it_died(broker, topic, 
     produce(broker, topic, records)
     bank, _ = banked(records)
     folder = Folder(tmp_path)
-    folder.save(folder.claim(f"g-{topic}/{topic}/0"), Partition(bank, Recoveries(), SIZE).to_bytes())
+    folder.save(folder.claim(f"g-{topic}/{topic}/0"), Partition(bank, SIZE).to_bytes())
     with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as one:
         step_until(one, lambda: group_offset(broker, topic) == SIZE)
         assert one.events == 0
@@ -233,7 +223,7 @@ def test_a_drift_that_could_not_be_told_is_found_again_and_no_event_is_counted_t
         step_until(one, lambda: one.events >= SIZE)
     with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=told.append) as second:
         step_until(second, lambda: second.events >= SIZE)
-    assert [(one["stream"], one["at"]) for one in told] == [(one.key, one.drift.at) for one in wanted]
+    assert [(one["stream"], one["at"]) for one in told] == [(one.key, one.finding.at) for one in wanted]
     assert saved(tmp_path, topic).bank.to_bytes() == bank.to_bytes()
 
 
@@ -270,9 +260,9 @@ def test_partitions_taken_in_threads_end_as_if_taken_one_by_one(broker, topic, t
     assert not fails
     wanted = []
     for partition, part in enumerate(records):
-        bank, drifts = banked(part)
+        bank, findings = banked(part)
         assert saved(tmp_path, topic, partition).bank.to_bytes() == bank.to_bytes()
-        wanted += [(f"{topic}/{partition}", one.key, one.drift.at) for one in drifts]
+        wanted += [(f"{topic}/{partition}", one.key, one.finding.at) for one in findings]
     assert set(told) == set(wanted)
 
 
@@ -323,7 +313,7 @@ def test_whoever_claimed_earlier_can_no_longer_save(tmp_path, kind):
 
 
 def test_a_damaged_state_is_refused_not_believed(tmp_path):
-    whole = Partition(banked(events()[:500])[0], Recoveries(), next=500).to_bytes()
+    whole = Partition(banked(events()[:500])[0], next=500).to_bytes()
     assert Partition.from_bytes(whole).next == 500
     random = np.random.default_rng(5)
     for _ in range(300):
@@ -348,7 +338,7 @@ def test_watch_writes_the_drifts_of_a_topic_and_ends_when_it_is_asked_to(broker,
         _, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     _, wanted = banked(records)
-    assert (json.loads(line)["stream"], json.loads(line)["at"]) == (wanted[0].key, wanted[0].drift.at)
+    assert (json.loads(line)["stream"], json.loads(line)["at"]) == (wanted[0].key, wanted[0].finding.at)
     assert saved(tmp_path / "s", topic) is not None
 
 

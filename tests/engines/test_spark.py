@@ -12,7 +12,8 @@ import fourrates as fr
 
 pytestmark = QUIET
 SIZE, KEYS, ARL = 12_000, 24, 1e5
-FOUND = ["at", "since", "started", "rate", "direction", "before", "after", "evidence"]
+OF_RATES = "kind not in ('shift', 'rejected')"
+FOUND = ["kind", "at", "since", "started", "rate", "direction", "before", "after", "evidence"]
 
 
 @pytest.fixture(scope="module")
@@ -57,40 +58,41 @@ def frame(session, events):
     return session.createDataFrame(table(events))
 
 
-def drifts(result):
-    """The drifts of a DataFrame of findings, as tuples."""
-    return sorted(tuple(row) for row in result.where("kind in ('drift', 'recovery')").select("key", *FOUND).collect())
+def findings(result):
+    """The rows of a DataFrame of findings but shifts, as tuples."""
+    return sorted(tuple(row) for row in result.where(OF_RATES).select("key", *FOUND).collect())
 
 
 def expected(keys, truth, guess, detector=None):
-    """The drifts of one bank, as tuples."""
+    """The findings of one bank but shifts, as tuples."""
     bank = fr.Bank(detector or fr.FourRates(ARL))
+    bank.update(keys, truth, guess)
     return bank, sorted(
         (
-            *(one.key, one.drift.at, one.drift.since, one.drift.started, change.rate, change.direction),
-            *(change.before.value, change.after.value, change.statistic),
+            *(one.key, one.finding.kind, one.finding.at, getattr(one.finding, "since", None), one.finding.started),
+            *(change.rate, change.direction, change.before.value, change.after.value, change.statistic),
         )
-        for one in bank.update(keys, truth, guess)
-        for change in one.drift.changes
+        for one in bank.findings
+        for change in one.finding.changes
     )
 
 
 COLUMNS = {"truth": "y", "pred": "p", "by": "key", "order": "time"}
 
 
-def test_the_drifts_are_those_of_one_bank_whatever_the_partitions_with_one_exchange(session, engine, events, capsys):
+def test_the_findings_are_those_of_one_bank_whatever_the_partitions_with_one_exchange(session, engine, events, capsys):
     bank, wanted = expected(events[0], events[2], events[3])
     assert len(wanted) >= 4
     whole = frame(session, events)
     for given, shards in ((whole.repartition(3), None), (whole.orderBy("p", "y"), 5)):
-        assert drifts(engine.detect(given, **COLUMNS, arl=ARL, shards=shards)) == wanted
+        assert findings(engine.detect(given, **COLUMNS, arl=ARL, shards=shards)) == wanted
     engine.detect(whole, **COLUMNS, arl=ARL).explain()
     plan = capsys.readouterr().out
     assert len(re.findall(r"\bExchange\b", plan)) == len(re.findall(r"\bSort\b", plan)) == 1
     assert bank.events == SIZE
 
 
-def test_the_way_back_is_a_recovery_as_it_is_on_one_machine(session, engine):
+def test_a_recovery_is_found_as_it_is_on_one_machine(session, engine):
     random = np.random.default_rng(5)
     key, truth = random.integers(0, 6, SIZE), random.random(SIZE) < 0.4
     away = (key % 3 == 0) & truth & (np.arange(SIZE) // (SIZE // 3) == 1)
@@ -98,9 +100,12 @@ def test_the_way_back_is_a_recovery_as_it_is_on_one_machine(session, engine):
     given = table((key, np.arange(SIZE), truth, guess))
     wanted = fr.detect(given, truth="y", pred="p", by="key", time="time", arl=ARL)
     found = engine.detect(session.createDataFrame(given), **COLUMNS, arl=ARL)
-    told = sorted({(str(row.key), row.at, row.kind) for row in found.where("kind != 'shift'").collect()})
-    assert told == sorted((one.stream, one.drift.at, "recovery" if one.is_recovery else "drift") for one in wanted)
-    assert {kind for *_, kind in told} == {"drift", "recovery"}
+    rows = found.where(OF_RATES).collect()
+    told = sorted({(str(row.key), row.at, row.kind, row.closes) for row in rows})
+    assert told == sorted((one.stream, one.finding.at, one.kind, one.finding.closes) for one in wanted)
+    assert {kind for _, _, kind, _ in told} == {"drift", "confirmation", "recovery"}
+    of = {(str(row.key), row.drift) for row in rows if row.kind != "drift"}
+    assert of == {(str(row.key), row.at) for row in rows if row.kind == "drift"}
 
 
 def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, engine, events):
@@ -127,8 +132,8 @@ def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, eng
     )
     detector = fr.FourRates(ARL, reference=[[90, 10], [10, 90]])
     wanted = expected(keys, truth, guess, detector)[1]
-    rows = found.where("kind != 'shift'").select("key", *FOUND, "shop", "kind").collect()
-    assert sorted(tuple(row)[:9] for row in rows) == wanted
+    rows = found.where(OF_RATES).select("key", *FOUND, "shop").collect()
+    assert sorted(tuple(row)[:10] for row in rows) == wanted
     assert all(row["shop"] == f"shop {row['key'] % 5}" for row in rows)
     assert "drift" in {row["kind"] for row in rows}
 
@@ -150,7 +155,7 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
     given = good.union(session.createDataFrame([row[:4] for row in BAD_ROWS], schema))
     call = {**COLUMNS, "arl": ARL, "labels": ["0", "1"]}
     found = engine.detect(given, **call)
-    assert drifts(found) == expected(keys, truth, guess)[1]
+    assert findings(found) == expected(keys, truth, guess)[1]
     rejected = found.where("kind = 'rejected'").collect()
     assert sorted(row["reason"] for row in rejected) == sorted(row[4] for row in BAD_ROWS)
     assert json.loads(next(row["row"] for row in rejected if "maybe" in row["reason"])) == {
@@ -160,7 +165,7 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
         "p": "maybe",
     }
     left_out = engine.detect(given, **call, bad="skip")
-    assert drifts(left_out) == expected(keys, truth, guess)[1]
+    assert findings(left_out) == expected(keys, truth, guess)[1]
     assert left_out.where("kind = 'rejected'").count() == 0
     with pytest.raises(Exception, match=r"(no key in 'key'|is not one of|no label|no order).*: \{\"key\":"):
         engine.detect(given, **call, bad="raise").collect()
@@ -183,7 +188,7 @@ def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine,
     session.conf.set("spark.sql.session.timeZone", "GMT+01:00")
     try:
         found = engine.detect(given, **COLUMNS, arl=ARL).withColumn("time", F.unix_micros("time") - far).cache()
-        assert drifts(found) == expected(events[0][1:], events[2][1:], events[3][1:])[1]
+        assert findings(found) == expected(events[0][1:], events[2][1:], events[3][1:])[1]
         (rejected,) = found.where("kind = 'rejected'").collect()
         assert json.loads(rejected["row"])["time"] == far
         keys, at = (
@@ -218,7 +223,7 @@ def test_what_does_not_fit_is_named_before_anything_runs(session, engine, change
 def test_a_budget_in_words_counts_the_events_of_the_data(session, engine, events):
     call = {**COLUMNS, "bad": "skip"}
     found = engine.detect(frame(session, events), **call, budget="1 per day")  # an event a second
-    assert drifts(found) == expected(events[0], events[2], events[3], fr.FourRates(86_400))[1]
+    assert findings(found) == expected(events[0], events[2], events[3], fr.FourRates(86_400))[1]
 
 
 # ------------------------------------------------------------------------------------------- streaming
@@ -253,9 +258,9 @@ def test_a_stream_that_is_stopped_and_goes_on_ends_with_the_drifts_and_the_state
 ):
     bank, wanted = expected(events[0], events[2], events[3])
     write(tmp_path / "in", events, slice(0, 5000), "a")
-    assert len(drifts(run(session, engine, tmp_path))) < len(wanted)
+    assert len(findings(run(session, engine, tmp_path))) < len(wanted)
     write(tmp_path / "in", events, slice(5000, SIZE), "b")
-    assert drifts(run(session, engine, tmp_path)) == wanted
+    assert findings(run(session, engine, tmp_path)) == wanted
     assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
     write(tmp_path / "in", events, slice(0, 10), "c")
     with pytest.raises(Exception, match="keys in 3 shards, not in 4: keep shards=3"):
@@ -276,7 +281,7 @@ def test_events_within_the_watermark_are_put_in_order_and_later_ones_are_named(s
     write(tmp_path / "in", [np.array([column]) for column in (7, 5, 1, 1)], slice(None), "4")
     found = run(session, engine, tmp_path, watermark="400 seconds")
     bank, wanted = expected(events[0], events[2], events[3])
-    assert drifts(found) == wanted
+    assert findings(found) == wanted
     rejected, *more = found.where("kind = 'rejected'").collect()
     assert not more
     assert rejected["reason"].startswith("late: 1970-01-01T00:00:05+00:00 in 'time' is ")
@@ -297,7 +302,7 @@ def test_rows_of_a_stream_that_are_no_events_are_named_and_the_query_lives(sessi
     write(tmp_path / "in", events, slice(6000, SIZE), "c")
     found = run(session, engine, tmp_path)
     bank, wanted = expected(events[0], events[2], events[3])
-    assert drifts(found) == wanted
+    assert findings(found) == wanted
     assert sorted(row["reason"] for row in found.where("kind = 'rejected'").collect()) == [
         "no key in 'key'",
         "no order in 'time'",

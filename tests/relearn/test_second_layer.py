@@ -203,3 +203,26 @@ def test_models_that_can_go_on_learning_do():
 def test_parameters_that_make_no_sense_are_refused(make, error):
     with pytest.raises((ValueError, TypeError), match=error):
         make()
+
+
+def swapping(size=12_000, seed=0):
+    """One of two features says it, and every 3,000 the other one does; a tenth of the labels is wrong."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(size, 2))
+    y = (X[np.arange(size), np.arange(size) // 3_000 % 2] > 0).astype(int)
+    return X, np.where(random.random(size) < 0.1, 1 - y, y)
+
+
+@pytest.mark.parametrize("layer", [None, RateTest()], ids=["alone", "confirmed"])
+def test_a_detector_that_would_hold_begins_with_a_new_normal_at_every_alarm(layer):
+    """As one that restarts: a model that is replaced leaves no drift open, nor does an alarm that is dismissed."""
+    X, y = swapping()
+    told = []
+    for after in ("hold", "restart"):
+        loop = Relearner(Centroids(), fr.FourRates(2_000, after=after), confirm=layer).fit(X[:500], y[:500])
+        said = loop.run(X[500:], y[500:]).tolist()
+        assert loop.detector.open is None
+        verdicts = [(verdict.drift.at, verdict.confirmed) for verdict in loop.verdicts]
+        told.append((said, [(drift.at, drift.window, drift.changes) for drift in loop.drifts], verdicts))
+    assert told[0] == told[1]
+    assert len(told[0][1]) >= 3

@@ -15,6 +15,7 @@ from fourrates import io
 from fourrates.cli.options import known
 from fourrates.report import page
 from fourrates.report.facts import gather
+from fourrates.report.words import TITLES
 from fourrates.run import Run
 from fourrates.run.trace import Trace
 from fourrates.streams import SCENARIOS, fraud
@@ -27,16 +28,20 @@ def report(source, detector, **options):
     return page(run, events, found), found
 
 
-def test_every_drift_is_told_with_its_rates_before_and_after():
+def test_every_finding_is_told_with_its_rates_before_and_after():
     stream = fraud(seed=5)
     frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
     text, found = report(frame, fr.FourRates(730_500))
-    assert len(found) == 2
+    kinds = [one.kind for one in found]
+    assert kinds == ["drift", "confirmation", "drift", "confirmation", "recovery", "recovery"]
+    assert re.findall(r"<h3>\d\. (\w+)", text)[::-1] == [TITLES[kind] for kind in kinds]
     for one in found:
-        assert f"event {one.drift.at:,}" in text
-        assert f"event {one.drift.started:,}" in text
-        assert "events {:,} to {:,}".format(*one.drift.started_between) in text
-        for change in one.drift.changes:
+        assert f"event {one.finding.at:,}" in text
+        if one.finding.started is not None:  # not of the confirmation of a rate that joined the episode
+            assert f"event {one.finding.started:,}" in text
+        if one.is_drift:
+            assert "events {:,} to {:,}".format(*one.finding.started_between) in text
+        for change in one.finding.changes:
             before, after = (f'<b class="num">{share.value:.3f}</b>' for share in (change.before, change.after))
             assert f"from {before} to {after}" in text
     assert "at most one in 730,500 events" in text
@@ -84,10 +89,11 @@ def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
 
 
 def test_what_has_come_since_the_last_drift_is_told_where_its_window_is_too_small():
-    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)
+    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))  # then tnr rises too
     text, found = report((truth, guess), fr.FourRates(100_000))
-    seen = len(truth) - found[-1].drift.window.start
-    assert f"too few to learn from, wait for more; by the end of the data there are {seen:,}." in text
+    assert [one.kind for one in found] == ["drift", "confirmation"]
+    seen = len(truth) - found[0].finding.window.start
+    assert f"too few to train on, wait for more; by the end of the data there are {seen:,}." in text
 
 
 @pytest.mark.parametrize("name", [name for name, kind in known().items()])
@@ -111,7 +117,7 @@ def test_many_drifts_leave_the_charts_in_sight():
     assert len(found) > 100
     assert f"<summary>{len(found) - 4:,} more</summary>" in text
     assert text.count('<li class="drift') == 100
-    assert f"event {found[-1].drift.at:,}" in text  # the latest are those that are told
+    assert f"event {found[-1].finding.at:,}" in text  # the latest are those that are told
 
 
 def test_the_time_of_the_start_is_about_right():
@@ -121,7 +127,7 @@ def test_the_time_of_the_start_is_about_right():
     run = Run(fr.FourRates(730_500), Trace)
     events = io.read(frame)
     found = [one for batch in events for one in run.take(batch)]
-    for finding in gather(run, events, found).findings:
+    for finding in (one for one in gather(run, events, found).findings if one.started is not None):
         true = stream.times[finding.started.event].astype("M8[us]").astype(np.int64)
         assert abs(finding.started.time - true) < 0.01 * 86_400e6
 
@@ -133,12 +139,62 @@ def test_recoveries_and_shifts_are_told_as_such():
     truth = (random.random(size) < np.where(part == 2, 0.6, 0.3)).astype(int)
     guess = np.where(random.random(size) < np.where((part == 1) & (truth == 1), 0.5, 0.9), truth, 1 - truth)
     text, found = report((truth, guess), fr.FourRates(1e6, reference=[[9000, 1000], [1000, 9000]]))
-    assert any(one.is_recovery for one in found)
-    assert text.count('<span class="tag">recovery</span>') == sum(one.is_recovery for one in found)
+    recoveries = sum(one.kind == "recovery" for one in found)
+    assert recoveries
+    assert len(re.findall(r"<h3>\d+\. Recovered, ", text)) == recoveries
     assert headline(text).startswith("Recovered: ")
     assert "Shifts of the classes" in text
-    assert "the share of positives went from 0.29" in text
+    assert "the share of positives went from 0.302 to 0.8" in text
     assert "a reference of 20,000 events, 90.0% of them right" in text
+
+
+def falls_and_comes_back(seed, tpr, streams=1):
+    """In each stream tpr is .9, for a third of the events this, and .9 again; events of the streams take turns."""
+    random, size = np.random.default_rng(seed), 18_000
+    truth = random.integers(0, 2, streams * size)
+    part = np.arange(truth.size) * 3 // truth.size
+    guess = np.where(random.random(truth.size) < np.where((part == 1) & (truth == 1), tpr, 0.9), truth, 1 - truth)
+    return {"y_true": truth, "y_pred": guess, "model": np.array(list("abc"))[np.arange(truth.size) % streams]}
+
+
+def test_where_several_streams_drifted_all_that_recovered_are_counted():
+    text, found = report(falls_and_comes_back(1, 0.6, streams=3), fr.FourRates(1e6), columns=io.Columns(by="model"))
+    assert {one.stream for one in found if one.finding.closes} == {*"abc"}
+    assert headline(text) == "Recovered: 3 streams that drifted are back at normal"
+    assert len(re.findall('<i class="dot recovered"></i>tpr is back at 0.[89]', text)) == 3
+
+
+def test_a_drift_that_was_withdrawn_is_listed_and_the_stream_is_stable():
+    """A false alarm of a small budget, the first that is withdrawn."""
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 20_000)
+    guess = np.where(random.random(truth.size) < 0.8, truth, 1 - truth)
+    detector = fr.FourRates(500)
+    detector.update_many(truth, guess)
+    end = 1 + next(finding.at for finding in detector.findings if finding.kind == "withdrawal" and finding.closes)
+    text, found = report((truth[:end], guess[:end]), fr.FourRates(500))
+    assert found[-1].kind == "withdrawal"
+    assert re.fullmatch("Stable: .* withdrawn, the events since the alarm do not bear it out", headline(text))
+    assert "<h3>2. Withdrawn, " in text
+    assert "The events since the alarm do not bear it out." in text
+    assert "1 drift and 1 withdrawal in " in text
+
+
+def test_a_run_that_is_resumed_tells_of_the_drift_that_is_open():
+    """Found in the part before: there is nothing to list, and the headline says what the detector says."""
+    data = falls_and_comes_back(1, 0.6)
+    data["time"] = np.datetime64("2026-01-01", "s") + np.arange(data["y_true"].size)
+    first, second = (
+        {name: column[part] for name, column in data.items()} for part in (slice(9_000), slice(9_000, 9_500))
+    )
+    run = Run(fr.FourRates(1e6), Trace)
+    before = [one for batch in io.read(first) for one in run.take(batch)]
+    run = Run.from_bytes(run.to_bytes(), Trace)
+    events = io.read(second)
+    assert [one for batch in events for one in run.take(batch)] == []
+    change = before[0].finding.changes[0]
+    wanted = f"Drifted: tpr fell from {change.before.value:.3f} to {change.after.value:.3f} around event "
+    assert headline(page(run, events, [])) == f"{wanted}{before[0].finding.started:,}"
 
 
 def test_a_calm_stream_is_said_to_be_calm():

@@ -27,10 +27,10 @@ def test_the_trace_ends_where_the_detector_does(parameters):
     truth, guess = events(20_000, classes=len(detector.labels.values))
     done = 0
     while done < truth.size:
-        taken, drift = detector.update_coded(truth, guess, done)
+        taken, drifts = detector.update_coded(truth, guess, done)
         trace.take(truth[done : done + taken], guess[done : done + taken])
         done += taken
-        if drift is not None:
+        for drift in drifts:
             trace.drift(drift)
     curves = trace.curves()
     test = 0
@@ -71,7 +71,7 @@ def test_what_crossed_comes_first():
     run = Run(fr.FourRates(), Trace)
     from fourrates import io
 
-    found = [one.drift for batch in io.read(stream) for one in run.take(batch)]
+    found = [one.finding for batch in io.read(stream) for one in run.take(batch)]
     curves, enough = ordered(run.traces[None].curves(), found)
     assert enough == 4
     assert {curve.rate for curve in curves[: len(found[0].changes)]} == {c.rate for c in found[0].changes}
@@ -117,8 +117,8 @@ def test_every_point_close_to_a_drift_is_kept():
     from fourrates import io
 
     (found, *_) = [one for batch in io.read((truth, guess)) for one in run.take(batch)]
-    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.drift.changes[0].rate]
-    window = np.flatnonzero(truth[found.drift.since : found.drift.at + 1] == 1) + found.drift.since
+    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.finding.changes[0].rate]
+    window = np.flatnonzero(truth[found.finding.since : found.finding.at + 1] == 1) + found.finding.since
     assert np.isin(window, curve.events).all()
 
 

@@ -48,7 +48,8 @@ class Bench:
         self.number += 1
         id = f"f{self.number}"
         text = text or f"fraud: {kind} {self.number}"
-        body = {"id": id, "kind": kind, "segment": segment, "text": text, "at": 7, "changes": []}
+        closes = kind in ("withdrawal", "recovery", "acceptance")
+        body = {"id": id, "kind": kind, "segment": segment, "text": text, "at": 7, "closes": closes, "changes": []}
         self.store.commit(Group(findings=[Finding(id, self.row.id, kind, T, json.dumps(body).encode())]))
         return id
 
@@ -73,17 +74,20 @@ def bench(tmp_path, receiver):
     made.close()
 
 
-def test_a_drift_fires_and_its_recovery_resolves_it_as_alertmanager_means_that(bench):
+@pytest.mark.parametrize("end", ["withdrawal", "recovery", "acceptance"])
+def test_a_drift_fires_and_what_closes_it_resolves_it_as_alertmanager_means_that(bench, end):
     drift = bench.find()
-    bench.tick(holds=True)
-    bench.tick(1, holds=True)
+    bench.tick()
+    bench.find("confirmation")
+    bench.find("improvement")
+    bench.tick(1)
     (fired,) = bench.told(1)
-    recovery = bench.find("recovery")
-    bench.tick(2, holds=True)
-    bench.tick(3, holds=True)
+    closed = bench.find(end)
+    bench.tick(2)
+    bench.tick(3)
     fired, resolved = bench.told(2)
     assert (fired["status"], fired["kind"], fired["text"]) == ("firing", "drift", "fraud: drift 1")
-    assert (resolved["status"], resolved["kind"]) == ("resolved", "recovery")
+    assert (resolved["status"], resolved["kind"]) == ("resolved", end)
     one, other = fired["alerts"][0], resolved["alerts"][0]
     assert (one["status"], other["status"]) == ("firing", "resolved")
     assert one["fingerprint"] == other["fingerprint"]
@@ -91,7 +95,7 @@ def test_a_drift_fires_and_its_recovery_resolves_it_as_alertmanager_means_that(b
     assert one["endsAt"].startswith("0001-")
     assert other["endsAt"] > other["startsAt"]
     assert one["labels"] == {"alertname": "ClassifierDrift", "monitor": "fraud"}
-    assert [one["findings"], other["findings"]] == [[drift], [recovery]]
+    assert [one["findings"], other["findings"]] == [[drift], [closed]]
     assert fired["id"] != resolved["id"]
 
 
@@ -137,11 +141,11 @@ def test_a_silenced_monitor_tells_nothing_and_then_what_still_fires(bench):
 
 def test_what_was_told_before_a_silence_is_told_to_be_resolved_after_it(bench):
     bench.find()
-    bench.tick(0, holds=True)
+    bench.tick(0)
     bench.find("recovery")
-    bench.tick(10, holds=True, silenced_until=T + 100)
+    bench.tick(10, silenced_until=T + 100)
     assert len(bench.told(1)) == 1
-    bench.tick(101, holds=True, silenced_until=T + 100)
+    bench.tick(101, silenced_until=T + 100)
     assert bench.told(2)[1]["status"] == "resolved"
 
 
@@ -149,21 +153,21 @@ def test_what_still_fires_is_repeated_until_somebody_acknowledges_it(bench):
     day = 86_400
     drift = bench.find()
     for at in (0, day / 2, 1.1 * day, 1.2 * day):
-        bench.tick(at, holds=True)
+        bench.tick(at)
     first, again = bench.told(2)
     assert again["text"] == f"still {first['text']}"
     assert again["id"] != first["id"]
     bench.alerting.acknowledge("u1", drift, T + 1.3 * day)
     for at in (2.5 * day, 5 * day):
-        bench.tick(at, holds=True)
+        bench.tick(at)
     assert len(bench.told(2)) == 2
 
 
-def test_a_drift_without_a_reference_fires_until_it_is_acknowledged_or_its_way_back_is_found(bench):
-    first = bench.find(segment={"country": "FR"})
+def test_each_drift_fires_until_it_is_closed(bench):
+    bench.find(segment={"country": "FR"})
     bench.find(segment={"country": "DE"})
     bench.tick()
-    bench.alerting.acknowledge("u1", first, T + 60)
+    bench.find("acceptance", segment={"country": "FR"})
     bench.tick(61)
     assert [alert["segment"] for alert in bench.told(2)[1]["alerts"]] == [{"country": "FR"}]
     bench.tick(86_500)  # a day later it still fires
@@ -242,25 +246,27 @@ def test_only_what_arrives_ends_a_silence_of_the_stream(start):
     assert position() == seen[-1]
 
 
-@pytest.mark.parametrize("holds", [True, False])
-def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench, holds):
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench, accepted):
     id = bench.find()
     bench.store.acknowledge(id, T)
     bench.alerting.acknowledge("u1", id, T)
-    bench.tick(0, holds=holds)
-    bench.tick(86_500, holds=holds)
-    bench.tick(2 * 86_500, holds=holds)
+    if accepted:
+        bench.find("acceptance")
+    bench.tick(0)
+    bench.tick(86_500)
+    bench.tick(2 * 86_500)
     time.sleep(0.1)
-    assert len(bench.told(holds)) == holds, "the new normal is no news; what is away from its reference is, once"
+    assert len(bench.told(not accepted)) == (not accepted), "the new normal is no news; what stays open is, once"
 
 
-def test_a_drift_that_stands_no_more_is_resolved(bench):
+def test_a_drift_that_is_not_open_any_more_is_resolved(bench):
     ids = [bench.find(), bench.find(segment={"country": "DE"})]
-    bench.tick(0, holds=True, standing=[])
+    bench.tick(0, standing=[])
     (fired,) = bench.told(1)
     assert [alert["findings"] for alert in fired["alerts"]] == [[id] for id in ids], "found after the monitor was seen"
-    bench.tick(1, holds=True, standing=[{"country": "DE"}])
-    bench.tick(2, holds=True, standing=[{"country": "DE"}])
+    bench.tick(1, standing=[{"country": "DE"}])
+    bench.tick(2, standing=[{"country": "DE"}])
     (resolved,) = bench.told(2)[1]["alerts"]
     assert (resolved["status"], resolved["segment"]) == ("resolved", None)
 
@@ -485,7 +491,7 @@ def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
                     body = {"y_true": truth.tolist(), "y_pred": guess.tolist()}
                     assert http.post("/api/monitors/m/events", json=body).status_code == 200
                     drifts = http.get("/api/monitors/m/drifts").json()["drifts"]
-                    found = {one["id"] for one in drifts if one["kind"] != "shift"}  # which is reported, no alert
+                    found = {one["id"] for one in drifts if one["kind"] == "drift" or one["closes"]}
                     time.sleep(dice.uniform(0, 1.2) if number < 5 else 3.0)
             finally:
                 process.send_signal(signal.SIGKILL)

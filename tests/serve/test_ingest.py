@@ -201,7 +201,7 @@ def test_quick_and_slow_reading_agree():
         assert names[0] == names[1] == [msgspec.json.encode([value]).decode() for value in rows["by"]["s"]]
 
 
-def test_drifts_of_the_service_are_those_of_detectors_fed_with_the_same_events(start):
+def test_findings_of_the_service_are_those_of_detectors_fed_with_the_same_events(start):
     server = start()
     arl = 5_000
     server.http.put("/api/monitors/m", json={"arl": arl, "by": ["country"]})
@@ -220,13 +220,14 @@ def test_drifts_of_the_service_are_those_of_detectors_fed_with_the_same_events(s
         body["id"] = [*range(start_, min(start_ + 700, 12_000))]
         assert post(server, body=body)[0] == 200
     found = server.http.get("/api/monitors/m/drifts?limit=1000").json()["drifts"]
-    have = sorted((one["at"], str(one["segment"])) for one in found if one["kind"] == "drift")
-    want = [(drift.at, "None") for drift in fr.FourRates(2 * arl).update_many(truths, guesses)]
-    bank = fr.Bank(fr.FourRates(2 * arl, mix="ignore"))
-    keyed = bank.update(country.tolist(), truths, guesses)
-    want += [(one.drift.at, str({"country": one.key})) for one in keyed]
-    assert have == sorted(want)
-    assert want
+    have = sorted((one["at"], one["kind"], one["closes"], str(one["segment"])) for one in found)
+    whole, bank = fr.FourRates(2 * arl), fr.Bank(fr.FourRates(2 * arl, mix="ignore"))
+    whole.update_many(truths, guesses)
+    bank.update(country.tolist(), truths, guesses)
+    want = [(finding, "None") for finding in whole.findings]
+    want += [(one.finding, str({"country": one.key})) for one in bank.findings]
+    assert have == sorted((finding.at, finding.kind, finding.closes, where) for finding, where in want)
+    assert {kind for _, kind, _, _ in have} >= {"drift", "confirmation"}
     # The examples of a drift in a segment are the events of that segment from its start on.
     one = next(one for one in found if one["segment"] == {"country": "FR"} and one["kind"] == "drift")
     examples = server.http.get(f"/api/monitors/m/drifts/{one['id']}/examples").json()

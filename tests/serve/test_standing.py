@@ -1,4 +1,4 @@
-"""Drifts that stand: until the rates are back where they were, or somebody has seen it; also after a kill."""
+"""A drift is open until it is withdrawn, the rates are back, or somebody accepts it; also after a kill."""
 
 import numpy as np
 import pytest
@@ -56,25 +56,27 @@ def test_a_segment_is_drifted_until_its_rates_are_back_where_they_were(start):
     monitor.send(400, 0.35, 3, 1e9 + 60, "DE")
     assert monitor.segment("DE")["status"] == "drifted"
     assert monitor.segment("FR")["status"] == "stable"
-    # It stands however long that is: three days later, and though nothing changes any more.
+    # It is open however long that is: three days later, and though nothing changes any more.
     monitor.send(3_000, 0.35, 4, 1e9 + DAYS_3, "DE")
     shown = monitor.ask()
     assert (shown["status"], shown["drifted_segments"], shown["since"]) == ("drifted", 1, "2001-09-09T01:47:40.000Z")
-    # Half of the way back is a further drift; all of it is the recovery.
+    # Half of the way back is an improvement; all of it is the recovery.
     monitor.send(3_000, 0.6, 5, 1e9 + DAYS_3 + 60, "DE")
     assert monitor.segment("DE")["status"] == "drifted"
     monitor.send(3_000, 0.85, 6, 1e9 + DAYS_3 + 120, "DE")
     assert monitor.segment("DE")["status"] == "stable"
     assert monitor.ask()["drifted_segments"] == 0
     found = [kind for kind, country in monitor.kinds() if country == "DE"]
+    assert found[:2] == ["drift", "confirmation"]
     assert found[-1] == "recovery"
-    assert set(found[:-1]) == {"drift"}
-    assert len(found) >= 3
+    assert set(found[2:-1]) == {"improvement"}
+    *_, drift = [one for one in monitor.ask("/drifts")["drifts"] if one["segment"]]
     latest = next(one for one in monitor.ask("/drifts")["drifts"] if one["kind"] == "recovery" and one["segment"])
     assert "back where it was" in latest["text"]
+    assert (latest["drift"], latest["closes"]) == (drift["at"], True)
 
 
-def test_the_drift_of_the_whole_is_told_while_it_stands_whatever_its_segments_do(start):
+def test_the_drift_of_the_whole_is_told_while_it_is_open_whatever_its_segments_do(start):
     monitor = Monitored(start, by=["country"])
     for place, country in enumerate(["DE", "FR"]):
         monitor.send(4_000, 0.85, place, 1e9, country)
@@ -99,21 +101,25 @@ def test_the_drift_of_the_whole_is_told_while_it_stands_whatever_its_segments_do
 def test_a_drift_without_a_reference_is_the_new_normal_once_somebody_has_seen_it(start):
     monitor = Monitored(start)
     monitor.send(4_000, 0.85, 1, 1e9)
-    (drift,) = monitor.send(600, 0.45, 2, 1e9 + 60)
+    drift, _ = monitor.send(600, 0.45, 2, 1e9 + 60)
     assert monitor.ask()["status"] == "drifted"
     monitor.ask(f"/drifts/{drift}/acknowledge", "POST")
     assert monitor.ask()["status"] == "stable"
+    accepted = monitor.ask("/drifts?limit=1")["drifts"][0]
+    assert (accepted["kind"], accepted["at"], accepted["closes"]) == ("acceptance", 4_599, True)
+    assert accepted["drift"] == monitor.ask(f"/drifts/{drift}")["at"]
     monitor.send(3_000, 0.45, 3, 1e9 + 120)
     assert monitor.ask()["status"] in ("stable", "warning")
     # From now on it is compared with this: what was once normal is a drift.
     monitor.send(600, 0.85, 4, 1e9 + 180)
     assert monitor.ask()["status"] == "drifted"
-    assert monitor.kinds() == [("drift", None), ("drift", None)]
+    kinds = [kind for kind, _ in monitor.kinds()]
+    assert kinds == ["drift", "confirmation", "acceptance", "drift", "confirmation"]
 
 
-def test_a_drift_away_from_the_reference_stands_though_somebody_has_seen_it(start):
+def test_a_drift_away_from_the_reference_stays_open_though_somebody_has_seen_it(start):
     monitor = Monitored(start, reference=[[4500, 500], [750, 4250]])
-    (drift,) = monitor.send(600, 0.45, 2, 1e9 + 60)
+    drift, _ = monitor.send(600, 0.45, 2, 1e9 + 60)
     monitor.ask(f"/drifts/{drift}/acknowledge", "POST")
     assert monitor.ask()["status"] == "drifted"
     monitor.send(3_000, 0.85, 3, 1e9 + DAYS_3)
@@ -121,14 +127,36 @@ def test_a_drift_away_from_the_reference_stands_though_somebody_has_seen_it(star
     assert monitor.kinds()[-1] == ("recovery", None)
 
 
+def test_a_false_alarm_is_withdrawn_and_nothing_is_open_any_more(start):
+    monitor = Monitored(start)
+    monitor.send(4_000, 0.85, 1, 1e9)
+    (drift,) = monitor.send(70, 0.45, 2, 1e9 + 60)
+    assert monitor.ask()["status"] == "drifted"
+    (withdrawal,) = monitor.send(400, 0.85, 3, 1e9 + 120)
+    assert monitor.ask()["status"] == "stable"
+    found = monitor.ask(f"/drifts/{withdrawal}")
+    assert (found["kind"], found["closes"]) == ("withdrawal", True)
+    assert found["drift"] == monitor.ask(f"/drifts/{drift}")["at"]
+    assert "do not bear it out" in found["text"]
+
+
+def test_a_drift_before_normal_is_known_is_reported_and_not_open(start):
+    monitor = Monitored(start)
+    monitor.send(30, 1.0, 1, 1e9)
+    (drift,) = monitor.send(60, 0.0, 2, 1e9 + 60)
+    assert "too few events before it to know normal" in monitor.ask(f"/drifts/{drift}")["text"]
+    assert (monitor.ask()["status"], monitor.ask()["drifts"]) == ("stable", 1)
+
+
 @pytest.mark.slow
-def test_how_drifts_stand_is_the_same_after_a_start_from_the_journal(start, tmp_path):
+def test_open_drifts_are_the_same_after_a_start_from_the_journal(start, tmp_path):
     monitor = Monitored(start, by=["country"])
     for place, country in enumerate(["DE", "FR", "IT"]):
         monitor.send(4_000, 0.85, place, 1e9, country)
     for place, country in enumerate(["DE", "FR", "IT"]):
         monitor.send(400, 0.35, 10 + place, 1e9 + 60, country)
-    drifts = {(one["segment"] or {}).get("country"): one["id"] for one in monitor.ask("/drifts")["drifts"]}
+    found = [one for one in monitor.ask("/drifts")["drifts"] if one["kind"] == "drift"]
+    drifts = {(one["segment"] or {}).get("country"): one["id"] for one in found}
     monitor.ask(f"/drifts/{drifts['FR']}/acknowledge", "POST")
     # After the acknowledgement the way back is a drift for FR, and for IT, where nobody has seen it, the recovery.
     for place, country in enumerate(["FR", "IT"]):

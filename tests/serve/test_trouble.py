@@ -159,7 +159,7 @@ def test_the_writer_outlives_a_snapshot_that_cannot_be_made(start, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(Monitor, "snapshot", failing)
-    served.http.post("/api/monitors/m/events", json=events(2_000, 0.9))
+    served.http.post("/api/monitors/m/events", json=events(20_000, 0.9))
     assert tried.wait(10)
     for _ in range(3):
         time.sleep(0.3)
@@ -289,7 +289,8 @@ def test_the_series_reaches_the_alarm_at_the_event_that_gave_it(start):
     served = start()
     served.http.put("/api/monitors/m", json={"arl": 2_000, "reference": REFERENCE})
     served.http.post("/api/monitors/m/events", json=events(400, 0.2))
-    (drift,) = served.http.get("/api/monitors/m/drifts").json()["drifts"]
+    *_, drift = served.http.get("/api/monitors/m/drifts").json()["drifts"]
+    assert drift["kind"] == "drift"
     series = served.http.get("/api/monitors/m/series").json()
     assert series["event"] == sorted({*series["event"]})
     assert series["evidence"][series["event"].index(drift["at"] + 1)] == 1.0

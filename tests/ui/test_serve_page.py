@@ -156,9 +156,11 @@ def test_a_drift_appears_within_two_seconds_of_its_event(server, seen):
     note_when(browser, "document.querySelector('.drift') && document.querySelector('h1 em').textContent === 'Drifted'")
     began = time.time()
     found = server.send("fraud", *broken(300))["findings"]
-    assert len(found) == 1
+    assert len(found) == 2, "the drift and its confirmation"
     assert until(browser, "return window.seenAt") / 1000 - began < 2
-    assert findings(browser) == found
+    until(browser, "return document.querySelectorAll('.drift').length === 2")
+    assert sorted(findings(browser)) == sorted(found)
+    assert findings(browser)[0] == found[0], "the open drift is shown first"
     assert re.match(r"Drifted: tpr fell from 0\.8\d\d to 0\.\d{3}", text(browser, "h1"))
     assert "tpr ↓ fell from 0.8" in text(browser, ".drift .moves")
     assert errors(browser) == []
@@ -184,7 +186,7 @@ def test_a_drift_appears_in_the_list_of_all_within_two_seconds(server, seen):
 def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, seen):
     server.put("shops", by=["shop"], arl=5_000)
     server.send("shops", *sound(6_000), by={"shop": ["a", "b", "c"] * 2_000})
-    server.send("shops", *broken(3_000), by={"shop": ["a", "b", "c"] * 1_000})
+    server.send("shops", *broken(300), by={"shop": ["a", "b", "c"] * 100})
     detail = server.detail("shops")
     assert detail["last_finding"]["segment"], "else this shows nothing"
     browser = seen(server, "shops")
@@ -193,10 +195,10 @@ def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, s
     assert "look for what changed" in text(browser, ".advice")
     first = browser.execute_script("return document.querySelector('.drift').dataset.id")
     assert first == detail["drift"]["id"], "before the segments that drifted later"
-    assert "still so" in text(browser, ".drift:first-child h3")
+    assert "open" in text(browser, ".drift:first-child h3 .tag")
     of_whole = server.service.ask(server.service.monitor("shops", "/drifts?of=whole"))["drifts"]
     marked = browser.execute_script("return fourrates.view().charts.marks.map((one) => one.id)")
-    assert {*marked} == {one["id"] for one in of_whole if one["kind"] != "shift"}
+    assert {*marked} == {one["id"] for one in of_whole if one["kind"] in ("drift", "recovery")}
     seen(server)
     until(browser, "return document.querySelector('.monitor .story')")
     assert text(browser, "h1").startswith("Drifted: tpr fell from 0.")
@@ -226,6 +228,31 @@ def test_a_drift_reaches_the_alarm_in_the_chart_of_the_evidence_and_a_recovery_a
     assert browser.execute_script(buttons) == ["Show in the charts"]
 
 
+def test_a_withdrawn_drift_is_told_and_nothing_is_open(server, seen):
+    server.put("m", arl=20_000, reference=None)
+    server.send("m", *pairs(4_000, 0.85, 1))
+    server.send("m", *pairs(70, 0.45, 2))
+    server.send("m", *pairs(400, 0.85, 3))
+    browser = seen(server, "m")
+    until(browser, "return document.querySelectorAll('.drift').length === 2")
+    assert text(browser, "h1").startswith("Stable after a drift that was withdrawn")
+    assert text(browser, ".drift:first-child h3").startswith("Drift withdrawn")
+    assert not any(tag.is_displayed() for tag in browser.find_elements(By.CSS_SELECTOR, ".tag.alarm"))
+
+
+def test_an_acknowledged_drift_without_a_reference_is_accepted_as_normal(server, seen):
+    server.put("m", reference=None)
+    server.send("m", *sound(4_000))
+    server.send("m", *broken(300))
+    browser = seen(server, "m")
+    until(browser, "return document.querySelector('h1 em').textContent === 'Drifted'")
+    press(browser, "Acknowledge")
+    until(browser, "return document.querySelector('h1 em').textContent === 'Stable'")
+    until(browser, "return document.querySelector('.drift h3').textContent.startsWith('New level accepted as normal')")
+    picture(browser, "serve-accepted")
+    assert errors(browser) == []
+
+
 def test_the_charts_grow_with_the_stream(server, seen):
     server.put("fraud")
     server.send("fraud", *sound(1000))
@@ -247,14 +274,14 @@ def test_what_happened_while_the_server_was_away_is_caught_up(server, seen):
     server.send("fraud", *sound(2000))
     server.send("fraud", *broken(300))
     browser = seen(server, "fraud")
-    until(browser, "return document.querySelectorAll('.drift').length === 1")
+    until(browser, "return document.querySelectorAll('.drift').length === 2")
     server.kill()
     until(browser, "return document.querySelector('.connection').textContent.startsWith('Connection lost')")
     assert "stale" in browser.execute_script("return document.body.className")
     server.start()
     server.send("fraud", *sound(3000, 2))  # back at the reference: a recovery
     until(browser, "return document.querySelector('.connection').textContent === 'live'", seconds=20)
-    until(browser, "return document.querySelectorAll('.drift').length === 2")
+    until(browser, "return document.querySelectorAll('.drift').length === 3")
     assert "recovery" in text(browser, ".drift:first-child .tag")
     until(browser, "return document.querySelector('h1 em').textContent === 'Recovered'")
     until(browser, "return fourrates.view().charts.series.event.at(-1) === 5300")
@@ -464,7 +491,7 @@ def test_a_slow_answer_does_not_undo_what_the_stream_told_meanwhile(server, seen
     until(browser, "return document.querySelector('h1 em').textContent === 'Drifted'")
     until(browser, "return window.late", seconds=20)
     assert text(browser, "h1 em") == "Drifted"
-    assert len(findings(browser)) == 1
+    assert len(findings(browser)) == 2
     assert browser.execute_script("return fourrates.view().charts.series.event") == [2000, 2300]
 
 
@@ -520,11 +547,12 @@ def test_everything_is_reached_by_keyboard(lively, seen):
     assert chart.find_element(By.CSS_SELECTOR, ".readout").text != first
     chart.send_keys("0")
     assert browser.execute_script(sight) is None
-    first = "document.querySelector('.drift:not(.recovery)')"  # a recovery asks nothing of anybody
-    assert "acknowledged" not in browser.execute_script(f"return {first}.querySelector('.buttons').textContent")
-    tab_to(browser, "e.textContent === 'Acknowledge'").send_keys(Keys.ENTER)
-    until(browser, f"return {first}.querySelector('.buttons').textContent.includes('acknowledged')")
-    id = browser.execute_script(f"return {first}.dataset.id")
+    button = tab_to(browser, "e.textContent === 'Acknowledge'")  # what became of a drift asks nothing
+    id = browser.execute_script("return arguments[0].closest('.drift').dataset.id", button)
+    tools = f"""document.querySelector('.drift[data-id="{id}"] .buttons').textContent"""
+    assert "acknowledged" not in browser.execute_script(f"return {tools}")
+    button.send_keys(Keys.ENTER)
+    until(browser, f"return {tools}.includes('acknowledged')")
     found = lively.service.ask(lively.service.monitor("card fraud", f"/drifts/{id}"))
     assert found["acknowledged"]
     browser.back()

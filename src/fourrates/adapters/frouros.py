@@ -15,8 +15,8 @@ from fourrates.detectors.lfr import LFR
 class ConceptDrift:
     """Any detector of fourrates, by the names of a streaming concept drift detector of frouros.
 
-    Two things differ from frouros, both on purpose: an update takes the pair instead of an error, and after a drift the
-    detector has begun anew already, so that ``reset()`` is not needed.
+    Two things differ from frouros, both on purpose: an update takes the pair instead of an error, and after a drift a
+    detector goes on by itself, so that ``reset()`` is not needed.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from river import base, drift
 
 import fourrates as fr
 from fourrates.detectors.base import Detector
-from fourrates.drift import Drift, RateState
+from fourrates.findings import Drift, RateState
 
 
 class DriftDetector(base.DriftAndWarningDetector):
@@ -82,6 +82,11 @@ class DriftDetector(base.DriftAndWarningDetector):
         self._drift_detected = said and self._live.drift_detected
         self._warning_detected = said and self._live.warning_detected
 
+    def accept(self) -> None:
+        """Make what comes from now on normal: another model has taken over."""
+        if isinstance(self._live, fr.FourRates):
+            self._live.accept(force=True)
+
     @property
     def rates(self) -> Mapping[str, RateState]:
         """Where each rate stands now."""
@@ -148,6 +153,7 @@ class DriftRetrainingClassifier(drift.DriftRetrainingClassifier):
         self.drift_detector.update((y, self.model.predict_one(x)))
         if self.drift_detector.drift is not None:
             self.drifts.append(self.drift_detector.drift)
+            self.drift_detector.accept()
             self.model = self.bkg_model if self.train_in_background else self.model.clone()
         if not self.train_in_background:
             return

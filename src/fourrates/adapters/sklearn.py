@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from fourrates.detectors.base import Detector
 from fourrates.detectors.lfr import LFR
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 from fourrates.relearn import Relearner
 
 

@@ -2,14 +2,14 @@
 
 :class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background: again and again for days,
 across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Slack`
-as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`drift_alert` makes
-one from a drift.
+as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`finding_alert`
+makes one from a drift, or from what became of it.
 """
 
 from fourrates.alerts.apprise import Apprise
 from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.command import Command
-from fourrates.alerts.payload import drift_alert, stable_id
+from fourrates.alerts.payload import finding_alert, stable_id
 from fourrates.alerts.signature import SignatureError, sign, verify
 from fourrates.alerts.slack import Slack
 from fourrates.alerts.spool import Spool
@@ -28,7 +28,7 @@ __all__ = [
     "Spool",
     "SpoolError",
     "Webhook",
-    "drift_alert",
+    "finding_alert",
     "sign",
     "stable_id",
     "verify",

@@ -1,4 +1,4 @@
-"""A drift, or the recovery from one, as an alert: one plain dict, the same for every channel."""
+"""A drift, or what became of one, as an alert: one plain dict, the same for every channel."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourrates.alerts.text import plain
-from fourrates.drift import Drift, RateChange, Recovery
-from fourrates.plain import changes, precisions, start, with_shift
+from fourrates.findings import Drift, Finding, RateChange
+from fourrates.plain import changes, of_drift, precisions, start, with_shift
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
 NAMED = 8  # rates in the sentence
 
 
-def drift_alert(
-    drift: Drift,
+def finding_alert(
+    finding: Finding,
     *,
     stream: str,
     origin: str,
@@ -25,48 +25,49 @@ def drift_alert(
     row: int | None = None,
     time: str | None = None,
 ) -> dict[str, Any]:
-    """The payload of a drift, or of a recovery from one; `event` says which.
+    """The payload of a drift, or of what became of one; `kind` says which.
 
     Parameters
     ----------
-    drift : Drift
-        What the detector reported.
+    finding : Finding
+        What the detector reported; any but a Shift.
     stream : str
         The name of the stream it was found in.
     origin : str
         What tells this detector from any other, such as a random name kept with its state: with the stream and the
         event it makes the id, so that the same drift found again after a restart has the same id.
     source, row, time
-        Where the event stands that gave the alarm, and when it happened.
+        Where the event stands that showed it, and when it happened.
 
     Examples
     --------
     >>> import fourrates as fr
-    >>> from fourrates.alerts import drift_alert
+    >>> from fourrates.alerts import finding_alert
     >>> change = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
-    >>> alert = drift_alert(fr.Drift(5080, 5062, (change,), ((1, 0), (0, 1))), stream="fraud", origin="x")
+    >>> drift = fr.Drift(at=5080, since=5062, changes=(change,), confusion=((1, 0), (0, 1)))
+    >>> alert = finding_alert(drift, stream="fraud", origin="x")
     >>> alert["text"]
     'fraud: drift at event 5,080, since event 5,062: tpr down from 0.750 to 0.250'
     >>> alert["id"] == stable_id("x", "drift", "fraud", 5080)
     True
     """
-    event = "recovery" if isinstance(drift, Recovery) else "drift"
+    drift = finding if isinstance(finding, Drift) else None
     return {
-        "id": stable_id(origin, event, stream, drift.at),
-        "kind": event,  # as in every line that watch and detect write
-        "event": event,
+        "id": stable_id(origin, finding.kind, stream, finding.at),
+        "kind": finding.kind,  # as in every line that watch and detect write
+        "event": finding.kind,
         "stream": stream,
-        "text": _sentence(drift, event, stream, time),
-        "at": drift.at,
-        "since": drift.since,
+        "text": _sentence(finding, stream, time),
+        "at": finding.at,
+        **of_drift(finding),
         **({} if time is None else {"time": time}),
         **({} if source is None else {"source": source}),
         **({} if row is None else {"row": row}),
-        **start(drift),
-        "changes": changes(drift),
-        **precisions(drift),
-        **with_shift(drift),
-        **({"confusion": drift.confusion} if len(drift.confusion) <= LARGEST else {}),
+        **start(finding),
+        "changes": changes(finding),
+        **precisions(finding),
+        **with_shift(finding),
+        **({"confusion": drift.confusion} if drift is not None and len(drift.confusion) <= LARGEST else {}),
     }
 
 
@@ -88,13 +89,23 @@ def encode(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, default=str, allow_nan=False).encode("utf-8", "replace")
 
 
-def _sentence(drift: Drift, event: str, stream: str, time: str | None) -> str:
-    moved = "; ".join(f"{plain(change.rate)} {change.direction} {_from_to(change)}" for change in drift.changes[:NAMED])
-    more = f"; and {len(drift.changes) - NAMED} more" if len(drift.changes) > NAMED else ""
+def _sentence(finding: Finding, stream: str, time: str | None) -> str:
+    undone = finding.kind in ("withdrawal", "acceptance")  # which way the alarm had it moved may not be so by now
+    moved = "; ".join(
+        f"{plain(change.rate)} {'' if undone else f'{change.direction} '}{_from_to(change)}"
+        for change in finding.changes[:NAMED]
+    )
+    more = f"; and {len(finding.changes) - NAMED} more" if len(finding.changes) > NAMED else ""
     when = "" if time is None else f" ({time})"
-    began = f"since event {drift.since:,}" if drift.started is None else f"started about event {drift.started:,}"
-    shift = "" if drift.shift is None else f"; {drift.shift.shares}"
-    return f"{plain(stream)}: {event} at event {drift.at:,}{when}, {began}: {moved}{more}{shift}"
+    if isinstance(finding, Drift):
+        further = "further " if finding.further else ""
+        known = finding.started is not None
+        began = f", started about event {finding.started:,}" if known else f", since event {finding.since:,}"
+        end = "" if finding.shift is None else f"; {finding.shift.shares}"
+    else:
+        further = began = ""
+        end = "" if finding.drift is None else f" (drift of event {finding.drift.at:,})"
+    return f"{plain(stream)}: {further}{finding.kind} at event {finding.at:,}{when}{began}: {moved}{more}{end}"
 
 
 def _from_to(change: RateChange) -> str:
@@ -102,4 +113,6 @@ def _from_to(change: RateChange) -> str:
     before, after = change.expected, change.statistic
     if change.before is not None and change.after is not None:
         before, after = change.before.value, change.after.value
+    if math.isnan(after):  # accepted before anything was observed
+        return f"from {before:.3f}"
     return f"to {after:.3f}" if before is None or math.isnan(before) else f"from {before:.3f} to {after:.3f}"

@@ -17,18 +17,17 @@ from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.bank.settings import GroupOf, Settings
 from fourrates.bank.stream import Standing, Stream
-from fourrates.bank.taking import Alarm, Batch, processors, take
+from fourrates.bank.taking import Batch, processors, take
 from fourrates.bank.turn import Turn, in_turn
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import After, FourRates
+from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import KeyedDrift, KeyedShift
-from fourrates.evidence.version_4 import present_records
+from fourrates.findings import KeyedFinding
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
-from fourrates.record import DRIFT, HEAD, head_of
-from fourrates.state import MAX_STATE, VERSION, Saved, pack_parts, read_state, unpack
+from fourrates.record import HEAD, head_of
+from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,8 +51,6 @@ class Bank:
     reference : K x K counts, pair of arrays, or mapping from keys to such, optional
         The classifier as you shipped it, for FourRates: one for all streams, or one for each key. A key that is not in
         the mapping is compared with its own past.
-    after : {"restart", "hold"}, optional
-        With a reference: what follows a drift; "hold" if not given.
     groups : mapping from names to detectors, optional
         Settings for groups of streams, of the same kind and with the same labels; LFR with the same number of decays.
     group_of : mapping or callable, optional
@@ -66,8 +63,8 @@ class Bank:
     ----------
     events : int
         Events taken, in all streams.
-    shifts : list of KeyedShift
-        Shifts of the true classes that the last update met, where the detector reports them.
+    findings : list of KeyedFinding
+        Everything the last call found, in order: drifts and what became of them.
     threads : int
         The most threads that a large batch is divided among: as many as there are processors for this process. Drifts
         do not depend on it. Set it to 1 where others need the processors.
@@ -98,7 +95,6 @@ class Bank:
         *,
         arl: float | None = None,
         reference: Any = None,
-        after: After | None = None,
         groups: Mapping[str, RecordDetector] | None = None,
         group_of: GroupOf | None = None,
         max_streams: int = MOST,
@@ -106,7 +102,7 @@ class Bank:
         if detector is not None and arl is not None:
             raise ValueError(f"arl {arl!r} and a detector: give the detector its arl")
         detector = detector or FourRates(100_000 if arl is None else arl)
-        self._begin(Settings(detector, reference, after, groups, group_of), max_streams)
+        self._begin(Settings(detector, reference, groups, group_of), max_streams)
 
     def _begin(self, settings: Settings, max_streams: int) -> None:
         self._settings = settings
@@ -115,7 +111,7 @@ class Bank:
         self._keys = Keys(max_streams)
         self._turn = Turn("this bank")
         self.events = 0
-        self.shifts: list[KeyedShift] = []
+        self.findings: list[KeyedFinding] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
         self.threads = processors()
@@ -137,8 +133,8 @@ class Bank:
 
     # Events ---------------------------------------------------------------------------------------------------
 
-    def update(self, keys: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> list[KeyedDrift]:
-        """Take events of many streams, in the order of arrival, and give the drifts.
+    def update(self, keys: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> list[KeyedFinding]:
+        """Take events of many streams, in the order of arrival, and give the drifts; `findings` has everything.
 
         The whole batch is checked before the first event is taken: after an error nothing has changed.
 
@@ -163,14 +159,14 @@ class Bank:
         """A detector with the settings of streams without a group, that has seen nothing."""
         return self._settings.detectors[0].clone()
 
-    def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
+    def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
         asked = classify_keys(keys)
         if not asked.size == truths.size == guesses.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {guesses.size}")
         with self._turn:
             return self._take(asked, truths, guesses)
 
-    def _take(self, asked: Sorted, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
+    def _take(self, asked: Sorted, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
@@ -181,14 +177,17 @@ class Bank:
             raise
         batch = Batch(*by_stream(slots, truths, guesses, len(self)), clock=self.events)
         try:
-            alarms = take(self._arena, batch, self.threads)
+            found = take(self._arena, self._settings.detectors, batch, self.threads)
         finally:
             self.events += batch.slots.size
-        found = [self._reported(alarm) for alarm in alarms]
-        self.shifts = [one for one in found if isinstance(one, KeyedShift)]
-        return [one for one in found if isinstance(one, KeyedDrift)]
+        self.findings = [
+            KeyedFinding(self._keys.name(head.key, head.kind), event, finding)
+            for event, head, findings in found
+            for finding in findings
+        ]
+        return [keyed for keyed in self.findings if keyed.finding.kind == "drift"]
 
-    def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedDrift]:
+    def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
         return self._update(keys, self.labels.copy(truths, "truths"), self.labels.copy(guesses, "guesses"))
 
@@ -205,16 +204,35 @@ class Bank:
         if references is not None:
             self._arena.refer(first, *references)
 
-    def _reported(self, alarm: Alarm) -> KeyedDrift | KeyedShift:
-        """What a stream that alarmed has to tell."""
-        head = head_of(alarm.record)
-        key = self._keys.name(head.key, head.kind)
-        detector = self._settings.detector_of(key, head.group)
-        record = alarm.record[: detector.rules.size]
-        if alarm.state == DRIFT:
-            return KeyedDrift(key, alarm.event, detector.report(record, head.events - 1, head.since))
-        assert isinstance(detector, FourRates)
-        return KeyedShift(key, alarm.event, detector.report_shift(record, head.events - 1))
+    @in_turn
+    def accept(self, key: Hashable, reference: Any = None, *, force: bool = False) -> KeyedFinding | None:
+        """Make the level of a stream since its alarm the new normal; as :meth:`fourrates.FourRates.accept`.
+
+        Parameters
+        ----------
+        key : hashable
+            Which stream.
+        reference : K x K counts, or a pair of arrays, optional
+            The new normal instead, in a bank that was made with references by key.
+        force : bool
+            Also if there are fewer than 30 observations of a class since the alarm.
+        """
+        slot = int(self._slots([key])[0])
+        detector = self._settings.detectors[head_of(self._arena.view(slot)).group]
+        if not isinstance(detector, FourRates):
+            raise ValueError(f"{type(detector).__name__} holds no normal: there is nothing to accept")
+        given = None
+        if reference is not None:
+            if self._settings.references is None:
+                raise ValueError("this bank was not made with references by key")
+            counts = confusion_counts(reference, self.labels)
+            new = in_order_of_codes(counts, self.labels)
+            given = new.sum(1), new.diagonal()
+        finding = detector.life_of(self._arena.view(slot)).accept(given, force)
+        if reference is not None and self._settings.references is not None:
+            self._settings.references.replace(key, counts)
+        self.findings = [] if finding is None else [KeyedFinding(canonical(key), self.events - 1, finding)]
+        return self.findings[0] if self.findings else None
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
@@ -256,9 +274,7 @@ class Bank:
             raise KeyError(key)
         record = self._arena.record(slot)
         group = head_of(record).group
-        detector = self._settings.detector_of(key, group)
-        # As this detector has it: without room for a reference, if it has none.
-        return Standing(self._settings.names[group], detector, record[: detector.rules.size])
+        return Standing(self._settings.names[group], self._settings.detector_of(key, group), record)
 
     @property
     def nbytes(self) -> int:
@@ -274,9 +290,10 @@ class Bank:
         Parameters
         ----------
         keys : array of keys, optional
-            Which; a key that is not there is a KeyError, and nothing is evicted.
+            Which; a key that is not there is a KeyError, and nothing is evicted. If a drift is open there, `findings`
+            says that it ended without a verdict: an acceptance.
         idle : int, optional
-            Those whose last event lies behind the latest so many events of the bank.
+            Those whose last event lies behind the latest so many events of the bank; not those with an open drift.
         """
         if (keys is None) == (idle is None):
             raise ValueError("evict needs keys or idle, one of them")
@@ -284,10 +301,11 @@ class Bank:
         if idle is not None:
             if idle < 0:
                 raise ValueError(f"idle {idle!r} is not a number of events")
-            keep = heads["last"] >= self.events - idle
+            keep = (heads["last"] >= self.events - idle) | heads["open"]
         else:
             keep = np.ones(len(self), np.bool_)
             keep[self._slots(keys)] = False
+        self.findings = self._closed(np.flatnonzero(heads["open"] & ~keep))
         kept = np.flatnonzero(keep)
         begun = self._begun()
         self._left += int(((heads["events"] > begun) & ~keep).sum())
@@ -296,6 +314,16 @@ class Bank:
         evicted = len(self) - kept.size
         self._keys.arrange(heads["key"][kept], heads["kind"][kept], self._keys.names)
         return evicted
+
+    def _closed(self, slots: Array) -> list[KeyedFinding]:
+        """The drifts that are open in these streams end without a verdict."""
+        found = []
+        for slot in slots.tolist():
+            head, detector = head_of(self._arena.view(slot)), self._settings.detectors[0]
+            assert isinstance(detector, FourRates)
+            if (finding := detector.life_of(self._arena.view(slot)).accept(force=True)) is not None:
+                found.append(KeyedFinding(self._keys.name(head.key, head.kind), self.events - 1, finding))
+        return found
 
     @in_turn
     def merge(self, other: Bank) -> None:
@@ -453,7 +481,7 @@ class Bank:
         about = found.about
         bank = cls.__new__(cls)
         bank._begin(Settings.from_state(found, group_of), check_whole(max_streams, "max_streams"))
-        records, period = bank._present(found.sections["records"], found.version), found.sections["period"]
+        records, period = bank._rows(found.sections["records"]), found.sections["period"]
         if len(records) * 8 != len(period):
             raise ValueError(f"{len(records)} streams, and {len(period)} bytes of their periods")
         bank._adopt(
@@ -465,12 +493,12 @@ class Bank:
         )
         return bank
 
-    def _present(self, saved: memoryview, version: int) -> npt.NDArray[np.uint8]:
-        """Records as this release has them, a row each."""
-        records, size = present_records(self._rules[0], saved, version), self._rules[0].size
-        if len(records) % size:
-            raise ValueError(f"{len(records)} bytes of records of {size}")
-        return np.frombuffer(records, np.uint8).reshape(-1, size)
+    def _rows(self, saved: memoryview) -> npt.NDArray[np.uint8]:
+        """Records, a row each."""
+        size = self._rules[0].size
+        if len(saved) % size:
+            raise ValueError(f"{len(saved)} bytes of records of {size}")
+        return np.frombuffer(saved, np.uint8).reshape(-1, size)
 
     def _adopt(
         self, records: Array, names: dict[int, Hashable], events: int, period: npt.NDArray[np.int64], left: int
@@ -490,10 +518,10 @@ class Bank:
     def __reduce__(self) -> tuple[Any, ...]:
         given = self._settings.given() | {"max_streams": self._keys.most}
         state = (self._keys.names, self.events, self._begun(), self._left)
-        return _revive, (self._settings.detectors[0], given, VERSION, self._arena.records().tobytes(), state)
+        return _revive, (self._settings.detectors[0], given, self._arena.records().tobytes(), state)
 
 
-def _revive(detector: RecordDetector, given: dict[str, Any], version: int, saved: bytes, state: Any) -> Bank:
+def _revive(detector: RecordDetector, given: dict[str, Any], saved: bytes, state: Any) -> Bank:
     bank = Bank(detector, **given)
-    bank._adopt(bank._present(memoryview(saved), version), *state)
+    bank._adopt(bank._rows(memoryview(saved)), *state)
     return bank

@@ -9,7 +9,7 @@ import numpy as np
 
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.lfr import LFR
-from fourrates.kernel.evidence import EvidenceRules
+from fourrates.evidence.rules import FourRatesRules
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +40,7 @@ def e_values(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
-    alarm = np.array([one.alarm for one in rules if isinstance(one, EvidenceRules)])[heads["group"]]
+    alarm = np.array([one.threshold for one in rules if isinstance(one, FourRatesRules)])[heads["group"]]
     values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(rules, heads["group"], records))
     return values / np.maximum(heads["events"], 1)
 
@@ -49,10 +49,10 @@ def evidence_shares(rules: Sequence[Rules], groups: Array, records: Array) -> np
     """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
     shares = np.empty(len(records))
     for group, one in enumerate(rules):
-        if not isinstance(one, EvidenceRules):
+        if not isinstance(one, FourRatesRules):
             raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
         own = groups == group
-        shares[own] = one.evidence(records[own].tobytes()) / one.alarm
+        shares[own] = one.evidence(records[own].tobytes()) / one.threshold
     return shares
 
 

@@ -55,6 +55,10 @@ class References(Mapping[Hashable, "Counts"]):
                 raise ValueError(f"key {key!r} has two references that differ")
         self._counts |= new
 
+    def replace(self, key: Hashable, counts: Counts) -> None:
+        """Give a key another one."""
+        self._counts[canonical(key)] = counts
+
     def numbers(self, keys: Sequence[Hashable]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Observations and right ones of each class for these keys, by code; zero for keys that are not here."""
         shape = len(keys), len(self._labels.values)

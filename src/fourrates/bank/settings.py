@@ -13,7 +13,7 @@ import numpy as np
 
 from fourrates.bank.references import References
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import After, FourRates, check_after
+from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Settings:
     ----------
     detector : FourRates or LFR
         For streams without a group.
-    reference, after, groups, group_of
+    reference, groups, group_of
         As for :class:`fourrates.Bank`.
 
     Attributes
@@ -44,22 +44,19 @@ class Settings:
         One for each group, that has seen nothing.
     references : References or None
         The references by key, in a bank that has such.
-    after : {"restart", "hold"}
-        What follows a drift of a stream that has one.
     """
 
     def __init__(
         self,
         detector: RecordDetector,
         reference: Any = None,
-        after: After | None = None,
         groups: Mapping[str, RecordDetector] | None = None,
         group_of: GroupOf | None = None,
     ) -> None:
-        if after is not None and reference is None:
-            raise ValueError(f"after {after!r} and no reference: give it to the detector")
         if reference is not None and not isinstance(reference, Mapping):
-            detector = _refer(detector, reference, after)
+            detector = _with_reference(detector, reference)
+        elif reference is not None:
+            _check_without_reference(detector)
         groups = groups or {}
         self.names: list[str | None] = [None, *groups]
         given = zip(self.names, [detector, *groups.values()], strict=True)
@@ -69,14 +66,12 @@ class Settings:
         if groups and group_of is None:
             raise ValueError(f"groups {tuple(groups)} without group_of, which says whose they are")
         self.group_of = group_of
-        self.after = check_after(after or "hold")
         self.references = References(self.labels, reference) if isinstance(reference, Mapping) else None
 
     def given(self) -> dict[str, Any]:
         """What makes the same settings again, beside the first detector."""
         return {
             "reference": None if self.references is None else dict(self.references),
-            "after": None if self.references is None else self.after,
             "groups": dict(zip(self.names[1:], self.detectors[1:], strict=True)),
             "group_of": self.group_of,
         }
@@ -89,9 +84,7 @@ class Settings:
     @property
     def rules(self) -> list[Rules]:
         """What all streams of a group share, for each group."""
-        if self.references is None:
-            return [detector.rules for detector in self.detectors]
-        return [_without_reference(detector).keyed_rules(self.after) for detector in self.detectors]
+        return [detector.rules for detector in self.detectors]
 
     @property
     def look_at_keys(self) -> bool:
@@ -116,16 +109,16 @@ class Settings:
         detector = self.detectors[group]
         if self.references is None or key not in self.references:
             return detector
-        return _refer(detector, self.references[key], self.after)
+        return _with_reference(detector, self.references[key])
 
     def check_references(self, keys: Sequence[Hashable], records: npt.NDArray[np.uint8]) -> None:
         """Raise a ValueError unless the record of each key holds that key's reference, or has left it for good."""
         assert self.references is not None
-        held = records.view(_without_reference(self.detectors[0]).keyed_rules(self.after).dtype())[:, 0]["reference"]
+        first = self.detectors[0]
+        assert isinstance(first, FourRates)
+        held = records.view(first.evidence_rules.dtype())[:, 0]["look"]
         given, ones = self.references.numbers(keys)
-        fits = ((held["given"] == given) & (held["ones"] == ones)).all(1)
-        if self.after == "restart":
-            fits |= ~held["given"].any(1)
+        fits = ((held["given"] == given) & (held["ones"] == ones) | (held["given"] == 0)).all(1)
         if not fits.all():
             raise ValueError(f"the stream of key {keys[int(fits.argmin())]!r} holds another reference than the key has")
 
@@ -134,8 +127,8 @@ class Settings:
         ours, theirs = self._parameters(), other._parameters()
         if ours != theirs:
             raise ValueError("the banks differ in their settings: " + _difference(ours, theirs))
-        if (other.references is None) != (self.references is None) or other.after != self.after:
-            raise ValueError("the banks differ in their settings: one has references by key, or holds them")
+        if (other.references is None) != (self.references is None):
+            raise ValueError("the banks differ in their settings: one has references by key")
 
     def _parameters(self) -> dict[str | None, dict[str, Any]]:
         return {name: one.parameters for name, one in zip(self.names, self.detectors, strict=True)}
@@ -150,7 +143,7 @@ class Settings:
         if self.references is None:
             return about, {}
         keys, counts = self.references.to_state()
-        return about | {"after": self.after, "references": keys}, {"references": counts}
+        return about | {"references": keys}, {"references": counts}
 
     @classmethod
     def from_state(cls, found: Saved, group_of: GroupOf | None) -> Settings:
@@ -167,8 +160,7 @@ class Settings:
         if others and group_of is None:
             raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
         keyed = "references" in found.sections
-        after = check_after(about["after"]) if keyed else None
-        settings = cls(first, {} if keyed else None, after, dict(zip(groups, others, strict=True)), group_of)
+        settings = cls(first, {} if keyed else None, dict(zip(groups, others, strict=True)), group_of)
         if keyed:
             settings.references = References.from_state(first.labels, about["references"], found.sections["references"])
         return settings
@@ -186,20 +178,20 @@ def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordD
     if detector.rules.size != first.rules.size:
         raise ValueError(
             f"{what} needs records of {detector.rules.size} bytes, the bank has {first.rules.size}: it must have the "
-            "same number of decays, the same mix, and a reference if the bank has one"
+            "same number of decays and the same mix"
         )
     return detector.clone()
 
 
-def _without_reference(detector: RecordDetector) -> FourRates:
+def _check_without_reference(detector: RecordDetector) -> FourRates:
     if not isinstance(detector, FourRates) or detector.parameters["reference"] is not None:
         raise ValueError(f"a reference, and {detector!r}: it must be a FourRates without one")
     return detector
 
 
-def _refer(detector: RecordDetector, reference: Any, after: After | None) -> FourRates:
+def _with_reference(detector: RecordDetector, reference: Any) -> FourRates:
     """A detector of the same settings that has this reference."""
-    return FourRates(**_without_reference(detector).parameters | {"reference": reference, "after": after})
+    return FourRates(**_check_without_reference(detector).parameters | {"reference": reference})
 
 
 def _difference(ours: dict[str | None, Any], theirs: dict[str | None, Any]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 from fourrates.detectors.base import RecordDetector
-from fourrates.drift import RateState, Status
+from fourrates.detectors.four_rates import FourRates
+from fourrates.findings import Drift, RateState, Status
 from fourrates.record import head_of
 
 
@@ -54,12 +55,18 @@ class Stream:
 
     @property
     def status(self) -> Status:
-        """How things stand after its last event."""
+        """How things are after its last event."""
         return self.detector().status
 
     @property
+    def open(self) -> Drift | None:
+        """The drift that is open in it."""
+        detector = self.detector()
+        return detector.open if isinstance(detector, FourRates) else None
+
+    @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands now."""
+        """How each rate is."""
         return self.detector().rates
 
     @property
@@ -71,7 +78,7 @@ class Stream:
         """Make a detector of its own with this record: as if it had seen these events."""
         standing = self._find(self.key)
         detector = standing.settings.clone()
-        detector.adopt(standing.record)
+        detector.restore(standing.record)
         return detector
 
     def __repr__(self) -> str:

@@ -7,17 +7,20 @@ not depend on the number of threads.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourrates.record import DRIFT
+from fourrates.record import REPORT, Head, head_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.detectors.base import RecordDetector
+    from fourrates.findings import Finding
     from fourrates.kernel.record import Arena
 
     Array = npt.NDArray[Any]
@@ -25,12 +28,12 @@ if TYPE_CHECKING:
 SHARE = 20_000  # events that are worth a thread
 
 
-class Alarm(NamedTuple):
-    """A drift or a shift: the event of the bank that gave it, the state it left, and the record of its stream then."""
+class Found(NamedTuple):
+    """What an event of the bank showed, and the head of its stream."""
 
     event: int
-    state: int
-    record: bytes
+    head: Head
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +60,27 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def take(arena: Arena, batch: Batch, threads: int) -> list[Alarm]:
-    """Take a batch, restarting each stream that alarms; the alarms in the order of arrival."""
+def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> list[Found]:
+    """Take a batch, whose streams have the settings of their group's detector; findings in the order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
-        found = [alarm for share in shares for alarm in _take(arena, batch, *share)]
+        found = [one for share in shares for one in _take(arena, detectors, batch, *share)]
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(len(shares)) as pool:
-            found = [alarm for part in pool.map(lambda share: _take(arena, batch, *share), shares) for alarm in part]
-    return sorted(found, key=lambda alarm: alarm.event)
+            parts = pool.map(lambda share: _take(arena, detectors, batch, *share), shares)
+            found = [one for part in parts for one in part]
+    return sorted(found, key=lambda one: one.event)
 
 
-def _take(arena: Arena, batch: Batch, start: int, end: int) -> list[Alarm]:
+def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int) -> list[Found]:
     found = []
     while start < end:
-        start, state, record = arena.run(
-            batch.slots, batch.truths, batch.guesses, batch.places, start, end, batch.clock
-        )
-        if state >= DRIFT:
-            found.append(Alarm(batch.clock + int(batch.places[start - 1]), state, record))
+        start, state = arena.run(batch.slots, batch.truths, batch.guesses, batch.places, start, end, batch.clock)
+        if state & REPORT:
+            record = arena.view(int(batch.slots[start - 1]))
+            head = head_of(record)
+            findings = detectors[head.group].settle(record, state)
+            found.append(Found(batch.clock + int(batch.places[start - 1]), head, findings))
     return found

@@ -16,12 +16,12 @@ import numpy as np
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
+from fourrates.findings import Drift
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.detectors.base import Detector
-    from fourrates.drift import Drift
 
     Pairs = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 
@@ -120,7 +120,7 @@ def simulated_delay(
 ) -> Delay:
     """Run a detector on many streams that change once, and see how soon it tells.
 
-    A false alarm before the change restarts the detector, as in life; only what it finds from the change on counts.
+    A false alarm before the change happens as in life; only what the detector finds from the change on counts.
 
     Parameters
     ----------
@@ -188,7 +188,6 @@ def drifts_of(detector: Detector, pairs: Pairs) -> Iterator[Drift]:
     truths, guesses = pairs
     done = 0
     while done < truths.size:
-        taken, drift = detector.update_coded(truths, guesses, done)
+        taken, findings = detector.update_coded(truths, guesses, done)
         done += taken
-        if drift is not None:
-            yield drift
+        yield from (finding for finding in findings if isinstance(finding, Drift))

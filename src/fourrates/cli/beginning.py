@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.cli.errors import checked
-from fourrates.findings import RATED
+from fourrates.frames import RATED
 from fourrates.io import MAX_LINE, Batch, Columns, Events, Tail
 from fourrates.io.table import Table
 from fourrates.labels import Labels

@@ -47,8 +47,9 @@ class Entrant:
         start = clock.perf_counter()
         if self.run is not None:
             for found in self.run.take(batch):
-                rates = tuple((change.rate, change.direction) for change in found.drift.changes)
-                self.alarms.append(Alarm(found.at, rates))
+                if found.is_drift:
+                    rates = tuple((change.rate, change.direction) for change in found.finding.changes)
+                    self.alarms.append(Alarm(found.at, rates))
         else:
             update, detector = self.detector.update, self.detector
             for i, wrong in enumerate((batch.truths != batch.guesses).tolist()):

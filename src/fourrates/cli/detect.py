@@ -18,7 +18,7 @@ from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.ticker import Ticker
 from fourrates.detectors import Detector
-from fourrates.findings import Findings, tracer, without_reference
+from fourrates.frames import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError, Missing
 from fourrates.names import printable
 from fourrates.plain import counted, last_shortage
@@ -159,9 +159,9 @@ def detect(
         with Ticker(progress) as ticker:
             for batch in batches:
                 found += run.take(batch, events.keys)
-                ticker.tick(run.events, counted(found))
+                ticker.tick(run.events, _counted(found))
     except KeyboardInterrupt:
-        seen, drifts = opt.several(run.events, "event"), counted(found)
+        seen, drifts = opt.several(run.events, "event"), _counted(found)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
     for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd().values()]:
         opt.say(sentence)
@@ -192,7 +192,7 @@ def detect(
             asked=asked if saved is None else saved.asked,
             files=history.to_list(),
         ).save(state)
-    return 1 if fail_on == "drift" and any(not one.is_recovery for one in found) else 0
+    return 1 if fail_on == "drift" and any(one.is_drift for one in found) else 0
 
 
 def _saved(state: Path, max_state: int) -> Progress | None:
@@ -243,6 +243,10 @@ def _check_same(
         raise InputError(f"{path} goes on with {detector!r}; leave out the options that ask for another detector")
 
 
+def _counted(found: list[Found]) -> str:
+    return counted(one.kind for one in found)
+
+
 def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     seen = opt.several(run.events, "event")
     if events.columns.by is not None:
@@ -260,7 +264,7 @@ def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
     if not found:
         out.print(f"[green]no drift[/green] in {seen}", soft_wrap=True)
     else:
-        out.print(f"[bold red]{counted(found)}[/bold red] in {seen}", soft_wrap=True)
+        out.print(f"[bold red]{_counted(found)}[/bold red] in {seen}", soft_wrap=True)
         out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
     if (shortage := last_shortage(run, found)) is not None:
         out.print(output.literal(shortage), soft_wrap=True)

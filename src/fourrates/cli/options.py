@@ -20,7 +20,7 @@ from fourrates.budget.words import is_duration
 from fourrates.cli.commands import Decorator, argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.findings import Begun, check_own_references, make, reference_counts
+from fourrates.frames import Begun, check_own_references, make, reference_counts
 from fourrates.io import MAX_LINE, MISSING, Columns, Events, InputError, Missing, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
@@ -338,13 +338,9 @@ def budget_of(arl: str | None, saved: Detector) -> str | None:
 
 def make_run(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Run:
     """As :func:`make_detector`, at the beginning of its run; references may be given by stream."""
-    own = isinstance(reference, dict)
-    after = chosen.parameters.get("after") if own else None
-    if after == "hold":
-        chosen = replace(chosen, parameters={k: v for k, v in chosen.parameters.items() if k != "after"})
-    made = make_detector(chosen, labels, arl, times, None if own else reference)
+    made = make_detector(chosen, labels, arl, times, None if isinstance(reference, dict) else reference)
     with checked():
-        return Run(made, trace, check_own_references(reference, made), after or "hold")
+        return Run(made, trace, check_own_references(reference, made))
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fourrates.drift import RateChange
+from fourrates.findings import Drift, RateChange
 from fourrates.names import defused, printable
 from fourrates.plain import COLUMNS, rows
 from fourrates.plain import as_record as as_record
@@ -55,14 +55,14 @@ def literal(text: object) -> Text:
 
 
 def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Table:
-    """One row a drift: when, since, which rates, from what to what.
+    """One row a finding: when, since, which rates, from what to what.
 
     A detector that knows when a drift started has the rate before and after with an interval. For the others the counts
     by true and predicted class stand there, up to the warning and from it on.
     """
     from rich.text import Text
 
-    known = all(change.after is not None for one in found for change in one.drift.changes)
+    known = all(change.after is not None for one in found for change in one.finding.changes)
 
     table = grid()
     many = any(one.stream is not None for one in found)
@@ -79,21 +79,22 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
         said = f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}" if binary else name
         table.add_column(literal(said), no_wrap=True, justify="right")
     for one in found:
-        changes = one.drift.changes
+        changes, word = one.finding.changes, _word(one)
+        precisions = one.finding.precisions if isinstance(one.finding, Drift) else ()
         table.add_row(
             *([literal(printable(str(one.stream)))] if many else []),
             _place(one.at, utc),
             _since(one, utc),
             Text("\n").join(
                 [
-                    *([Text("recovery", "green")] if one.is_recovery else []),
+                    *([Text(word, "green" if one.finding.closes else "bold")] if word else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-                    *(Text(f"{p.rate} by {p.because}", "dim") for p in one.drift.precisions),
+                    *(Text(f"{p.rate} by {p.because}", "dim") for p in precisions),
                 ]
             ),
-            _lines(one, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in one.drift.precisions)]),
+            _lines(word, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]),
             *(
-                [_lines(one, (_interval(c) for c in changes)), _lines(one, (_observed(c) for c in changes))]
+                [_lines(word, map(_interval, changes)), _lines(word, map(_observed, changes))]
                 if known
                 else [literal(matrix(one.before, labels)), literal(matrix(one.after, labels))]
             ),
@@ -101,9 +102,16 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
     return table
 
 
-def _lines(one: Found, cells: Iterable[str]) -> str:
-    """A line for each rate that moved, below the word that says it is a recovery."""
-    return "\n".join([*([""] if one.is_recovery else []), *cells])
+def _word(one: Found) -> str:
+    """What a finding is, where it is not simply a drift."""
+    if isinstance(one.finding, Drift):
+        return "further drift" if one.finding.further else ""
+    return one.kind
+
+
+def _lines(word: str, cells: Iterable[str]) -> str:
+    """A line for each rate that moved, below the word that says what it is."""
+    return "\n".join([*([""] if word else []), *cells])
 
 
 def _interval(change: RateChange) -> str:
@@ -122,11 +130,14 @@ def moved(change: RateChange) -> str:
 
 
 def _since(one: Found, utc: bool) -> str:
-    """Where the drift started, as far as the detector knows; else where the warning opened."""
-    if one.drift.started is None:
+    """When the new level started, as far as the detector knows, else when the warning opened; of a look, its drift."""
+    finding = one.finding
+    if finding.drift is not None and finding.kind in ("confirmation", "withdrawal", "acceptance"):
+        return f"drift of event {finding.drift.at:,}"
+    if finding.started is None:
         return _place(one.since, utc)
     when = None if one.started is None else moment(one.started.time, utc, precise=False)
-    return f"about event {one.drift.started:,}" if when is None else f"{when}\nabout event {one.drift.started:,}"
+    return f"about event {finding.started:,}" if when is None else f"{when}\nabout event {finding.started:,}"
 
 
 def _place(place: Place, utc: bool) -> str:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fourrates.cli.options import say, several
 from fourrates.cli.output import ARROWS
 from fourrates.detectors import Detector
-from fourrates.drift import RateState, Share, Statistic
+from fourrates.findings import Bounds, RateState, Share, Statistic
 from fourrates.names import shortened
-from fourrates.null import Bounds
 from fourrates.plain import finite
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class View(Protocol):
         """End, with everything shown."""
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Show a drift, or a recovery from one."""
+        """Show a drift, or what became of one."""
 
     def warning(self, record: dict[str, Any]) -> None:
         """Show a warning."""
@@ -104,7 +103,7 @@ class Lines:
         sys.stdout.flush()
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Tell a drift."""
+        """Tell a drift, or what became of one."""
         sys.stdout.write(js.dumps(record) + "\n")
         sys.stdout.flush()
 
@@ -127,7 +126,7 @@ class Picture:
         from rich.live import Live
 
         self.console = Console(highlight=False)
-        self.told: deque[Text] = deque(maxlen=5)  # drifts
+        self.told: deque[Text] = deque(maxlen=5)  # drifts and what became of them
         self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
         self.drifts = self.warnings = 0
         self.next = 0.0
@@ -145,18 +144,18 @@ class Picture:
         self.live.__exit__(*details)
 
     def drift(self, record: dict[str, Any]) -> None:
-        """Tell a drift."""
+        """Tell a drift, or what became of one."""
         from rich.text import Text
 
-        recovery = record["kind"] == "recovery"
-        self.drifts += not recovery
+        is_drift = record["kind"] == "drift"
+        self.drifts += is_drift
         stream = "" if self.detector is not None else f"{shortened(record['stream'])}: "
-        began = f"since event {record['since']:,}"
-        if record.get("started") is not None:
+        began = f"drift of event {record['drift']:,}" if not is_drift else f"since event {record['since']:,}"
+        if is_drift and record.get("started") is not None:
             began = f"started about event {record['started']:,}"
         moved = "; ".join(map(_moved, record["changes"]))
         what = f"{record['kind']:<8} {stream}{_when(record)}, {began}: {moved}"
-        self.told.append(Text(what, "bold green" if recovery else "bold red"))
+        self.told.append(Text(what, "bold red" if is_drift else "bold green" if record["closes"] else "bold"))
 
     def warning(self, record: dict[str, Any]) -> None:
         """Tell a warning."""
@@ -250,11 +249,12 @@ def standing(state: RateState) -> tuple[float | None, float | None]:
     """What a rate is now, and what it is held against, where these are known."""
     if state.statistics:
         return state.statistic, state.estimate
-    return state.estimate, None if state.baseline is None else state.baseline.value
+    now = state.estimate if state.now is None else state.now.value
+    return now, None if state.baseline is None else state.baseline.value
 
 
 def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
-    """A rate between 0 and 1: its statistic within its bounds, or its estimate against the interval of its baseline."""
+    """A rate between 0 and 1: its statistic within its bounds, or the rate now against the interval of its baseline."""
     from rich.text import Text
 
     cells = [" "] * width

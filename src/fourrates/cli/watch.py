@@ -55,7 +55,7 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
     "--warnings/--no-warnings",
     section=opt.OUTPUT,
     default=True,
-    help="Tell warnings and shifts of the classes too, or drifts alone.",
+    help="Tell warnings and shifts of the classes too, or only drifts and what becomes of them.",
 )
 @option(
     "--exec",

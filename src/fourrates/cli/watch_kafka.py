@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -70,7 +71,7 @@ def watch_topic(
                 missing=missing,
                 max_streams=max_streams,
                 max_state=max_state,
-                found=told.drift,
+                found=told.finding,
                 shifted=told.shift if shifts else None,
                 refuse=told.refuse,
                 say=opt.say,
@@ -95,15 +96,16 @@ class _Told:
     def __init__(self, spool: Spool | None, aside: BadRows | None, dead_letters: bool) -> None:
         self.view: View = Lines()
         self.spool, self.aside, self.dead_letters = spool, aside, dead_letters
-        self.drifts: list[str] = []  # the last ones, for the summary
-        self.recovered = self.named = 0
+        self.findings: list[str] = []  # the last ones, for the summary
+        self.kinds: Counter[str] = Counter()
+        self.named = 0
 
-    def drift(self, record: dict[str, Any]) -> None:
-        if self.spool is not None:
+    def finding(self, record: dict[str, Any]) -> None:
+        if self.spool is not None and (record["kind"] == "drift" or record["closes"]):
             self.spool.put(record)
         self.view.drift(record)
-        self.recovered += record["kind"] == "recovery"
-        self.drifts = [*self.drifts[-9:], record["text"]]
+        self.kinds[record["kind"]] += 1
+        self.findings = [*self.findings[-9:], record["text"]]
 
     def shift(self, record: dict[str, Any]) -> None:
         self.view.shift(record)
@@ -155,8 +157,8 @@ def _detector(
 def _summarise(monitor: Monitor, seconds: float, told: _Told) -> None:
     skipped = f", {monitor.skipped:,} skipped" if monitor.skipped else ""
     bad = f", {opt.several(monitor.refused, 'bad row')}" if monitor.refused else ""
-    recovered = f", {opt.several(told.recovered, 'recovery')}" if told.recovered else ""
-    found = f"{opt.several(monitor.drifts, 'drift')}{recovered}"
+    ends = [opt.several(told.kinds[kind], kind) for kind in ("withdrawal", "recovery") if told.kinds[kind]]
+    found = ", ".join([opt.several(monitor.drifts, "drift"), *ends])
     opt.say(f"{opt.several(monitor.events, 'event')} in {seconds:,.1f} s{skipped}{bad}: {found}")
-    for text in told.drifts:
+    for text in told.findings:
         opt.say(f"  {text}")

@@ -9,6 +9,7 @@ import stat
 import sys
 import time as clock
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 READ = 1 << 18  # bytes taken from a pipe at a time
 POLL = 0.02  # seconds between looks at a file that has not grown
 ENOUGH = 1_000  # rows after which what is odd about them is told; then whenever there are twice as many
-SAVE = 1.0  # seconds between two savings of the state; after a drift it is saved at once
+SAVE = 1.0  # seconds between two savings of the state; after a finding it is saved at once
 
 
 class Watching:
@@ -56,8 +57,9 @@ class Watching:
         self.bad_rows, self.warnings, self.state, self.file = bad_rows, warnings, state, file
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
         self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
-        self.drifts: list[str] = []  # the last ones, for the summary
-        self.drifted = self.recovered = self.warned = 0
+        self.findings: list[str] = []  # the last ones, for the summary
+        self.kinds: Counter[str] = Counter()
+        self.warned = 0
         self._warning = False if saved is None else saved.warning
         self._before = run.events
         self._bad_before = 0 if saved is None else saved.bad
@@ -93,12 +95,12 @@ class Watching:
             self.take(batch)
 
     def take(self, batch: Batch) -> None:
-        """Take a batch; tell warnings and drifts in the order of their events."""
+        """Take a batch; tell warnings and findings in the order of their events."""
         warnings = self._look_for_warnings(batch)
         for one in self.run.take(batch, self.events.keys):
-            while warnings and warnings[0]["at"] < one.drift.at:
+            while warnings and warnings[0]["at"] < one.finding.at:
                 self.view.warning(warnings.pop(0))
-            self._drifted(one, batch)
+            self._found(one, batch)
         for record in warnings:
             self.view.warning(record)
         for shift in self.run.shifts if self.warnings else ():
@@ -130,24 +132,23 @@ class Watching:
         record = {"kind": "warning", "at": detector.events - 1, **({} if when is None else {"time": when})}
         return {**record, "row": int(batch.rows[i]), "rates": warned_rates(detector)}
 
-    def _drifted(self, one: Found, batch: Batch) -> None:
-        from fourrates.alerts.payload import drift_alert
+    def _found(self, one: Found, batch: Batch) -> None:
+        from fourrates.alerts.payload import finding_alert
 
-        record = drift_alert(
-            one.drift,
+        record = finding_alert(
+            one.finding,
             stream=self.tail.source if one.stream is None else one.stream,
             origin=self.origin,
             source=batch.source,
             row=one.at.row,
             time=moment(one.at.time, self.events.utc),
         )
-        if self.spool is not None:
+        if self.spool is not None and (one.is_drift or one.finding.closes):
             self.spool.put(record)
         self.view.drift(record)
-        self.drifted += not one.is_recovery
-        self.recovered += one.is_recovery
+        self.kinds[one.kind] += 1
         stream = "" if one.stream is None else f"{shortened(one.stream)}: "
-        self.drifts = [*self.drifts[-9:], f"{stream}{one.drift}"]
+        self.findings = [*self.findings[-9:], f"{stream}{one.finding}"]
         self._urgent = True
 
     # Keeping what was done ----------------------------------------------------------------------------------
@@ -183,14 +184,14 @@ class Watching:
         odd = self._odd()
         skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""
         bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
-        recovered = f", {opt.several(self.recovered, 'recovery')}" if self.recovered else ""
+        ends = [opt.several(self.kinds[kind], kind) for kind in ("withdrawal", "recovery") if self.kinds[kind]]
+        found = ", ".join([opt.several(self.kinds["drift"], "drift"), *ends, opt.several(self.warned, "warning")])
         whole = f" ({self.run.events:,} in all)" if self._before else ""
         opt.say(
-            f"{opt.several(self.run.events - self._before, 'event')} in {seconds:,.1f} s{whole}{skipped}{bad}: "
-            f"{opt.several(self.drifted, 'drift')}{recovered}, {opt.several(self.warned, 'warning')}"
+            f"{opt.several(self.run.events - self._before, 'event')} in {seconds:,.1f} s{whole}{skipped}{bad}: {found}"
         )
-        for drift in self.drifts:
-            opt.say(f"  {drift}")
+        for finding in self.findings:
+            opt.say(f"  {finding}")
         for about, sentence in odd.items():
             if self._remarks.get(about) != sentence:  # it may count more by now
                 opt.say(sentence)

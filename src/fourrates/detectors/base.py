@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from fourrates.drift import Drift, Drifts, RateState, Shift, Status
+from fourrates.findings import Drift, Drifts, Finding, RateState, Status
 from fourrates.kernel.baselines import Baseline
 from fourrates.kernel.pairs import Pairs
 from fourrates.kernel.record import Recorded
 from fourrates.labels import Labels, plain
-from fourrates.state import VERSION, pack, unpack
+from fourrates.record import Head, head_of
+from fourrates.state import pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,8 +45,10 @@ class Detector(Pairs):
     ----------
     events : int
         Events taken since construction or :meth:`reset`.
+    findings : tuple of Finding
+        Everything the last call found, in order: drifts and, for FourRates, what became of them.
     drift_detected : bool
-        Whether the last update found a drift.
+        Whether the last event showed a drift.
     warning_detected : bool
         Whether the last update left the detector in the warning zone, without a drift.
     parameters : dict
@@ -72,7 +75,7 @@ class Detector(Pairs):
     def _dump(self) -> bytes:
         raise NotImplementedError
 
-    def _load(self, state: bytes, version: int = VERSION) -> None:
+    def _load(self, state: bytes) -> None:
         raise NotImplementedError
 
     @classmethod
@@ -110,28 +113,26 @@ class Detector(Pairs):
         guesses = self._labels.encode(y_pred, "y_pred")
         if truths.size != guesses.size:
             raise ValueError(f"y_true has {truths.size} events, y_pred has {guesses.size}")
-        drifts: list[Drift] = []
-        shifts: list[Shift] = []
+        findings: list[Finding] = []
         consumed = 0
         claimed = self._claim()
         try:
             while consumed < truths.size:
-                taken, drift = self._run(truths, guesses, consumed)
+                taken, found = self._run(truths, guesses, consumed)
                 consumed += taken
-                shifts += self._new_shifts()
-                if drift is not None:
-                    drifts.append(drift)
-                    if first_only:
-                        break
+                findings += found
+                if first_only and self.drift_detected:
+                    break
         finally:
             if claimed:
                 self._release()
-        return Drifts(drifts, consumed, shifts)
+        self.findings = tuple(findings)
+        return Drifts([finding for finding in findings if isinstance(finding, Drift)], consumed)
 
     def update_coded(
         self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16], start: int = 0
-    ) -> tuple[int, Drift | None]:
-        """Take events given as class codes, from `start` on and up to the first drift or shift of the classes.
+    ) -> tuple[int, tuple[Finding, ...]]:
+        """Take events given as class codes, from `start` on and up to the first that shows something.
 
         For those who read labels themselves, in the order of :attr:`labels`. No more than some ten thousand events are
         taken at a time: whoever has more calls again.
@@ -140,24 +141,21 @@ class Detector(Pairs):
         -------
         taken : int
             How many events were taken.
-        drift : Drift or None
-            The drift that the last of them showed.
+        findings : tuple of Finding
+            What the last of them showed.
         """
         if truths.size != guesses.size or not 0 <= start <= truths.size:
             raise ValueError(f"{truths.size} truths, {guesses.size} guesses, to be taken from {start} on")
         if start == truths.size:
-            return 0, None
+            return 0, ()
         if start == 0:
             self._labels.check(truths, "truths")
             self._labels.check(guesses, "guesses")
         end = start + TOGETHER  # copied: what is not our own may change after it was checked
-        return self._run(
+        taken, self.findings = self._run(
             self._labels.copy(truths[start:end], "truths"), self._labels.copy(guesses[start:end], "guesses"), 0
         )
-
-    def _new_shifts(self) -> list[Shift]:
-        """Shifts of the classes that the last events showed, for a detector that watches them."""
-        return []
+        return taken, self.findings
 
     @property
     def labels(self) -> Labels:
@@ -172,7 +170,7 @@ class Detector(Pairs):
 
     @property
     def status(self) -> Status:
-        """How things stand after the last update."""
+        """How things are after the last update."""
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
     def keep_from(self) -> int:
@@ -212,7 +210,7 @@ class Detector(Pairs):
             detector = cls(**found.about)
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
             raise ValueError(f"the saved state has parameters that no {cls.__name__} has ({error})") from None
-        detector._load(bytes(state), found.version)
+        detector._load(bytes(state))
         return detector
 
     def restore(self, state: bytes) -> None:
@@ -270,12 +268,16 @@ class CountingDetector(Detector, Baseline):
         """Whether these counts and numbers can be of one state; they come from outside."""
         raise NotImplementedError
 
-    def _report(self, at: int, since: int) -> Drift:
+    def _settle(self, state: int) -> list[Finding]:
+        events, since, _, _ = self._progress()
         changes = []
         for i, down in self._crossed():
-            state = self._rate_state(i)
-            changes.append(state.statistics[0].change(self._names[i], "down" if down else "up", state.n))
-        return Drift(at=at, since=since, changes=tuple(changes), confusion=self._confusion())
+            rate = self._rate_state(i)
+            changes.append(rate.statistics[0].change(self._names[i], "down" if down else "up", rate.n))
+        drift = Drift(at=events - 1, since=since, changes=tuple(changes), confusion=self._confusion())
+        self._restart()
+        self._set_progress(events, -1, True, False)
+        return [drift]
 
     def _dump(self) -> bytes:
         shape = self._shape()
@@ -283,7 +285,7 @@ class CountingDetector(Detector, Baseline):
         self._state(counts, numbers)
         return PROGRESS.pack(*self._progress()) + counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
 
-    def _load(self, state: bytes, version: int = VERSION) -> None:
+    def _load(self, state: bytes) -> None:
         counts, numbers = self._shape()
         if len(state) != PROGRESS.size + 8 * (counts + numbers):
             belong = PROGRESS.size + 8 * (counts + numbers)
@@ -308,26 +310,30 @@ class RecordDetector(Detector, Recorded):
 
     __slots__ = ()
 
-    def report(self, record: bytes, at: int, since: int) -> Drift:
+    def settle(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
+        """What the last event of a record with these settings showed; then the record goes on from there."""
+        drift = self._drift_of(record.tobytes(), head_of(record))
+        self.rules.start_again(record)
+        return [drift]
+
+    def _drift_of(self, record: bytes, head: Head) -> Drift:
         """What a record that just alarmed has to tell."""
         raise NotImplementedError
 
-    def _report(self, at: int, since: int) -> Drift:
-        return self.report(self.record_bytes, at, since)
+    def _settle(self, state: int) -> Sequence[Finding]:
+        found = self.settle(self._record_view(), state)
+        self._reread()
+        return found
 
     def _dump(self) -> bytes:
         return self.record_bytes
 
-    def _load(self, state: bytes, version: int = VERSION) -> None:
+    def _load(self, state: bytes) -> None:
         self._set_record(state)
-
-    def adopt(self, record: bytes) -> None:
-        """Go on from a record of the same rules; it is checked first."""
-        self.restore(record)
 
     @property
     def confusion(self) -> tuple[tuple[int, ...], ...]:
-        """Counts since the last reset, by true class and then by predicted class."""
+        """Counts since the last alarm, by true class and then by predicted class."""
         classes = len(self._labels.values)
         counts = np.frombuffer(self.record_bytes, np.int64, classes**2, HEAD_SIZE).reshape(classes, classes)
         return tuple(tuple(row) for row in counts.tolist())

@@ -10,9 +10,9 @@ import numpy as np
 
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.parameters import check_deviations, check_whole
-from fourrates.drift import RateState, Statistic
+from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Recall
-from fourrates.null import Bounds, check_number
+from fourrates.null import check_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt

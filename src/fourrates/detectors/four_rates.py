@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -11,26 +11,25 @@ import numpy as np
 
 from fourrates.budget.levels import check_arl
 from fourrates.detectors.base import RecordDetector, rate_names
-from fourrates.drift import Drift, RateChange, RateState, Recovery, Share, Shift, Status, Unmoved
-from fourrates.evidence import onset
-from fourrates.evidence.alternatives import SIZES, Sides
-from fourrates.evidence.precision import Mixed, PrecisionChange, moved
-from fourrates.evidence.rules import WARN, Mix, evidence_rules
-from fourrates.evidence.version_4 import present_records
-from fourrates.kernel.evidence import EvidenceRules
+from fourrates.evidence.alternatives import Sides
+from fourrates.evidence.life import RECOVERING, Life
+from fourrates.evidence.report import dispersion_of, known_of, now_of
+from fourrates.evidence.rules import WARN, FourRatesRules, Mix, evidence_rules
+from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Status
 from fourrates.labels import Labels, plain
 from fourrates.null import check_number
-from fourrates.state import VERSION
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
+CLOSE = 0.05  # either way: an interval with which a rate is worth quoting
+LEAST = 30  # observations for that, whatever the interval
 
 
 class FourRates(RecordDetector):
-    r"""Evidence that a rate of your classifier moved: which, which way, since when, and is it still so.
+    r"""Evidence that a rate of your classifier moved: which, which way, since when, how it is now, and is it over.
 
     Give it the number of events you want between two false alarms; that is the only number it needs. It watches the
     recall of every class, alone and together with the others, for falls and rises of every size at once, and reports a
@@ -40,6 +39,10 @@ class FourRates(RecordDetector):
     :math:`R \leftarrow (R + 1)\, q(x) / p(x)`: how much more likely the recent events are if that happened, summed over
     all moments at which it may have begun. While nothing changes the weighted sum of all of them grows by one an event
     on average, so the budget is the threshold.
+
+    An alarm opens the drift. What normal was is remembered, and the events that follow are a second look: they
+    confirm the drift or withdraw it, and later say whether the rate recovered. All of that is in `findings`; `update`
+    returns drifts alone.
 
     Events need not be independent: how much the errors scatter beyond that is estimated, and the evidence is tempered
     by it.
@@ -55,10 +58,9 @@ class FourRates(RecordDetector):
     reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
         The classifier as you shipped it: its confusion counts on the validation set, by true class and then by
         predicted class, in the order of `labels`. Without one the stream is compared with its own past.
-    after : {"restart", "hold"}, optional
-        What follows a drift. "restart": a new concept begins, as in the paper. "hold": the reference stays; what moved
-        is away until a :class:`~fourrates.Recovery` says that it is back, and a further change is a further drift.
-        "hold" if there is a reference.
+    after : {"hold", "restart"}
+        What follows a drift. "hold": normal stays what it was, and the drift is open until it is withdrawn, recovered
+        or accepted. "restart": the new level is normal at once, as in the paper.
     labels : iterable of hashables
         The classes.
     positive : label, optional
@@ -66,18 +68,12 @@ class FourRates(RecordDetector):
     sides : {"both", "down", "up"}
         Which moves raise an alarm; "down" is degradation only.
     mix : {"report", "alarm", "ignore"}
-        What a shift of the true classes is, with two classes: something to report (in `shift`, and in `shifts` of what
-        :meth:`update_many` returns), an alarm, or nothing. As an alarm it has its share of the budget, and both recalls
-        falling while the classes shift is looked for too: a drift whose `shift` says so. Not watched with more than two
-        classes.
+        What a shift of the class mix is, with two classes: something to report, an alarm, or nothing. As an alarm it
+        has its share of the budget, and both recalls falling while the classes shift is looked for too: a drift whose
+        `shift` says so. Not watched with more than two classes.
     dispersion : float, optional
         How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
         given.
-
-    Attributes
-    ----------
-    shift : Shift or None
-        The latest shift of the true classes.
 
     Examples
     --------
@@ -92,15 +88,25 @@ class FourRates(RecordDetector):
     >>> y_true, y_pred = np.hstack([before, after])
 
     >>> detector = fr.FourRates(arl=100_000)
-    >>> drift, = detector.update_many(y_true, y_pred)
+    >>> drift, another = detector.update_many(y_true, y_pred)
     >>> print(drift)
     drift at 5,105, started about 4,975: tpr down: 0.726 -> 0.349
+
+    What became of it, and how tpr is now:
+
+    >>> for finding in detector.findings:
+    ...     print(finding)
+    drift at 5,105, started about 4,975: tpr down: 0.726 -> 0.349
+    confirmation at 5,181 of the drift at 5,105: tpr down: 0.726 -> 0.067
+    drift at 5,328, started about 5,168: tnr up: 0.810 -> 0.950
+    confirmation at 5,367 of the drift at 5,105: tnr up: 0.810 -> 0.971
+    >>> detector.status, detector.rates["tpr"].state, detector.rates["tpr"].now_in_words
+    ('drifted', 'confirmed', '0.220 [0.199, 0.242] of 991')
     """
 
-    __slots__ = ("_names", "_reported")
+    __slots__ = ("_names",)
 
     _names: tuple[str, ...]
-    _reported: Shift | None
 
     def __init__(
         self,
@@ -108,7 +114,7 @@ class FourRates(RecordDetector):
         *,
         warn: float | None = None,
         reference: Any = None,
-        after: After | None = None,
+        after: After = "hold",
         labels: Iterable[Hashable] = (0, 1),
         positive: Hashable = None,
         sides: Sides = "both",
@@ -117,15 +123,13 @@ class FourRates(RecordDetector):
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
-        chosen = check_after(after if after is not None else "restart" if counts is None else "hold")
+        chosen = check_after(after)
         for name, value, accepted in (
             ("sides", sides, get_args(Sides)),
             ("mix", mix, get_args(Mix)),
         ):
             if value not in accepted:
                 raise ValueError(f"{name} {value!r} is not one of {accepted}")
-        if chosen == "hold" and counts is None:
-            raise ValueError("after 'hold' needs a reference to hold")
         if not check_arl(arl) <= MOST:
             raise ValueError(f"arl {arl!r} is more than {MOST:.0e} events")
         own_warn = WARN * arl if warn is None else check_number(warn, "warn")
@@ -141,254 +145,146 @@ class FourRates(RecordDetector):
             "dispersion": plain(dispersion),
         }
         self._names = rate_names(self._labels.values)
-        self._reported = None
-        self._follow(self._made_rules(hold=chosen == "hold", counts=counts))
+        self._follow(self._made_rules())
 
-    def _made_rules(
-        self, *, hold: bool, keyed: bool = False, counts: npt.NDArray[np.int64] | None = None
-    ) -> EvidenceRules:
+    def _made_rules(self) -> FourRatesRules:
         own, arl = self.parameters, float(self.parameters["arl"])
+        counts = None if own["reference"] is None else np.array(own["reference"], np.int64)
         return evidence_rules(
             len(self._labels.values),
             arl,
             WARN * arl if own["warn"] is None else float(own["warn"]),
             sides=own["sides"],
             mix=own["mix"],
-            hold=hold,
-            keyed=keyed,
+            hold=own["after"] == "hold",
             dispersion=own["dispersion"],
             reference=None if counts is None else in_order_of_codes(counts, self._labels),
         )
 
-    # The reference --------------------------------------------------------------------------------------------
-
     @property
-    def evidence_rules(self) -> EvidenceRules:
+    def evidence_rules(self) -> FourRatesRules:
         """The rules it shares with others of the same settings."""
         rules = self.rules
-        assert isinstance(rules, EvidenceRules)
+        assert isinstance(rules, FourRatesRules)
         return rules
 
-    def keyed_rules(self, after: After) -> EvidenceRules:
-        """Rules with these settings for many streams of which each has its own reference, or none."""
-        return self._made_rules(hold=after == "hold", keyed=True)
+    # The life of a drift --------------------------------------------------------------------------------------
 
-    def _load(self, state: bytes, version: int = VERSION) -> None:
-        self._set_record(bytes(present_records(self.rules, state, version)))
+    def settle(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
+        """What the last event of a record with these settings showed; then the record goes on from there."""
+        return self.life_of(record).settle(state)
 
-    def _forget(self) -> None:
-        super()._forget()
-        self.shift = self._reported = None
+    def life_of(self, record: npt.NDArray[np.uint8]) -> Life:
+        """The life of a drift in a record with these settings, which is changed by it."""
+        return Life(self.evidence_rules, self._names, record)
 
-    # Where things stand ---------------------------------------------------------------------------------------
+    @property
+    def open(self) -> Drift | None:
+        """The drift that is open: the one that opened the episode, if several rates moved one after the other."""
+        return self.life_of(self._record_view()).open
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether the last event gave an alarm: a drift or, with ``mix="alarm"``, a shift of the class mix."""
+        shift = self.parameters["mix"] == "alarm"
+        last = (finding.kind for finding in self.findings if finding.at == self.events - 1)
+        return self.drift_detected or (shift and "shift" in last)
+
+    def accept(self, reference: Any = None, *, force: bool = False) -> Finding | None:
+        """Make the level since the alarm the new normal: a new model was deployed, or you say so.
+
+        Parameters
+        ----------
+        reference : K x K counts, or a pair of arrays, optional
+            The new normal instead, as for the class itself.
+        force : bool
+            Also if there are fewer than 30 observations of a class since the alarm.
+
+        Returns
+        -------
+        Finding or None
+            An acceptance; None if no drift is open.
+        """
+        counts = None if reference is None else confusion_counts(reference, self._labels)
+        claimed = self._claim()
+        try:
+            new = None if counts is None else in_order_of_codes(counts, self._labels)
+            given = None if new is None else (new.sum(1), new.diagonal())
+            finding = self.life_of(self._record_view()).accept(given, force)
+            if counts is not None:
+                self.parameters = self.parameters | {"reference": counts.tolist()}
+                self._set_rules(self._made_rules())
+            self._reread()
+            self.findings = () if finding is None else (finding,)
+        finally:
+            if claimed:
+                self._release()
+        return finding
+
+    # How things are -------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> Status:
-        """How things stand: under hold a drift stands until its recovery."""
-        if self.drift_detected or self.is_away:
+        """How things are: "drifted" while a drift is open."""
+        if self.drift_detected or self._fields()["episode"]["at"]:
             return "drifted"
         return "warning" if self.warning_detected else "stable"
 
     @property
-    def is_away(self) -> bool:
-        """Whether a rate has left the reference under hold and is not back: a drift stands."""
-        return bool((self._fields()["recall"]["moved"] != 0).any())
-
-    @property
     def evidence(self) -> float:
         """All evidence for a change, as a share of what an alarm takes."""
-        one = self._fields()
-        return float((one["recall"]["total"].sum() + _together(one)) / self.evidence_rules.alarm)
+        return float(self.evidence_rules.evidence(self.record_bytes)[0] / self.evidence_rules.threshold)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
-        """Where each rate stands: the recalls with baseline, evidence and dispersion, and the precisions."""
-        one, classes = self._fields(), len(self._labels.values)
-        counts = one["counts"]
-        found = {}
-        for i, name in enumerate(self._names):
-            n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
-            ones = int(counts[i % classes, i % classes])
-            state = RateState(n=n, estimate=ones / n if n else math.nan)
-            if i < classes:
-                recall = one["recall"][i]
-                dispersion = 1 / max(float(recall["power"].min()), 1e-6) if recall["n"] else 1.0
-                known, right = _known(one, i)
-                state = RateState(
-                    n=n,
-                    estimate=state.estimate,
-                    baseline=Share.of(right, known, dispersion),
-                    evidence=float((recall["total"] + _together(one)) / self.evidence_rules.alarm),
-                    dispersion=dispersion,
-                )
-            found[name] = state
-        return MappingProxyType(found)
+        """How each rate is: the recalls with baseline, evidence and state, and the precisions."""
+        record, classes = self._fields(), len(self._labels.values)
+        return MappingProxyType({name: self._rate_state(record, i, classes) for i, name in enumerate(self._names)})
+
+    def _rate_state(self, record: Any, i: int, classes: int) -> RateState:
+        counts = record["counts"]
+        n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
+        ones = int(counts[i % classes, i % classes])
+        now_n, now_ones = now_of(record, i)
+        if i >= classes:
+            return RateState(
+                n=n,
+                estimate=ones / n if n else math.nan,
+                now=Share.of(now_ones, now_n),
+                enough=_enough((now_ones + 0.5) / (now_n + 1), 1.0),
+            )
+        rules, recall = self.evidence_rules, record["recall"][i]
+        together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
+        dispersion = dispersion_of(recall)
+        known, right = known_of(record, i)
+        life = self.life_of(np.frombuffer(record.tobytes(), np.uint8))
+        condition, support = life.condition(i), None
+        if condition != "normal":
+            memory = record.tobytes()
+            support = rules.returning(memory, i) if condition == RECOVERING else rules.support(memory, i)[0]
+        return RateState(
+            n=n,
+            estimate=ones / n if n else math.nan,
+            baseline=Share.of(right, known, dispersion),
+            evidence=float((recall["total"] + together) / rules.threshold),
+            dispersion=dispersion,
+            state=condition,
+            now=Share.of(now_ones, now_n, dispersion),
+            enough=_enough((now_ones + 0.5) / (now_n + 1), dispersion),
+            support=support,
+        )
 
     def _fields(self) -> Any:
         return np.frombuffer(self.record_bytes, self.evidence_rules.dtype())[0]
 
-    # Reports --------------------------------------------------------------------------------------------------
-
-    def report(self, record: bytes, at: int, since: int) -> Drift:
-        """What a record that just alarmed has to tell."""
-        one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        found = self.evidence_rules.judge(record)
-        owner, first = found.owner, found.first
-        taken = int(one["shared"]["taken"])
-        confusion = tuple(tuple(row) for row in one["counts"].tolist())
-        own = owner >= 0 and not found.back
-        if found.back and owner >= 0:
-            evidence, aged = (one["reference"][owner][name][None] for name in ("back", "back_age"))
-            moved = [(owner, 0 if found.ways[0][1] < 0 else SIZES)]
-        else:
-            finder = one["recall"][owner] if own else one["joint"] if found.way_of_mix else one["shared"]
-            lane = SIZES if found.way_of_mix > 0 else first
-            evidence, aged = (finder[name][lane : lane + found.lanes] for name in ("evidence", "age"))
-            moved = [(owner, first)] if own else [(c, 0 if way < 0 else SIZES) for c, way in found.ways]
-        view = _View(evidence.astype(float), aged.astype(float), own)
-        changes, information = [], np.zeros(view.ages.size)
-        for c, direction in moved:
-            change, told = self._change(one, c, direction, view)
-            changes.append(change)
-            information += told
-        age = float(view.ages[view.weights.argmax()])
-        restarted = at + 1 - taken
-        started = min(max(at + 1 - round(age), restarted), at)
-        low, high = onset.started_between(view.weights, at + 1 - view.ages, np.maximum(information, 1e-9))
-        between = (min(max(restarted, math.floor(low)), started), max(min(at, math.ceil(high)), started))
-        return (Recovery if found.back else Drift)(
-            at=at,
-            since=since,
-            changes=tuple(changes),
-            confusion=confusion,
-            started=started,
-            started_between=between,
-            precisions=self._precisions(one, changes, age) if len(self._labels.values) == 2 else (),
-            shift=self._with_shift(one, at, started, age) if found.way_of_mix and found.telling else None,
-            unmoved=self._unmoved(one, moved, age),
-        )
-
-    def _unmoved(self, one: Any, moved: list[tuple[int, int]], age: float) -> tuple[Unmoved, ...]:
-        """The recalls that did not give the alarm, up to the last `age` events and in them.
-
-        Read off lanes that look for a change the same way: should a recall have moved with the others, they know.
-        """
-        told = {c for c, _ in moved}
-        if len(told) == len(self._labels.values):
-            return ()
-        recall, (_, first) = one["recall"], moved[0]
-        weight = np.maximum(recall["evidence"][:, first : first + SIZES].astype(float), 1e-30)
-        seen = np.clip(recall["seen"][:, first : first + SIZES] / weight, 0.0, recall["n"][:, None])
-        right = np.clip(recall["right"][:, first : first + SIZES] / weight, 0.0, seen)
-        # The likelier ones that go back about as far: twice as far, or half, counts for a quarter.
-        asked = age * recall["n"] / max(int(one["shared"]["taken"]), 1)
-        best = (np.log(weight) - 2 * np.abs(np.log((seen + 1) / (asked[:, None] + 1)))).argmax(1)
-        found = []
-        for c, lane in enumerate(best.tolist()):
-            if c in told:
-                continue
-            n, ones = float(seen[c, lane]), float(right[c, lane])
-            known, known_right = _known(one, c)
-            before = Share.of(max(known_right - ones, 0.0), max(known - n, 0.0))
-            found.append(Unmoved(self._names[c], before, Share.of(ones, n)))
-        return tuple(found)
-
-    def _precisions(self, one: Any, changes: list[RateChange], age: float) -> tuple[PrecisionChange, ...]:
-        """How the precisions moved with these recalls, and with the mix of classes if that moved too."""
-        rates: list[list[float]] = [[], []]
-        for c, name in enumerate(self._names[:2]):
-            change = next((change for change in changes if change.rate == name), None)
-            known, right = _known(one, c)
-            still = (right + 0.5) / (known + 1)
-            pair = (still, still) if change is None else (change.before, change.after)
-            for side, rate in zip(rates, pair, strict=True):
-                value = rate.value if isinstance(rate, Share) else rate
-                side.append(still if value is None or math.isnan(value) else value)
-        taken = one["counts"].sum(1)
-        positives = float(taken[1]) / max(float(taken.sum()), 1.0)
-        (old, earlier), (new, since) = _positives(one, age)
-        scatter = (
-            positives * (1 - positives) * (1 / max(since, 1.0) + 1 / max(earlier, 1.0)) * self._mix_dispersion(one)
-        )
-        if earlier < 1 or not 0 < old < 1 or abs(new - old) < MIX_ERRORS * math.sqrt(scatter):
-            old = new = positives
-        return moved(Mixed(old, *rates[0]), Mixed(new, *rates[1]))
-
-    def _with_shift(self, one: Any, at: int, started: int, age: float) -> Shift:
-        """The shift of the classes that a drift came with; how it moved the precisions is told there."""
-        dispersion = self._mix_dispersion(one)
-        before, after = (Share.of(min(max(share, 0.0), 1.0) * n, n, dispersion) for share, n in _positives(one, age))
-        return Shift(at=at, started=started, before=before, after=after)
-
-    def _mix_dispersion(self, one: Any) -> float:
-        if "mix" not in (one.dtype.names or ()) or not one["mix"]["n"]:
-            return 1.0
-        return 1 / max(float(one["mix"]["power"].min()), 1e-6)
-
-    def _change(self, one: Any, c: int, direction: int, view: _View) -> tuple[RateChange, onset.Floats]:
-        """How a recall moved, and how much an event since told of it, on average, in nats, for each step.
-
-        What was seen since the start is read off the lanes that found the change; where the change was found otherwise,
-        off those that go back about as far.
-        """
-        recall = one["recall"][c]
-        share = float(recall["n"]) / max(int(one["shared"]["taken"]), 1)
-        weight = np.maximum(recall["evidence"][direction : direction + SIZES].astype(float), 1e-30)
-        known, known_right = _known(one, c)
-        seen = np.clip(recall["seen"][direction : direction + SIZES] / weight, 1.0, max(float(recall["n"]), 1.0))
-        right = np.clip(recall["right"][direction : direction + SIZES] / weight, 0.0, seen)
-        if not view.own:
-            apart = np.abs(np.log((seen + 1) / (view.ages[:, None] * share + 1)))
-            seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
-        dispersion = 1 / max(float(recall["power"].min()), 1e-6)
-        earlier, earlier_right = np.maximum(known - seen, 0.0), np.clip(known_right - right, 0.0, None)
-        old = np.clip((earlier_right + 0.5) / (earlier + 1), 1e-6, 1 - 1e-6)
-        new = np.clip((right + 0.5) / (seen + 1), 1e-6, 1 - 1e-6)
-        told = 0.5 * (new - old) * (np.log(new / (1 - new)) - np.log(old / (1 - old)))
-        change = RateChange(
-            rate=self._names[c],
-            direction="down" if direction == 0 else "up",
-            statistic=view.evidence,
-            bound=self.evidence_rules.alarm,
-            expected=None,
-            n=int(recall["n"]),
-            before=onset.share(view.weights, earlier_right, earlier, dispersion),
-            after=onset.share(view.weights, right, seen, onset.WIDER * dispersion),
-        )
-        return change, told * share / dispersion
-
-    def report_shift(self, record: bytes, at: int) -> Shift:
-        """What a record whose classes just shifted has to tell."""
-        one = np.frombuffer(record, self.evidence_rules.dtype())[0]
-        mix = one["mix"]
-        best = int(mix["evidence"].argmax())
-        age = float(mix["age"][best] / mix["evidence"][best])
-        base = float(mix["base"])
-        odds = base / max(1 - base, 1e-9) * math.exp(self.evidence_rules.mix_step(best))
-        known = [_known(one, c) for c in range(2)]
-        tnr, tpr = ((right + 0.5) / (n + 1) for n, right in known)
-        return Shift(
-            at=at,
-            started=max(at + 1 - round(age), at + 1 - int(mix["n"])),
-            before=Share.of(base * float(mix["n"]), float(mix["n"])),
-            after=Share.of(odds / (1 + odds) * age, age),
-            precisions=moved(Mixed(base, tnr, tpr), Mixed(odds / (1 + odds), tnr, tpr)),
-        )
-
-    def _shifted(self) -> None:
-        self.shift = self.report_shift(self.record_bytes, self.events - 1)
-        self._reported = None
-        self._restart_mix()
-
-    def _new_shifts(self) -> list[Shift]:
-        if self.shift is None or self.shift is self._reported:
-            return []
-        self._reported = self.shift
-        return [self.shift]
-
     def keep_from(self) -> int:
-        """The earliest event that a later drift may name as the start of its window: any since the restart."""
+        """The earliest event that a later drift may name as the start of its window: any since the last alarm."""
         return self.events - int(self._fields()["shared"]["taken"])
+
+
+def _enough(rate: float, dispersion: float) -> int:
+    """Observations from which on a rate is worth quoting."""
+    return max(LEAST, math.ceil(dispersion * rate * (1 - rate) * (DEVIATIONS / CLOSE) ** 2))
 
 
 def check_after(after: Any) -> After:
@@ -396,54 +292,6 @@ def check_after(after: Any) -> After:
     if after not in get_args(After):
         raise ValueError(f"after {after!r} is not one of {get_args(After)}")
     return after  # type: ignore[no-any-return]
-
-
-class _View:
-    """The lanes that found a change, one recall's own or those of all: how likely each is, how far back it goes."""
-
-    def __init__(self, evidence: onset.Floats, aged: onset.Floats, own: bool):
-        self.own = own
-        self.evidence = float(evidence.sum())
-        self.weights = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
-        self.ages = aged / np.maximum(evidence, 1e-30)
-
-
-MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
-
-
-def _seen_since(recall: Any, age: float) -> float:
-    """Observations of a recall in the last `age` events, about: by the lane that goes back about as far."""
-    weight = np.maximum(recall["evidence"], 1e-30)
-    ages = recall["age"] / weight
-    best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
-    return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
-
-
-def _together(one: Any) -> Any:
-    """Evidence that several recalls moved, alone or as the classes shifted."""
-    total = one["shared"]["total"]
-    return total + one["joint"]["total"] if "joint" in one.dtype.names else total
-
-
-def _positives(one: Any, age: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The share of class 1 and of how many events, up to the last `age` events and in them."""
-    seen = [_seen_since(recall, age) for recall in one["recall"]]
-    taken = one["counts"].sum(1)
-    since = min(seen[0] + seen[1], float(taken.sum()))
-    earlier = float(taken.sum()) - since
-    new = seen[1] / max(seen[0] + seen[1], 1e-9)
-    whole = float(taken[1]) / max(float(taken.sum()), 1.0)
-    return ((float(taken[1]) - new * since) / earlier if earlier >= 1 else whole, earlier), (new, since)
-
-
-def _known(one: Any, c: int) -> tuple[float, float]:
-    """Observations of a recall and right ones, with the reference, if there is one, unless it is away from it."""
-    recall = one["recall"][c]
-    n, ones = float(recall["n"]), float(recall["ones"])
-    if recall["moved"] == 0 and "reference" in one.dtype.names:
-        reference = one["reference"][c]
-        n, ones = n + float(reference["given"]), ones + float(reference["ones"])
-    return n, ones
 
 
 def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDArray[np.int64]:

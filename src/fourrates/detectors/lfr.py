@@ -9,18 +9,17 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fourrates.budget.levels import design
-from fourrates.detectors.base import PROGRESS, RecordDetector, rate_names
-from fourrates.drift import Drift, RateChange, RateState, Statistic
+from fourrates.detectors.base import RecordDetector, rate_names
+from fourrates.findings import Bounds, Drift, RateChange, RateState, Statistic
 from fourrates.kernel.linear import LinearRules
 from fourrates.kernel.tables import Table
 from fourrates.labels import plain
-from fourrates.null import MANY, NULLS, Bounds, Null, check_decay, check_level, table
-from fourrates.state import VERSION
+from fourrates.null import MANY, NULLS, Null, check_decay, check_level, table
+from fourrates.record import Head
 
 Sides = Literal["both", "down", "up"]
 SIDES: tuple[Sides, ...] = get_args(Sides)
 DECAY, WARN, DETECT = 0.9, 0.01, 1e-5  # the paper's settings, and what a rate left out of a mapping gets
-WINDOWS = 20_000  # events: from this `arl` on, version 3 watched windows unless it was given a decay
 
 
 class Watch(NamedTuple):
@@ -288,30 +287,7 @@ class LFR(RecordDetector):
         assert isinstance(rules, LinearRules)
         return rules
 
-    def _load(self, state: bytes, version: int = VERSION) -> None:
-        self._set_record(self._from_version_3(state) if version == 3 else state)
-
-    def _from_version_3(self, state: bytes) -> bytes:
-        """The record of a state that was saved before there were records: counts, statistics, and where they stand."""
-        rules, classes = self.linear_rules, len(self._labels.values)
-        tests = sum(map(len, self._statistics))
-        arl = self.parameters["arl"]
-        if (
-            arl is not None
-            and arl >= WINDOWS
-            and self.parameters["decay"] is None
-            and self.parameters["null"] == "exact"
-        ):
-            raise ValueError(f"the saved state is of the windows that arl {arl:,} once meant, which FourRates replaced")
-        if len(state) < PROGRESS.size + 8 * classes**2 + 9 * tests:
-            raise ValueError(f"the saved state of {len(state)} bytes is cut")
-        events, since, drift, warning = PROGRESS.unpack_from(state)
-        counts = np.frombuffer(state, "<i8", classes**2, PROGRESS.size).astype(np.int64)
-        values = np.frombuffer(state, "<f8", tests, PROGRESS.size + 8 * classes**2).astype(np.float64)
-        places = np.frombuffer(state, np.uint8, tests, PROGRESS.size + 8 * (classes**2 + tests)).copy()
-        return rules.assemble(events, since, bool(drift), bool(warning), counts, values, places)
-
-    def report(self, record: bytes, at: int, since: int) -> Drift:
+    def _drift_of(self, record: bytes, head: Head) -> Drift:
         """What a record that just alarmed has to tell."""
         rules = self.linear_rules
         owner = [i for i, own in enumerate(self._statistics) for _ in own]
@@ -324,7 +300,7 @@ class LFR(RecordDetector):
             statistic = state.statistics[test - owner.index(i)]
             changes[self._names[i]] = statistic.change(self._names[i], "down" if down else "up", state.n)
         confusion = tuple(tuple(row) for row in rules.counts(record).tolist())
-        return Drift(at=at, since=since, changes=tuple(changes.values()), confusion=confusion)
+        return Drift(at=head.events - 1, since=head.since, changes=tuple(changes.values()), confusion=confusion)
 
 
 def _stored(value: Any) -> Any:

@@ -11,9 +11,9 @@ import numpy as np
 from fourrates.detectors.base import CountingDetector, rate_names
 from fourrates.detectors.lfr import SIDES, Sides
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import RateState, Statistic
+from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import RunningRates
-from fourrates.null import Bounds, check_level
+from fourrates.null import check_level
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -10,9 +10,8 @@ import numpy as np
 
 from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.parameters import check_shares, check_whole
-from fourrates.drift import RateState, Statistic
+from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Similarity
-from fourrates.null import Bounds
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -19,7 +19,7 @@ from fourrates.diagnosis.cycles import Cycle, Hours
 from fourrates.diagnosis.order import Clock, Errors
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
-from fourrates.findings import Begun, labels_in_memory, make, reusable
+from fourrates.frames import Begun, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
 from fourrates.io.values import numbers
@@ -101,7 +101,7 @@ def diagnose(
     run = Run(detector)
     drifts = 0
     for batch in begun:
-        drifts += sum(not one.is_recovery for one in run.take(batch, events.keys))
+        drifts += sum(one.is_drift for one in run.take(batch, events.keys))
     dispersion = dispersions(run)
     names = rate_names(events.labels.values)
     pairs, correlation = look.errors.pairs(), look.errors.correlations()

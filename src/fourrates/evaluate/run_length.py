@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fourrates.drift import Drift
 from fourrates.evaluate.scores import positions
+from fourrates.findings import Drift
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import index
 from statistics import fmean, median
 
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.drift import DEVIATIONS, Share
+from fourrates.findings import DEVIATIONS, Share
 from fourrates.kernel.mixtures import exponential_quantile, logistic_quantile
 
 if TYPE_CHECKING:

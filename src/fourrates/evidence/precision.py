@@ -7,9 +7,10 @@ of positives. So a change of theirs is taken apart into what the recalls did and
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-SMALL = 0.25  # a part below this share of the larger one is not named
+from fourrates.findings import PrecisionChange
+
 LEAST = 0.005  # a precision that moved by less did not move
 
 
@@ -30,43 +31,6 @@ class Mixed(NamedTuple):
     def ppv(self) -> float:
         """The share of positive predictions that are right."""
         return _share(self.positives * self.tpr, (1 - self.positives) * (1 - self.tnr))
-
-
-class PrecisionChange(NamedTuple):
-    """A precision that moved, and with what.
-
-    Attributes
-    ----------
-    rate : {"npv", "ppv"}
-        Which.
-    before, after : float
-        Its value, as the recalls and the mix make it.
-    by_recalls, by_mix : float
-        How much of the change each makes; together they are the change.
-    """
-
-    rate: str
-    before: float
-    after: float
-    by_recalls: float
-    by_mix: float
-
-    @property
-    def because(self) -> Literal["recall", "mix", "both"]:
-        """What moved it: recalls, the mix of classes, or both."""
-        recalls, mix = abs(self.by_recalls), abs(self.by_mix)
-        if min(recalls, mix) >= SMALL * max(recalls, mix):
-            return "both"
-        return "recall" if recalls > mix else "mix"
-
-    @property
-    def reason(self) -> str:
-        """The same in words."""
-        what = {"recall": "recall", "mix": "the class mix", "both": "recall and the class mix"}
-        return f"because {what[self.because]} changed"
-
-    def __str__(self) -> str:
-        return f"{self.rate} {self.before:.3f} -> {self.after:.3f}, {self.reason}"
 
 
 def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:

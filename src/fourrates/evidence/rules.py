@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
+from fourrates.evidence.layout import EvidenceLayout
 from fourrates.kernel.evidence import EvidenceRules
+from fourrates.kernel.record import Rules
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,10 +39,68 @@ TEMPERING = {
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
 JOINT_STEPS = (1.38, 0.78, 0.44)  # of the share of a class, for each size of the fall, the largest first
-BACK = 0.1  # weight of "back at the reference"
-TELLING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
-FAVOUR = 25.0  # it is a recovery if the reference explains what is seen a 25th as well as the best alternative
+NAMING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
+# The second look: how much better the observations since an alarm go with the drift than with normal.
+CONFIRM, WITHDRAW = 20.0, 1 / 20
+RECOVER = 1 / 100  # the look at a recovery, which is not urgent
+BACK, BACK_OPENS = 0.1, 0.1  # weight of "back at normal", and the share of an alarm at which a look at it opens
+DISTRUST = 2.0  # n observations are held against n0 of normal as if they were this many times n: by measurement
+LEAST_KNOWN = 100  # observations of normal below which nothing is confirmed,
+LEAST_HISTORY = 30  # and below which normal is not known at all
 WARN = 0.1  # a warning's run length over that of an alarm
+
+
+class FourRatesRules(EvidenceRules):
+    """What FourRates watches, and how its records lie in memory.
+
+    Attributes
+    ----------
+    layout : EvidenceLayout
+        What the records look like, and which bytes can be one.
+    """
+
+    layout: EvidenceLayout
+
+    def __init__(self, classes: int, settings: dict[str, Any]) -> None:
+        super().__init__(classes, settings)
+        table = settings["alternatives"]
+        watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)]
+        watched.append(np.array([weight for _, weight in settings["mix"]]) > 0)
+        joint = np.array([weight for _, weight in settings["joint"]]) > 0
+        watched.append(np.tile(watched[1][:SIZES], 2) & joint)
+        self.layout = EvidenceLayout(
+            classes=classes,
+            watch_mix=self.watch_mix,
+            watch_joint=self.watch_joint,
+            hold=self.hold,
+            prior=settings["prior"],
+            lag=settings["lag"],
+            given_lag=settings["given_lag"],
+            threshold=self.threshold,
+            most=max(self.threshold, self.mix_threshold),
+            rows=len(table),
+            watched=tuple(watched),
+            remembered=settings["tempering"]["remembered"],
+            estimate=self.estimate,
+            directions=self.directions,
+        )
+        if self.dtype().itemsize != self.size:
+            raise AssertionError(f"the layout has {self.dtype().itemsize} bytes, a record {self.size}")
+
+    def dtype(self) -> np.dtype[Any]:
+        """The layout of a record."""
+        return self.layout.dtype()
+
+    def check(self, records: npt.NDArray[np.uint8]) -> None:
+        """Raise ValueError unless each of these can be a record of these rules."""
+        Rules.check(self, records)
+        self.layout.check(np.asarray(records))
+
+    def evidence(self, records: Any) -> npt.NDArray[np.float64]:
+        """All evidence for a change, of each of many records."""
+        found = np.frombuffer(records, self.dtype())
+        total = found["shared"]["own"] + found["shared"]["total"]
+        return np.asarray(total + found["joint"]["total"] if self.watch_joint else total)
 
 
 def evidence_rules(
@@ -50,11 +110,10 @@ def evidence_rules(
     *,
     sides: Sides = "both",
     mix: Mix = "report",
-    hold: bool = False,
-    keyed: bool = False,
+    hold: bool = True,
     dispersion: float | None = None,
     reference: npt.NDArray[np.int64] | None = None,
-) -> EvidenceRules:
+) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events.
 
     Parameters
@@ -68,9 +127,7 @@ def evidence_rules(
     mix : {"report", "alarm", "ignore"}
         What a shift of the classes is.
     hold : bool
-        Whether the reference stays after a drift.
-    keyed : bool
-        Whether every stream has its own reference, or none.
+        Whether normal stays after a drift, which is then open until it ends.
     dispersion : float, optional
         As it is known; estimated if not given.
     reference : K x K counts, optional
@@ -80,7 +137,7 @@ def evidence_rules(
     joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
-    return EvidenceRules(
+    return FourRatesRules(
         classes,
         {
             "arl": arl,
@@ -88,12 +145,16 @@ def evidence_rules(
             "threshold": threshold / (1 - MIX_SHARE) if mix == "alarm" else threshold,
             "mix_threshold": threshold / MIX_SHARE if mix == "alarm" else threshold,
             "hold": hold,
-            "keyed": keyed,
             "watch_mix": mix != "ignore" and classes == 2,
             "watch_joint": joins,
             "back_weight": BACK / classes,
-            "favour": FAVOUR,
-            "telling": TELLING,
+            "back_threshold": BACK_OPENS * threshold,
+            "confirm": CONFIRM,
+            "withdraw": WITHDRAW,
+            "recover": RECOVER,
+            "distrust": DISTRUST,
+            "least_known": LEAST_KNOWN,
+            "naming_factor": NAMING,
             "directions": 4 if classes == 2 else 2,
             "lag": lag,
             "given_lag": GIVEN_LAG,

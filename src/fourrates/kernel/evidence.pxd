@@ -1,22 +1,55 @@
-"""Evidence for a change: rules and record of FourRates."""
+"""Evidence for a change, and the second look at it: rules and record of FourRates."""
 
 from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
 from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
-from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound, largest
+from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
 
+cdef enum:
+    RECENT = 500          # observations after which those before them are forgotten
+    EARLIEST = 15         # observations since the alarm before which no look decides
+    ALONE = 255           # the direction of a look at one recall alone
+
+cdef enum Condition:      # of a recall
+    NORMAL = 0
+    UNCONFIRMED = 1
+    CONFIRMED = 2
+    RECOVERING = 3
+
+cdef enum Decision:       # of the look at a recall
+    NONE = 0
+    CONFIRM = 1
+    WITHDRAW = 2          # this recall,
+    WITHDRAW_ALL = 3      # or all that moved together with it
+    RETURN = 4            # it may be back: look at that
+    RECOVER = 5
+    IMPROVE = 6           # nearer to normal, but not there
+
+
+cdef struct Recent:
+    # The latest observations of a rate: those of the present bucket, and of the one before.
+    uint16_t n, ones, last_n, last_ones
+
+
+cdef inline void note(Recent* recent, int right) noexcept nogil:
+    if recent.n == RECENT:
+        recent.last_n, recent.last_ones = recent.n, recent.ones
+        recent.n = recent.ones = 0
+    recent.n += 1
+    recent.ones += right
+
 
 cdef struct Recall:
-    int64_t n, ones         # observations since the restart, and right ones
+    int64_t n, ones         # observations that make its level, and right ones: of normal; or since it left it, or may be back
     float base              # the rate as known when it was last brought up to date
-    float due               # the number of observations at which it will be
+    float next_refresh_n               # the number of observations at which it will be
     float total             # evidence of its own lanes
     uint32_t last           # the event, since the restart, that observed it last, modulo 2**32
-    int8_t moved            # under hold: -1 or 1 while it is away from its reference, below or above
+    int8_t moved            # -1 or 1 while it is away from normal, below or above
     uint8_t row             # of the table of alternatives: its base, by log-odds
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
     uint8_t block           # right ones in the present block of 8
@@ -31,16 +64,28 @@ cdef struct Recall:
     Dispersion dispersion
 
 
-cdef struct Reference:
-    # Of a recall, at the end of the records of rules that have any.
-    float given, ones       # observations in the reference, and right ones
-    float back, back_age    # under hold: evidence that the recall is back at it
+cdef struct Look:
+    # Of a recall, at the end of a record: its reference, and while it is away from normal the look at it.
+    float given, ones               # observations in the reference, and right ones
+    float back, back_age            # evidence that it is back at normal
+    int64_t normal_n, normal_ones   # observations of normal besides the reference, frozen at the alarm
+    uint32_t away_n, away_ones      # observations from the alarm until it may have come back, and right ones
+    uint32_t returned               # events from the alarm that opened the episode to then
+    uint8_t condition
+    uint8_t direction               # of the shared lanes that found it, or ALONE
+    uint8_t settled                 # it was confirmed once: it may recover, and is not withdrawn any more
+    int8_t opened                   # which way it moved in the alarm that opened the episode; 0: not at all
+    float[SIZES] weight             # of the lanes of the look
 
 
-cdef inline float rate_since(const Recall* recall, int first) noexcept nogil:
-    """The rate of a recall since it moved in the direction of these lanes, by the most likely of them."""
-    cdef int best = largest(recall.lanes.evidence, first, SIZES)
-    return recall.right[best] / max(recall.seen[best], <float>1e-30)
+cdef struct Episode:
+    # The drift that opened it, as it was reported.
+    int64_t at                      # the event of the alarm, plus one; 0: no drift is open
+    uint32_t since, started         # events before the alarm,
+    uint32_t first, last            # and those between which it started
+    float evidence
+    float known                     # 1 if normal was known, of all that moved
+    float[2][3] mixed               # the share of positives, tnr and tpr, before and after; for two classes
 
 
 cdef inline void clear(Recall* recall) noexcept nogil:
@@ -62,11 +107,19 @@ cdef inline bint fades(const Alternatives* own) noexcept nogil:
     return own.weight[0] == 0 or own.weight[SIZES] == 0
 
 
-cdef inline bint constant(const Recall* recall, const Reference* reference) noexcept nogil:
+cdef inline bint constant(const Recall* recall, const Look* look) noexcept nogil:
     """Whether a recall was always right, or always wrong, in its reference too."""
     if recall.ones == recall.n:
-        return reference.ones == reference.given
-    return recall.ones == 0 and reference.ones == 0
+        return look.ones == look.given
+    return recall.ones == 0 and look.ones == 0
+
+
+cdef inline bint due(int64_t n) noexcept nogil:
+    """Whether a look is taken after n observations: at each of the first ones, and then when some thirtieth has come."""
+    cdef int64_t step = 1
+    while n >= 32 * step:
+        step *= 2
+    return n >= EARLIEST and n & (step - 1) == 0
 
 
 cdef struct Shared:
@@ -88,20 +141,12 @@ cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept no
     fourrates_bound(shared.lanes.evidence, shared.lanes.age, <float>shared.taken)
 
 
-cdef struct Verdict:
-    # Which hypothesis has most of the evidence: a class or -1 for all together, the first lane of its direction, and
-    # how many lanes it has; or a class that is back.
-    int cls, first, lanes
-    bint back
-    int shift               # of the mix together with all: -1, 1, or 0 for none,
-    bint telling            # and whether that explains a good deal more than the recalls alone
-
-
 cdef class EvidenceRules(Rules):
     cdef readonly double arl, warn
-    cdef readonly bint hold, keyed, watch_mix, watch_joint, estimate
-    cdef double threshold, mix_threshold
-    cdef float lag, given_lag, prior, fixed, back_weight, favour, telling, row_scale
+    cdef readonly bint hold, watch_mix, watch_joint, estimate
+    cdef readonly double threshold, mix_threshold, back_threshold
+    cdef readonly double confirm, withdraw, recover, distrust, least_known
+    cdef float lag, given_lag, prior, fixed, back_weight, naming_factor, row_scale
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
@@ -109,29 +154,28 @@ cdef class EvidenceRules(Rules):
     cdef int rates, octaves
     cdef Alternatives mix
     cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
-    cdef readonly object layout
     cdef readonly int directions  # of the shared lanes
-    cdef Py_ssize_t recalls, common, mixed, joined, referred   # where in a record they begin
-    cdef bint refers      # whether a stream may have a reference
-    cdef Reference none
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks   # where in a record they begin
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
-    cdef Reference* reference(self, char* record, int c) noexcept nogil
-    cdef const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil
+    cdef Look* look(self, char* record, int c) noexcept nogil
+    cdef const Row* row(self, const Recall* recall, const Look* look) noexcept nogil
+    cdef const Row* row_at(self, float base, float known) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
-    cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil
+    cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil
+    cdef int decide(self, char* record, int c) noexcept nogil
+    cdef double normal_rate(self, const Look* look) noexcept nogil
+    cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
+                          double* support) noexcept nogil
+    cdef double supported(self, char* record, int c, bint together) noexcept nogil
+    cdef double recovery_support(self, char* record, int c) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
                        const float* recalls) noexcept nogil
-    cdef Verdict verdict(self, char* record) noexcept nogil
-    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil
+    cdef int way_of(self, char* record, int first, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil
-    cdef bint all_back(self, char* record, int first) noexcept nogil
     cdef int lanes_of(self, int c, int lane) noexcept nogil
-    cdef void forget_recall(self, Recall* recall) noexcept nogil
-    cdef void leave_reference(self, Recall* recall, const Reference* reference, int first) noexcept nogil
-    cdef float reference_rate(self, const Reference* reference) noexcept nogil

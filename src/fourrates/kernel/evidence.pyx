@@ -5,10 +5,15 @@ For each alternative, a recall moved by a step in log-odds or several of them to
     R <- (R + 1) q(event) / p(event)
 
 adds up, over all moments at which the change may have begun, how much more likely the events since are. A lane holds w R; the
-alarm is given when their sum reaches the threshold. See docs/mathematics.md.
+alarm is given when their sum reaches the threshold. A recall that moved is then looked at a second time, by the same lanes:
+how much more likely the observations since the alarm are if it moved than at normal. See docs/mathematics.md.
+
+tests/evidence/oracle.py has the same step in plain NumPy, slow and obvious; the tests hold one against the other. What
+follows an alarm or a decision is :mod:`fourrates.evidence.life`.
 """
 
 cimport cython
+from libc.math cimport exp, log1p
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -17,15 +22,21 @@ import numpy as np
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_reach, temper
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, part,
+    LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, sum_lanes,
 )
-from fourrates.kernel.layout import EvidenceLayout, Judgement
 from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.mix cimport (
-    Joint, Mix, bound_mix, count_mix, fill, forget_joint, forget_mix, joint_way, mix_ratios, refresh_mix, take_joint,
+    Joint, Mix, bound_mix, count_mix, fill, forget_joint, joint_way, mix_ratios, refresh_mix, take_joint,
 )
-from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, WARNING
-from fourrates.kernel.record cimport ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning
+from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
+from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
+
+NUMBERS = {  # for those who read records in Python
+    "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD, "RECENT": RECENT,
+    "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
+    "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
+    "RECOVER": RECOVER, "IMPROVE": IMPROVE,
+}
 
 
 cdef class EvidenceRules(Rules):
@@ -44,10 +55,12 @@ cdef class EvidenceRules(Rules):
         self.classes = classes
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
-        self.hold, self.keyed = settings["hold"], settings["keyed"]
+        self.hold = settings["hold"]
         self.watch_mix, self.watch_joint = settings["watch_mix"], settings["watch_joint"]
-        self.back_weight, self.favour = settings["back_weight"], settings["favour"]
-        self.telling, self.directions = settings["telling"], settings["directions"]
+        self.back_weight, self.back_threshold = settings["back_weight"], settings["back_threshold"]
+        self.naming_factor, self.directions = settings["naming_factor"], settings["directions"]
+        self.confirm, self.withdraw, self.recover = settings["confirm"], settings["withdraw"], settings["recover"]
+        self.distrust, self.least_known = settings["distrust"], settings["least_known"]
         self.lag, self.given_lag, self.prior = settings["lag"], settings["given_lag"], settings["prior"]
         self.tempering = settings["tempering"]
         self.estimate, self.fixed = settings["estimate"], settings["dispersion"]
@@ -60,36 +73,18 @@ cdef class EvidenceRules(Rules):
         self.rows = <const Row*>&self.table[0, 0, 0, 0, 0]
         self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
-        self.recalls = sizeof(Head) + 8 * classes * classes
+        self.recents = sizeof(Head) + 8 * classes * classes
+        self.recalls = self.recents + 2 * classes * sizeof(Recent)
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
         self.joined = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
-        self.referred = self.joined + (sizeof(Joint) if self.watch_joint else 0)
-        self.refers = self.hold or self.keyed or np.asarray(self.given).any()
-        self.size = self.referred + (classes * sizeof(Reference) if self.refers else 0)
-        table = np.asarray(self.table)
-        watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)] + [np.array(list(self.mix.weight)) > 0]
-        watched.append(np.tile(watched[1][:SIZES], 2) & (np.array(list(self.joint.weight)) > 0))
-        self.layout = EvidenceLayout(
-            classes, self.watch_mix, self.watch_joint, self.hold, self.keyed, self.prior, self.lag, self.given_lag,
-            self.threshold, max(self.threshold, self.mix_threshold), self.rates, np.asarray(self.given),
-            np.asarray(self.given_ones), tuple(watched), self.tempering.remembered, self.estimate, self.refers)
-        if self.layout.dtype().itemsize != self.size:
-            raise AssertionError(f"the layout has {self.layout.dtype().itemsize} bytes, a record {self.size}")
+        self.looks = self.joined + (sizeof(Joint) if self.watch_joint else 0)
+        self.size = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
 
     @property
     def scratch_size(self):
         """Bytes of the ratios that `scan` keeps."""
         return (self.classes + 1) * sizeof(Ratios)
-
-    def dtype(self):
-        """The layout of a record."""
-        return self.layout.dtype()
-
-    def check(self, const uint8_t[:, ::1] records):
-        """Raise ValueError unless each of these can be a record of these rules."""
-        Rules.check(self, records)
-        self.layout.check(np.asarray(records))
 
     cdef inline Recall* recall(self, char* record, int c) noexcept nogil:
         return <Recall*>(record + self.recalls) + c
@@ -100,22 +95,29 @@ cdef class EvidenceRules(Rules):
         return <Joint*>(record + self.joined) if self.watch_joint else NULL
 
     @cython.final
-    cdef inline Reference* reference(self, char* record, int c) noexcept nogil:
-        """That of a recall; nothing, which nobody writes to, where the rules have none."""
-        return <Reference*>(record + self.referred) + c if self.refers else &self.none
+    cdef inline Look* look(self, char* record, int c) noexcept nogil:
+        return <Look*>(record + self.looks) + c
 
     @cython.final
-    cdef inline const Row* row(self, const Recall* recall, const Reference* reference) noexcept nogil:
+    cdef inline const Row* row(self, const Recall* recall, const Look* look) noexcept nogil:
         """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
-        cdef float known = recall.due if recall.moved else recall.due + reference.given
+        cdef float known = recall.next_refresh_n if recall.moved else recall.next_refresh_n + look.given
         cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
         return self.rows + recall.row * self.octaves + octave
+
+    @cython.final
+    cdef const Row* row_at(self, float base, float known) noexcept nogil:
+        """What is looked for at a rate that is known from this number of observations."""
+        cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
+        cdef int row = min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
+        cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
+        return self.rows + row * self.octaves + octave
 
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
         self.refer(record, &self.given[0], &self.given_ones[0])
 
-    cdef void adopt(self, char* record) noexcept nogil:
+    cdef void load_checked(self, char* record) noexcept nogil:
         """A checked record came from outside: what its evidence was multiplied with is well below what the check allows.
 
         At the very bound, rounding in the events to come would take it beyond. A record of our own is not changed.
@@ -123,130 +125,54 @@ cdef class EvidenceRules(Rules):
         cdef int c
         cdef float last
         cdef Recall* recall
-        cdef Reference* reference
+        cdef Look* look
         cdef Shared* shared = <Shared*>(record + self.common)
         for c in range(self.classes):
-            recall, reference = self.recall(record, c), self.reference(record, c)
+            recall, look = self.recall(record, c), self.look(record, c)
             last = <float>(shared.taken - <uint32_t>(<uint32_t>shared.taken - recall.last))
             bound(recall, last, shared)
             if recall.moved:
-                reference.back_age = min(reference.back_age, <float>1.005 * last * reference.back)
+                look.back_age = min(look.back_age, <float>1.005 * last * look.back)
         if self.watch_mix:
             bound_mix(<Mix*>(record + self.mixed), self.joint_of(record))
 
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil:
         """Give a stream that has seen nothing a reference of its own."""
         cdef int c
-        for c in range(self.classes if self.refers else 0):
-            self.reference(record, c).given = given[c]
-            self.reference(record, c).ones = given_ones[c]
-
-    @cython.final
-    cdef void forget_recall(self, Recall* recall) noexcept nogil:
-        """No evidence, and the base is due."""
-        recall.due = 0.0
-        recall.last = recall.row = 0
-        clear(recall)
-
-    cdef void restart(self, char* record) noexcept nogil:
-        """After a drift was reported.
-
-        A new concept: counts and evidence begin again, dispersion is remembered. Under hold the recalls that moved go on
-        from what was seen of them since, one that is back goes on from its reference, and the others keep their counts.
-        """
-        cdef int c, way
-        cdef Recall* recall
-        cdef Reference* reference
-        cdef Shared* shared = <Shared*>(record + self.common)
-        cdef Verdict verdict = self.verdict(record)
-        cdef bint hold = self.hold and self.reference(record, 0).given > 0  # a stream of a bank may have no reference
-        close_warning(<Head*>record)
-        memset(record + sizeof(Head), 0, 8 * self.classes * self.classes)
         for c in range(self.classes):
-            recall, reference = self.recall(record, c), self.reference(record, c)
-            if not hold:
-                recall.n = recall.ones = 0
-                if self.refers:
-                    memset(reference, 0, sizeof(Reference))
-            elif verdict.cls == c or verdict.cls == -1:
-                if verdict.back:
-                    if verdict.cls == c or recall.moved:
-                        recall.n = recall.ones = recall.moved = 0
-                elif verdict.cls == c:
-                    self.leave_reference(recall, reference, verdict.first)
-                else:
-                    way = self.way_of(record, &verdict, c)
-                    if way:
-                        self.leave_reference(recall, reference, 0 if way < 0 else SIZES)
-            if hold:
-                reference.back = reference.back_age = 0.0
-            self.forget_recall(recall)
-        shared.taken, shared.own, shared.total, shared.residual = 0, 0.0, 0.0, 0.0
-        memset(&shared.lanes, 0, sizeof(Lanes))
-        if self.watch_mix:
-            self.restart_mix(record)
+            self.look(record, c).given = given[c]
+            self.look(record, c).ones = given_ones[c]
 
-    @cython.final
-    cdef void leave_reference(self, Recall* recall, const Reference* reference, int first) noexcept nogil:
-        """It moved in the direction of these lanes, and its new rate is to be learned from the events to come.
-
-        What was seen since the change is no guide to it: an alarm comes when a change looks large.
-        """
-        cdef float new = rate_since(recall, first), old = self.reference_rate(reference)
-        recall.n = recall.ones = 0
-        recall.moved = -1 if new < old or (new == old and first == 0) else 1
-
-    @cython.final
-    cdef float reference_rate(self, const Reference* reference) noexcept nogil:
-        return (reference.ones + self.prior) / (reference.given + 2 * self.prior)
-
-    @cython.final
-    cdef Verdict verdict(self, char* record) noexcept nogil:
-        cdef Verdict found = Verdict(-1, 0, 0, False, 0, False)
+    def judge(self, const uint8_t[::1] record):
+        """The hypothesis with most of the evidence, as :class:`fourrates.evidence.report.Verdict` names its parts."""
+        cdef char* at = <char*>&record[0]
         cdef Recall* recall
-        cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int c, d, width = LANES // self.directions
+        cdef Shared* shared = <Shared*>(at + self.common)
+        cdef int c, d, owner = -1, first = 0, lanes = SIZES, mix_way = 0, width = LANES // self.directions
         cdef float most = -1.0, evidence
+        cdef bint naming = False
         for c in range(self.classes):
-            recall = self.recall(record, c)
+            recall = self.recall(at, c)
             for d in range(2):
-                evidence = part(recall.lanes.evidence, d * SIZES, SIZES)
+                evidence = sum_lanes(recall.lanes.evidence, d * SIZES, SIZES)
                 if evidence > most:
-                    most = evidence
-                    found.cls, found.first, found.lanes, found.back = c, d * SIZES, SIZES, False
+                    most, owner, first, lanes = evidence, c, d * SIZES, SIZES
         for d in range(self.directions):
-            evidence = part(shared.lanes.evidence, d * width, width)
+            evidence = sum_lanes(shared.lanes.evidence, d * width, width)
             if evidence > most:
-                most = evidence
-                found.cls, found.first, found.lanes, found.back = -1, d * width, width, False
+                most, owner, first, lanes = evidence, -1, d * width, width
         if self.watch_joint:
-            found.shift = joint_way(self.joint_of(record), &most)
-            found.telling = most > self.telling * self.joint.weight[0] * part(shared.lanes.evidence, 0, width)
-            if found.shift:
-                found.cls, found.first, found.lanes, found.back = -1, 0, width, False
-        for c in range(self.classes if self.hold else 0):
-            recall = self.recall(record, c)
-            if recall.moved and self.reference(record, c).back * self.favour > most:
-                most = self.reference(record, c).back * self.favour
-                found.cls, found.first, found.lanes, found.back, found.shift = c, 0, 0, True, 0
-        if found.cls == -1 and self.hold:
-            found.back = self.all_back(record, found.first)
-        return found
-
-    @cython.final
-    cdef bint all_back(self, char* record, int first) noexcept nogil:
-        """Whether all that is away from its reference moved towards it, and is explained by it nearly as well."""
-        cdef Recall* recall
-        cdef int c, towards, away = 0
-        for c in range(self.classes):
-            recall = self.recall(record, c)
-            if recall.moved:
-                away += 1
-                towards = SIZES if recall.moved < 0 else 0
-                if self.lanes_of(c, first) != towards or (
-                        self.reference(record, c).back * self.favour < part(recall.lanes.evidence, towards, SIZES)):
-                    return False
-        return away > 0
+            mix_way = joint_way(self.joint_of(at), &most)
+            naming = most > self.naming_factor * self.joint.weight[0] * sum_lanes(shared.lanes.evidence, 0, width)
+            if mix_way:
+                owner, first, lanes = -1, 0, width
+        if owner >= 0:
+            moved = [(owner, -1 if first == 0 else 1)]
+        else:
+            moved = [(c, self.way_of(at, first, c)) for c in range(self.classes)]
+            moved = [(c, way) for c, way in moved if way] or [
+                (c, -1 if self.lanes_of(c, first) == 0 else 1) for c in range(self.classes)]
+        return owner, first, lanes, moved, mix_way, naming
 
     @cython.final
     cdef int lanes_of(self, int c, int lane) noexcept nogil:
@@ -254,45 +180,53 @@ cdef class EvidenceRules(Rules):
         return 0 if self.rows.shared[c if self.classes == 2 else 0].shift[lane] < 0 else SIZES
 
     @cython.final
-    cdef int way_of(self, char* record, const Verdict* verdict, int c) noexcept nogil:
-        """Which way a class moved by a verdict on all of them: -1, 1, or 0 if its own events do not tell so."""
+    cdef int way_of(self, char* record, int first, int c) noexcept nogil:
+        """Which way a class moved if all did as these shared lanes say: -1, 1, or 0 if its own events do not tell so."""
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int first = self.lanes_of(c, verdict.first)
-        cdef float expected = part(self.row(recall, self.reference(record, c)).own.weight, first, SIZES) * shared.taken
-        if part(recall.lanes.evidence, first, SIZES) < self.telling * expected:
+        cdef int own = self.lanes_of(c, first)
+        cdef float expected = sum_lanes(self.row(recall, self.look(record, c)).own.weight, own, SIZES) * shared.taken
+        if sum_lanes(recall.lanes.evidence, own, SIZES) <= self.naming_factor * expected:
             return 0
-        return -1 if first == 0 else 1
-
-    def judge(self, const uint8_t[::1] record):
-        """The hypothesis with most of the evidence, a Judgement."""
-        cdef int c
-        cdef char* at = <char*>&record[0]
-        cdef Verdict found = self.verdict(at)
-        if found.back:
-            moved = [(c, -self.recall(at, c).moved) for c in range(self.classes)
-                     if self.recall(at, c).moved and found.cls in (c, -1)]
-        elif found.cls >= 0:
-            moved = [(found.cls, -1 if found.first == 0 else 1)]
-        else:
-            moved = [(c, self.way_of(at, &found, c)) for c in range(self.classes)]
-            moved = [(c, way) for c, way in moved if way] or [
-                (c, -1 if self.lanes_of(c, found.first) == 0 else 1) for c in range(self.classes)]
-        return Judgement(found.cls, found.first, found.lanes, found.back, moved, found.shift, found.telling)
-
-    @property
-    def alarm(self):
-        """The evidence at which an alarm is given."""
-        return self.threshold
-
-    def evidence(self, records):
-        """All evidence for a change, of each of many records."""
-        found = np.frombuffer(records, self.dtype())
-        return found["shared"]["own"] + found["shared"]["total"] + (found["joint"]["total"] if self.watch_joint else 0.0)
+        return -1 if own == 0 else 1
 
     def mix_step(self, int lane):
         """By how much a lane of the mix moves the log-odds of the positive class."""
         return self.mix.shift[lane]
+
+    def look_weights(self, const uint8_t[::1] record, int c, int way, int direction, float least=0.0):
+        """The weights of the lanes of a look at a recall, before any event: they sum to one.
+
+        Those of the budget; or, of steps of at least this size in log-odds, all alike.
+        """
+        cdef char* at = <char*>&record[0]
+        cdef const Look* look = self.look(at, c)
+        cdef const Row* row = self.row_at(<float>self.normal_rate(look), <float>(look.normal_n + look.given))
+        cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
+        cdef const Alternatives* alternatives = &row.own
+        if direction != ALONE:
+            lanes = LANES // self.directions
+            first, alternatives = direction * lanes, &row.shared[c if self.classes == 2 else 0]
+        steps = np.abs([alternatives.shift[first + i] for i in range(lanes)])
+        weights = np.array([alternatives.weight[first + i] for i in range(lanes)])
+        if least > 0 or not weights.any():
+            weights = (steps >= min(least, steps.max())).astype(np.float64)
+        found = np.zeros(SIZES, np.float32)
+        found[:lanes] = weights / weights.sum()
+        return found
+
+    def decision(self, const uint8_t[::1] record, int c):
+        """What the look at a recall says after its latest observation."""
+        return self.decide(<char*>&record[0], c)
+
+    def support(self, const uint8_t[::1] record, int c):
+        """How much better the observations since the alarm go with the drift than with normal: together, and alone."""
+        cdef char* at = <char*>&record[0]
+        return self.supported(at, c, True), self.supported(at, c, False)
+
+    def returning(self, const uint8_t[::1] record, int c):
+        """How much better the observations since it may be back go with being away than with normal."""
+        return self.recovery_support(<char*>&record[0], c)
 
     @cython.final
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil:
@@ -303,7 +237,7 @@ cdef class EvidenceRules(Rules):
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil:
         """Bring the base of a recall up to date, and the powers of its ratios."""
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef const Reference* reference = self.reference(record, c)
+        cdef const Look* look = self.look(record, c)
         cdef const Row* row
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
@@ -311,12 +245,12 @@ cdef class EvidenceRules(Rules):
         cdef int b
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
-            n, ones, wait = n + reference.given, ones + reference.ones, wait + reference.given * self.given_lag
+            n, ones, wait = n + look.given, ones + look.ones, wait + look.given * self.given_lag
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
-        recall.due = <float>(recall.n + max(1.0, wait))
+        recall.next_refresh_n = <float>(recall.n + max(1.0, wait))
         odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
         recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
-        row = self.row(recall, reference)
+        row = self.row(recall, look)
         of_class = self.dispersed(&recall.dispersion, found)
         temper(recall.power, &self.tempering, self.fixed, of_class)
         temper(recall.shared_power, &self.tempering, self.fixed, self.dispersed(&shared.dispersion, found_of_all))
@@ -332,11 +266,11 @@ cdef class EvidenceRules(Rules):
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
         """What was always right, or always wrong, has not changed; what all do together has not if none of them has."""
         cdef int c
-        if not constant(recall, self.reference(record, truth)):
+        if not constant(recall, self.look(record, truth)):
             return
         clear(recall)
         for c in range(self.classes):
-            if not constant(self.recall(record, c), self.reference(record, c)):
+            if not constant(self.recall(record, c), self.look(record, c)):
                 return
         memset(&shared.lanes, 0, sizeof(Lanes))
         shared.total = 0.0
@@ -345,7 +279,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
         """All of the ratios but themselves."""
-        cdef const Row* row = self.row(recall, self.reference(record, truth))
+        cdef const Row* row = self.row(recall, self.look(record, truth))
         ratios.alone, ratios.together = &row.own, &row.shared[truth if self.classes == 2 else 0]
         ratios.fading = fades(&row.own)
         ratios.variance = recall.base * (1 - recall.base)
@@ -368,9 +302,11 @@ cdef class EvidenceRules(Rules):
         cdef Ratios here
         cdef float gap
         cdef double total
-        cdef bint shifted = False
+        cdef int state = QUIET
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + guess] += 1
-        if recall.n >= recall.due:
+        note(<Recent*>(record + self.recents) + truth, right)
+        note(<Recent*>(record + self.recents) + self.classes + guess, right)
+        if recall.n >= recall.next_refresh_n:
             self.refresh(record, recall, truth)
             if ratios != NULL:
                 ratios.valid = 0
@@ -395,8 +331,6 @@ cdef class EvidenceRules(Rules):
             self.rule_out(record, recall, shared, truth)
         shared.own += recall.total
         total = shared.own + shared.total
-        if recall.moved:
-            total += self.take_back(recall, self.reference(record, truth), right, gap)
         recall.last = <uint32_t>shared.taken
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
@@ -414,31 +348,126 @@ cdef class EvidenceRules(Rules):
                             <int64_t>(head.events >> FLAGS), shared.block, shared.residual, 0.0)
                 shared.block = shared.residual = 0.0
         if self.watch_mix:
-            shifted = self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right])
+            if self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right]):
+                state = SHIFT
         if self.watch_joint:
             total += self.joint_of(record).total
+        if recall.moved and self.look_at(record, recall, truth, right, gap):
+            state |= LOOK
         if total < self.warn:
             if head.events & WARNED:
                 head.events &= ~<uint64_t>WARNED
                 close_warning(head)
-            return SHIFT if shifted else QUIET
+            return state
         open_warning(head)
         if total >= self.threshold:
-            head.events = (head.events & ~<uint64_t>WARNED) | DRIFTED | ALARMED
-            return DRIFT
+            head.events &= ~<uint64_t>WARNED
+            return state | DRIFT
         head.events |= WARNED
-        return SHIFT if shifted else WARNING
+        return state if head.events & OPEN else state | WARNING
 
     @cython.final
-    cdef float take_back(self, Recall* recall, Reference* reference, int right, float gap) noexcept nogil:
-        """Evidence that a recall which is away from its reference is back."""
-        cdef float rate = self.reference_rate(reference)
+    cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil:
+        """An observation of a recall that is away from normal: evidence that it is back, and whether a look decides."""
+        cdef Look* look = self.look(record, c)
+        cdef float rate = <float>self.normal_rate(look), old = look.back, ratio
         cdef float wrong = max(1 - recall.base, <float>3e-8)  # after 17 million right ones no float is below 1
-        cdef float ratio = rate / recall.base if right else (1 - rate) / wrong
-        cdef float old = reference.back, ages = <float>0.5 * gap * (gap + 1)
-        reference.back = (old + gap * self.back_weight) * ratio
-        reference.back_age = (reference.back_age + gap * old + ages * self.back_weight) * ratio
-        return reference.back
+        if look.condition != RECOVERING:
+            ratio = rate / recall.base if right else (1 - rate) / wrong
+            look.back = (old + gap * self.back_weight) * ratio
+            look.back_age = (look.back_age + gap * old + <float>0.5 * gap * (gap + 1) * self.back_weight) * ratio
+        return self.decide(record, c) != NONE
+
+    @cython.final
+    cdef double normal_rate(self, const Look* look) noexcept nogil:
+        return (look.normal_ones + <double>look.ones + self.prior) / (look.normal_n + <double>look.given + 2 * self.prior)
+
+    @cython.final
+    cdef int decide(self, char* record, int c) noexcept nogil:
+        """What the look at a recall says after its latest observation."""
+        cdef const Look* look = self.look(record, c)
+        cdef const Recall* recall = self.recall(record, c)
+        cdef double known = look.normal_n + <double>look.given, support, own
+        if look.condition != RECOVERING and look.back >= self.back_threshold:
+            return RETURN
+        if not due(recall.n):
+            return NONE
+        if look.condition == RECOVERING or look.settled:
+            support = self.recovery_support(record, c)
+            if support <= self.recover:
+                return RECOVER
+            if support < self.confirm or look.condition == CONFIRMED or known < self.least_known:
+                return NONE
+            return IMPROVE if look.condition == RECOVERING else CONFIRM
+        own = self.supported(record, c, False)
+        support = own if look.direction == ALONE else self.supported(record, c, True)
+        if support <= self.withdraw:
+            return WITHDRAW_ALL
+        if own <= self.withdraw:
+            return WITHDRAW
+        if look.condition == CONFIRMED:
+            return NONE
+        if recall.n >= 2 * known and own < 1:  # so much for a verdict: by the side it is on
+            return WITHDRAW
+        if own >= 1 and known >= self.least_known and (support >= self.confirm or recall.n >= 2 * known):
+            return CONFIRM
+        return NONE
+
+    @cython.final
+    cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
+                          double* support) noexcept nogil:
+        """Add, for each lane of a look, the log-likelihood ratio of the n observations that make the level, tempered.
+
+        By dispersion, as evidence is; and by how little is known of normal: with a flat prior for an uncertain rate the
+        ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` stands before that n.
+        """
+        cdef double known = look.normal_n + <double>look.given, rate = self.normal_rate(look), wrong, growth
+        cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
+        cdef const Row* row = self.row_at(<float>rate, <float>known)
+        cdef const Alternatives* alternatives = &row.own
+        cdef int first = 0 if recall.moved < 0 else SIZES, lanes = SIZES, i
+        if direction != ALONE:
+            lanes = LANES // self.directions
+            first, alternatives = direction * lanes, &row.shared[c if self.classes == 2 else 0]
+        power *= known / (known + distrust * recall.n)
+        for i in range(lanes):
+            growth = alternatives.growth[first + i]
+            wrong = -log1p(rate * growth)
+            support[i] += power * (recall.n * wrong + recall.ones * log1p(growth))
+
+    @cython.final
+    cdef double supported(self, char* record, int c, bint together) noexcept nogil:
+        """How much better the observations since the alarm go with the drift; of all that moved with it, or of it alone."""
+        cdef const Look* look = self.look(record, c)
+        cdef const Look* other
+        cdef const Recall* recall
+        cdef double[SIZES] support
+        cdef double found = 0.0
+        cdef int i, k
+        for i in range(SIZES):
+            support[i] = 0.0
+        for k in range(self.classes):
+            other, recall = self.look(record, k), self.recall(record, k)
+            if k == c or (together and look.direction != ALONE and other.direction == look.direction and recall.moved
+                          and other.condition != RECOVERING and not other.settled):
+                self.add_support(recall, other, k, look.direction, self.distrust, support)
+        for i in range(SIZES):
+            found += look.weight[i] * exp(min(support[i], 300.0))
+        return found
+
+    @cython.final
+    cdef double recovery_support(self, char* record, int c) noexcept nogil:
+        """How much better the observations since a recall may be back go with being away than with normal."""
+        cdef const Look* look = self.look(record, c)
+        cdef double[SIZES] support
+        cdef double found = 0.0
+        cdef int i
+        for i in range(SIZES):
+            support[i] = 0.0
+        self.add_support(self.recall(record, c), look, c, ALONE, 1.0, support)
+        for i in range(SIZES):
+            found += look.weight[i] * exp(min(support[i], 300.0))
+        return found
 
     @cython.final
     cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
@@ -449,7 +478,7 @@ cdef class EvidenceRules(Rules):
         cdef float[BLOCKS] found
         cdef Ratios here
         cdef int positive = truth == 1, i
-        if mix.n >= mix.due:
+        if mix.n >= mix.next_refresh_n:
             refresh_mix(mix, self.prior, self.lag, &self.tempering, self.fixed, self.dispersed(&mix.dispersion, found))
             if ratios != NULL:
                 ratios.valid = 0
@@ -466,11 +495,6 @@ cdef class EvidenceRules(Rules):
         count_mix(mix, positive, &self.tempering if self.estimate else NULL, <int64_t>((<Head*>record).events >> FLAGS))
         return mix.total >= self.mix_threshold
 
-    cdef void restart_mix(self, char* record) noexcept nogil:
-        """Their shares begin again."""
-        forget_mix(<Mix*>(record + self.mixed))
-        forget_joint(self.joint_of(record))
-
     cdef int step(self, char* record, int truth, int guess) noexcept nogil:
         return self.take(record, NULL, NULL, truth, guess)
 
@@ -481,7 +505,7 @@ cdef class EvidenceRules(Rules):
         state[0] = QUIET
         for i in range(size):
             state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], guesses[i])
-            if state[0] >= DRIFT:
+            if state[0] & REPORT:
                 return i + 1
         return size
 
@@ -493,6 +517,6 @@ cdef class EvidenceRules(Rules):
         prefetch(record + sizeof(Head) + 8 * (truth * self.classes + guess))
         for i in range(lines):
             prefetch(own + i * LINE)
-        lines = <int>(self.size - self.common + LINE - 1) // LINE
+        lines = <int>(self.looks - self.common + LINE - 1) // LINE  # looks are for those that are away, and are few
         for i in range(lines):
             prefetch(common + i * LINE)

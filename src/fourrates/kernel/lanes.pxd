@@ -22,7 +22,7 @@ cdef inline int largest(const float* evidence, int first, int lanes) noexcept no
     return found
 
 
-cdef inline float part(const float* evidence, int first, int lanes) noexcept nogil:
+cdef inline float sum_lanes(const float* evidence, int first, int lanes) noexcept nogil:
     cdef int j
     cdef float found = 0.0
     for j in range(first, first + lanes):

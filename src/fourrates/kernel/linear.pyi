@@ -13,13 +13,3 @@ class LinearRules(Rules):
     def counts(self, record: Bytes) -> npt.NDArray[np.int64]: ...
     def statistics(self, record: Bytes) -> list[float]: ...
     def crossed(self, record: Bytes) -> list[tuple[int, bool]]: ...
-    def assemble(
-        self,
-        events: int,
-        since: int,
-        drifted: bool,
-        warned: bool,
-        counts: npt.NDArray[np.int64],
-        statistics: npt.NDArray[np.float64],
-        places: npt.NDArray[np.uint8],
-    ) -> bytes: ...

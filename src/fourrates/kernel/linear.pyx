@@ -17,7 +17,7 @@ import numpy as np
 from fourrates.kernel.memory cimport prefetch
 from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING
 from fourrates.kernel.record cimport (
-    ALARMED, DRIFTED, FLAGS, GROUP, LINE, WARNED, Head, Rules, close_warning, open_warning,
+    ALARMED, DRIFTED, FLAGS, LINE, WARNED, Head, Rules, close_warning, open_warning,
 )
 from fourrates.kernel.tables cimport (
     CROSSED, INSIDE, MOVED, UNDER, Grid, Limits, Table, Test, classify, horizon, look_ahead,
@@ -268,7 +268,7 @@ cdef class LinearRules(Rules):
         close_warning(<Head*>record)
         self.begin(record)
 
-    cdef void adopt(self, char* record) noexcept nogil:
+    cdef void load_checked(self, char* record) noexcept nogil:
         """Limits are found again when they are needed."""
         cdef Cell* cells = <Cell*>(record + self.layout.cells)
         cdef int j
@@ -364,29 +364,3 @@ cdef class LinearRules(Rules):
                 if found & CROSSED:
                     crossed.append((j, place == UNDER))
         return crossed
-
-    def assemble(self, int64_t events, int64_t since, bint drifted, bint warned, const int64_t[::1] counts,
-                 const double[::1] statistics, const uint8_t[::1] places):
-        """A record from its parts; it is checked when a detector takes it."""
-        cdef int i, j, classes = self.classes
-        cdef Head* head
-        cdef int64_t* sums
-        cdef Cell* cells
-        if not (0 <= events < <int64_t>1 << 47 and -1 <= since < events + 1):
-            raise ValueError(f"a warning since event {since} of {events}")
-        memory = bytearray(self.size)
-        cdef uint8_t[::1] view = memory
-        head = <Head*>&view[0]
-        head.last = -1
-        head.events = <uint64_t>events << FLAGS | (DRIFTED if drifted else 0) | (WARNED if warned else 0)
-        head.since = <uint64_t>(since + 1) << GROUP
-        memcpy(&view[0] + sizeof(Head), &counts[0], 8 * classes * classes)
-        sums, cells = <int64_t*>(&view[0] + self.layout.sums), <Cell*>(&view[0] + self.layout.cells)
-        if classes > 2:
-            for i in range(classes):
-                for j in range(classes):
-                    sums[i] += counts[i * classes + j]
-                    sums[classes + j] += counts[i * classes + j]
-        for i in range(self.tests):
-            cells[i].statistic, cells[i].calm = statistics[i], places[i] & 3
-        return bytes(memory)

@@ -7,14 +7,14 @@ from libc.string cimport memset
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
 from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering, close_block
 from fourrates.kernel.lanes cimport (
-    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, part,
+    LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, sum_lanes,
 )
 
 
 cdef struct Mix:
     # The share of class 1 among the true classes.
     int64_t n, ones
-    float base, due, total
+    float base, next_refresh_n, total
     float power             # 1 over the dispersion of blocks of all sizes
     Lanes lanes
     int16_t[BLOCKS] signed, both   # positives in the present pairs of blocks, as for a recall
@@ -24,9 +24,10 @@ cdef struct Mix:
 
 cdef struct Joint:
     # The mix shifted, down in the first half of the lanes and up in the second, and the recalls moved as the shared lanes
-    # of the same place in a half say; at the end of the mix in the records of rules that look for it.
+    # of the same place in a half say; behind the mix in the records of rules that look for it.
     double total
     Lanes lanes
+    float[2][4] shares      # of positives before and after, as the drift that is open reported them; of 0 events: it did not
 
 
 cdef inline int fill(Alternatives* found, list lanes) except -1:
@@ -42,7 +43,7 @@ cdef inline void refresh_mix(Mix* mix, float prior, float lag, const Tempering* 
                              const float* dispersion) noexcept nogil:
     """Bring the base up to date, and the power of its ratios: by blocks of all sizes, so it is the same for all lanes."""
     mix.base = <float>((mix.ones + prior) / (mix.n + 2 * prior))
-    mix.due = <float>(mix.n + max(1.0, <double>mix.n * lag))
+    mix.next_refresh_n = <float>(mix.n + max(1.0, <double>mix.n * lag))
     mix.power = 1.0 / fixed
     if dispersion != NULL:
         mix.power = 1.0 / (1.0 + tempering.inflation * (dispersion[BLOCKS - 1] - 1.0))
@@ -89,24 +90,18 @@ cdef inline void take_joint(Joint* found, const Alternatives* joint, const Alter
 
 cdef inline int joint_way(const Joint* joint, float* most) noexcept nogil:
     """Which way the mix shifted with the recalls, if that has more than the most evidence so far: -1, 1, or 0 if not."""
-    cdef float down = part(joint.lanes.evidence, 0, SIZES), up = part(joint.lanes.evidence, SIZES, SIZES)
+    cdef float down = sum_lanes(joint.lanes.evidence, 0, SIZES), up = sum_lanes(joint.lanes.evidence, SIZES, SIZES)
     if max(down, up) <= most[0]:
         return 0
     most[0] = max(down, up)
     return -1 if down > up else 1
 
 
-cdef inline void forget_mix(Mix* mix) noexcept nogil:
-    """No evidence, and its share begins again; dispersion is remembered."""
-    mix.n = mix.ones = 0
-    mix.due = mix.total = 0.0
-    memset(&mix.lanes, 0, sizeof(Lanes))
-
-
 cdef inline void forget_joint(Joint* joint) noexcept nogil:
     """No evidence."""
     if joint != NULL:
-        memset(joint, 0, sizeof(Joint))
+        joint.total = 0.0
+        memset(&joint.lanes, 0, sizeof(Lanes))
 
 
 cdef inline void bound_mix(Mix* mix, Joint* joint) noexcept nogil:

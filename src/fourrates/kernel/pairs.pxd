@@ -3,10 +3,13 @@
 from libc.stdint cimport int64_t, uint16_t
 
 cdef enum:
+    # What an event left behind: a warning, or things to report, several of them perhaps.
     QUIET = 0
     WARNING = 1
-    DRIFT = 2
-    SHIFT = 3             # of the true classes, not of the classifier
+    DRIFT = 2             # the evidence for a change is enough
+    LOOK = 4              # the look at a drift that is open has come to a decision
+    SHIFT = 8             # the class mix shifted
+    REPORT = DRIFT | LOOK | SHIFT
 
 
 cdef class Pairs:
@@ -15,8 +18,9 @@ cdef class Pairs:
     cdef public object _labels, parameters
     cdef readonly int64_t events        # since construction or reset()
     cdef int64_t since                  # the event that opened the present warning, or -1
-    cdef readonly bint drift_detected
+    cdef public bint drift_detected
     cdef readonly bint warning_detected
+    cdef public tuple findings          # of the last call, in order
     cdef unsigned long owner            # the thread that is using it, or 0
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,

@@ -13,21 +13,24 @@ import numpy as np
 cdef object DURATION = np.timedelta64  # to NumPy before 2 one that lasts 1 is equal to 1
 
 
+cdef tuple NOTHING = ()
+
+
 cdef inline void flag(Pairs self, int state) noexcept nogil:
-    self.drift_detected = state == DRIFT
-    self.warning_detected = state == WARNING
+    self.drift_detected = False  # until something is reported
+    self.warning_detected = state & WARNING != 0
 
 
 cdef class Pairs:
     """What every detector of pairs shares: labels to codes, the count of events, flags, and the loops over events.
 
-    A detector gives `scan`, the loop over coded events. On a drift `_report` makes what the user gets, then `_restart`
-    starts afresh.
+    A detector gives `scan`, the loop over coded events, and `_settle`, which says what an event showed and goes on from
+    there.
     """
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
                          int* state) noexcept nogil:
-        """Take coded events up to the first drift; return how many, and the state the last one left."""
+        """Take coded events up to the first that has something to report; return how many, and what it left."""
         state[0] = QUIET
         return size
 
@@ -60,30 +63,32 @@ cdef class Pairs:
             self._idle()
         self.scan(&truth_code, &guess_code, 1, &state)
         flag(self, state)
-        return self._told(state) if state >= DRIFT else None
+        if state & REPORT == 0:
+            self.findings = NOTHING
+            return None
+        self.findings = self._report(state)
+        for finding in self.findings:
+            if finding.kind == "drift":
+                return finding
+        return None
 
-    def _told(self, int state):
-        """What a drift or a shift has to tell; None of a shift, which is kept aside."""
+    def _report(self, int state):
+        """What the last event showed, as findings in order."""
         claimed = self._claim()
         try:
-            if state == SHIFT:
-                self._shifted()
-            return self._drifted() if state == DRIFT else None
+            found = tuple(self._settle(state))
         finally:
             if claimed:
                 self._release()
+        self.drift_detected = any([finding.kind == "drift" for finding in found])
+        return found
 
-    def _shifted(self):
-        """The classes shifted: only a detector that watches them gets here."""
-
-    def _drifted(self):
-        report = self._report(self.events - 1, self.since)
-        self._restart()
-        self.since = -1
-        return report
+    def _settle(self, int state):
+        """Findings of an event that showed something; then go on from there."""
+        raise NotImplementedError
 
     def _run(self, const uint16_t[::1] truths, const uint16_t[::1] guesses, Py_ssize_t start):
-        """Take coded events from `start` on, up to the first drift or shift; return (events taken, Drift or None)."""
+        """Take coded events from `start` on, up to the first that shows something; return (events taken, findings)."""
         cdef Py_ssize_t taken
         cdef int state
         if self._codes is None:
@@ -93,7 +98,7 @@ cdef class Pairs:
             with nogil:
                 taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
             flag(self, state)
-            return taken, self._told(state) if state >= DRIFT else None
+            return taken, self._report(state) if state & REPORT else NOTHING
         finally:
             if claimed:
                 self._release()
@@ -122,9 +127,6 @@ cdef class Pairs:
     def _restart(self):
         raise NotImplementedError
 
-    def _report(self, at, since):
-        raise NotImplementedError
-
     def _refuse(self, y_true, y_pred):
         raise NotImplementedError
 
@@ -133,3 +135,4 @@ cdef class Pairs:
 
     def _set_progress(self, int64_t events, int64_t since, bint drift, bint warning):
         self.events, self.since, self.drift_detected, self.warning_detected = events, since, drift, warning
+        self.findings = NOTHING

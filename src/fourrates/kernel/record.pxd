@@ -9,6 +9,7 @@ cdef enum:
     ALARMED = 2           # there was a drift since the period began
     KIND = 4              # two bits: what the key is
     WARNED = 16           # the last event left a warning
+    OPEN = 32             # a drift is open
     FLAGS = 6             # bits of them
     GROUP = 16            # bits of the group
     LINE = 64             # bytes of a line of the cache
@@ -47,8 +48,7 @@ cdef class Rules:
     cdef void begin(self, char* record) noexcept nogil
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil
     cdef void restart(self, char* record) noexcept nogil
-    cdef void restart_mix(self, char* record) noexcept nogil
-    cdef void adopt(self, char* record) noexcept nogil
+    cdef void load_checked(self, char* record) noexcept nogil
     cdef int step(self, char* record, int truth, int guess) noexcept nogil
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
                          Py_ssize_t size, int* state) noexcept nogil
@@ -60,4 +60,3 @@ cdef class Recorded(Pairs):
     cdef object memory, work              # arrays; the record lies in the first, what is derived from it in the second
     cdef char* record
     cdef char* scratch
-    cdef public object shift              # the latest shift of the classes

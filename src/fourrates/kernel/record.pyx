@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from fourrates.kernel.memory cimport prefetch
-from fourrates.kernel.pairs cimport DRIFT, QUIET, SHIFT, Pairs
+from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, Pairs
 
 cdef enum:
     MANY = 6              # events of a stream in a row from which on they are taken together
@@ -22,6 +22,11 @@ cdef enum:
     BLOCKS = 64           # the most there are: then they are put together two by two
 
 cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # what the fields of a head have room for
+
+NUMBERS = {  # for those who read records in Python
+    "DRIFT": DRIFT, "LOOK": LOOK, "SHIFT": SHIFT, "REPORT": REPORT, "DRIFTED": DRIFTED, "ALARMED": ALARMED, "KIND": KIND,
+    "WARNED": WARNED, "OPEN": OPEN, "FLAGS": FLAGS, "GROUP": GROUP, "HEAD": sizeof(Head),
+}
 
 
 cdef class Rules:
@@ -36,31 +41,27 @@ cdef class Rules:
     cdef void restart(self, char* record) noexcept nogil:
         """After a drift was reported: what the rules forget, and what they keep."""
 
-    cdef void restart_mix(self, char* record) noexcept nogil:
-        """After a shift of the classes was reported."""
-
-    cdef void adopt(self, char* record) noexcept nogil:
+    cdef void load_checked(self, char* record) noexcept nogil:
         """A checked record came from outside: what can be derived from the rest is not taken on trust."""
 
     cdef int step(self, char* record, int truth, int guess) noexcept nogil:
-        """Take one event; the state it leaves."""
+        """Take one event; what it left behind."""
         return QUIET
 
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
                          Py_ssize_t size, int* state) noexcept nogil:
-        """Take events of one stream up to the first drift; return how many, and the state the last one left."""
-        cdef Py_ssize_t i
+        """Take events of one stream up to the first that has something to report; return how many, and what it left."""
         state[0] = QUIET
-        for i in range(size):
-            state[0] = self.step(record, truths[i], guesses[i])
-            if state[0] == DRIFT:
-                return i + 1
         return size
 
     cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
         """Ask for the lines of the cache that an event will touch."""
         prefetch(record)
         prefetch(record + LINE)
+
+    def start_again(self, uint8_t[::1] record):
+        """Restart a record after its drift was reported."""
+        self.restart(<char*>&record[0])
 
     @property
     def scratch_size(self):
@@ -88,6 +89,13 @@ cdef char* _aligned(const uint8_t[::1] block) noexcept:
     return <char*>((<size_t>&block[0] + 2 * LINE - 1) // (2 * LINE) * (2 * LINE))
 
 
+cdef object _slice(object block, const char* record, Py_ssize_t size):
+    """The part of a block that is a record."""
+    cdef const uint8_t[::1] view = block
+    cdef Py_ssize_t start = record - <const char*>&view[0]
+    return block[start:start + size]
+
+
 cdef class Recorded(Pairs):
     """A detector that is rules and one record."""
 
@@ -109,20 +117,31 @@ cdef class Recorded(Pairs):
         self.events, self.since = events_of(head), since_of(head)
         return taken
 
-    def _restart_mix(self):
-        self.rules.restart_mix(self.record)
-        self.warning_detected = bool((<Head*>self.record).events & WARNED)  # the state said SHIFT, and not this too
+    def _set_rules(self, Rules rules):
+        """Go on by other rules, for records of the same size."""
+        if rules.size != self.rules.size or rules.scratch_size != self.rules.scratch_size:
+            raise ValueError(f"rules for records of {rules.size} bytes, not of {self.rules.size}")
+        self.rules = rules
+        self._reread()
 
-    def _restart(self):
-        self.rules.restart(self.record)
+    def _record_view(self):
+        """The record itself, to be changed; `_reread` is called after that."""
+        return _slice(self.memory, self.record, self.rules.size)
+
+    def _reread(self):
+        """The record was changed: what was derived from it is not valid any more."""
+        cdef Head* head = <Head*>self.record
         memset(self.scratch, 0, self.rules.scratch_size)
+        self.events, self.since = events_of(head), since_of(head)
+        self.drift_detected = head.events & DRIFTED != 0
+        self.warning_detected = head.events & (WARNED | OPEN) == WARNED
 
     def _forget(self):
         memset(self.record, 0, self.rules.size)
         (<Head*>self.record).last = -1
         self.rules.begin(self.record)
-        memset(self.scratch, 0, self.rules.scratch_size)
-        self.events, self.since, self.drift_detected, self.warning_detected = 0, -1, False, False
+        self.findings = ()
+        self._reread()
 
     @property
     def record_bytes(self):
@@ -133,14 +152,11 @@ cdef class Recorded(Pairs):
     def _set_record(self, record):
         """Go on from a record; it is checked first."""
         cdef const uint8_t[::1] view = np.frombuffer(record, np.uint8)
-        cdef Head* head
         self.rules.check(np.frombuffer(record, np.uint8)[None])
         memcpy(self.record, &view[0], self.rules.size)
-        self.rules.adopt(self.record)
-        memset(self.scratch, 0, self.rules.scratch_size)
-        head = <Head*>self.record
-        self.events, self.since = events_of(head), since_of(head)
-        self.drift_detected, self.warning_detected = bool(head.events & DRIFTED), bool(head.events & WARNED)
+        self.rules.load_checked(self.record)
+        self.findings = ()
+        self._reread()
 
 
 @cython.final
@@ -239,17 +255,17 @@ cdef class Arena:
 
     def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
             const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
-        """Take the coded events from `start` to `end`, stream by stream, up to the first drift or shift.
+        """Take the coded events from `start` to `end`, stream by stream, up to the first that has something to report.
 
-        The stream of that is restarted. `places` says where each event stood when it arrived, `clock` is the number of events
-        before them all. Threads may run at the same time, each with streams of its own.
+        `places` says where each event stood when it arrived, `clock` is the number of events before them all. Threads may
+        run at the same time, each with streams of its own.
 
         Returns
         -------
-        (events taken by then, the state that the last one left, the record of its stream if that is a drift or a shift)
+        (events taken by then, what the last one left)
         """
         cdef Py_ssize_t taken
-        cdef int drifted = QUIET
+        cdef int state = QUIET
         cdef const uint8_t[::1] scratch = np.empty(self.scratch_size + 2 * LINE, np.uint8)
         if not slots.shape[0] == truths.shape[0] == guesses.shape[0] == places.shape[0]:
             raise ValueError("arrays of different sizes")
@@ -257,24 +273,19 @@ cdef class Arena:
             raise IndexError(f"events {start} to {end} of {slots.shape[0]}")
         self.running += 1
         try:
-            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, end, clock, _aligned(scratch), &drifted)
+            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, end, clock, _aligned(scratch), &state)
         finally:
             self.running -= 1
-        return taken, drifted, self.restart(slots[taken - 1], drifted) if drifted >= DRIFT else b""
+        return taken, state
 
-    cdef bytes restart(self, int64_t slot, int state):
-        """A drift, or a shift of the classes, is reported: the record that tells of it."""
-        cdef char* record = self.at(slot)
-        cdef Rules rules = self.rules[self.group_of(slot)]
-        found = self.copy(slot)
-        if state == SHIFT:
-            rules.restart_mix(record)
-        else:
-            rules.restart(record)
-        return found
+    def view(self, int64_t slot):
+        """The record of a stream itself, to be changed by whoever takes its events."""
+        if not 0 <= slot < self.size:
+            raise IndexError(f"slot {slot} of {self.size}")
+        return _slice(self.blocks[slot >> self.shift], self.at(slot), (<Rules>self.rules[0]).size)
 
     cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses, const uint32_t* places,
-                         Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch, int* drifted):
+                         Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch, int* state):
         """Each stretch of streams in the same group by the rules of that group."""
         cdef Rules rules = self.rules[0]
         cdef Py_ssize_t end = size
@@ -286,8 +297,8 @@ cdef class Arena:
                     end += 1
                 rules = self.rules[group]
             with nogil:
-                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, scratch, drifted)
-            if drifted[0] >= DRIFT:
+                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, scratch, state)
+            if state[0] & REPORT:
                 break
         return start
 
@@ -296,10 +307,9 @@ cdef class Arena:
 
     cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
                          const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch,
-                         int* drifted) noexcept nogil:
+                         int* state) noexcept nogil:
         cdef Py_ssize_t i = start, j, asked = start, end
         cdef char* record
-        cdef int state
         while i < size:
             if i >= asked:  # not one by one, so that they wait for their pages together
                 for j in range(i + self.together, min(i + 2 * self.together, size)):
@@ -309,14 +319,13 @@ cdef class Arena:
             while end < size and slots[end] == slots[i]:
                 end += 1
             if end - i < MANY:
-                state = rules.step(record, truths[i], guesses[i])
+                state[0] = rules.step(record, truths[i], guesses[i])
                 i += 1
             else:  # what is derived from the record is worth keeping from event to event
                 memset(scratch, 0, self.scratch_size)
-                i += rules.scan(record, scratch, truths + i, guesses + i, end - i, &state)
+                i += rules.scan(record, scratch, truths + i, guesses + i, end - i, state)
             (<Head*>record).last = clock + places[i - 1]
-            if state >= DRIFT:
-                drifted[0] = state
+            if state[0] & REPORT:
                 break
         return i
 
@@ -360,7 +369,7 @@ cdef class Arena:
         for i in range(records.shape[0]):
             memset(self.at(self.size + i), 0, self.stride)
             memcpy(self.at(self.size + i), &records[i, 0], size)
-            (<Rules>self.rules[(<Head*>self.at(self.size + i)).since & ((1 << GROUP) - 1)]).adopt(self.at(self.size + i))
+            (<Rules>self.rules[groups[i]]).load_checked(self.at(self.size + i))
         self.size += records.shape[0]
 
     def keep(self, const int64_t[::1] slots):
@@ -406,5 +415,5 @@ cdef class Arena:
         return {
             "key": table["key"].copy(), "kind": (flags // KIND & 3).astype(np.uint8),
             "group": (since & ((1 << GROUP) - 1)).astype(np.uint16), "events": (table["events"] >> FLAGS).astype(np.int64),
-            "last": table["last"].copy(), "alarmed": (flags & ALARMED) != 0,
+            "last": table["last"].copy(), "alarmed": (flags & ALARMED) != 0, "open": (flags & OPEN) != 0,
         }

@@ -11,7 +11,7 @@ import numpy as np
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
 from fourrates.relearn.contest import Contest
@@ -55,8 +55,9 @@ class ChampionRelearner(Loop):
     model : scikit-learn or river classifier
         What to learn; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
     detector : Detector, optional
-        As it should begin; a clone of it watches what is predicted. Default ``FourRates(arl=2_000, sides="down")``: a
-        false alarm costs a few fits, so the budget is generous, and a recall that rises needs no new model.
+        As it should begin; a clone of it watches what is predicted. Default ``FourRates(arl=2_000, sides="down",
+        after="restart")``: a false alarm costs a few fits, so the budget is generous, and a recall that rises needs no
+        new model.
     memory : int, optional
         Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
         Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
@@ -160,9 +161,9 @@ class ChampionRelearner(Loop):
         max_pending: int = 100_000,
         max_wait: float | timedelta | np.timedelta64 | None = None,
     ) -> None:
-        super().__init__(
-            model, FourRates(arl=2_000, sides="down") if detector is None else detector, max_pending, max_wait
-        )
+        if detector is None:
+            detector = FourRates(arl=2_000, sides="down", after="restart")
+        super().__init__(model, detector, max_pending, max_wait)
         self.threshold = check_number(threshold, "threshold")
         if not 1 <= self.threshold < math.inf:
             raise ValueError(f"threshold {threshold!r} is not a finite number of at least 1")
@@ -261,11 +262,10 @@ class ChampionRelearner(Loop):
     def _observe(
         self, members: list[Candidate], forecasts: npt.NDArray[np.float64], truths: Codes
     ) -> tuple[npt.NDArray[np.int32], Drift | None]:
-        """Predict and take labels up to a drift or to the moment another one should be champion."""
+        """Predict and take labels up to a finding or to the moment another one should be champion."""
         contest = Contest(members, self._rules)
         served = contest.take(forecasts, truths, self.threshold)
-        start = self.events - self.detector.events
-        taken, drift = self.detector.update_coded(truths[: served.size], served.astype(np.uint16))
+        taken, drift = self._detect(truths[: served.size], served.astype(np.uint16))
         if taken < served.size:
             contest = Contest(members, self._rules)
             contest.take(forecasts[:, :taken], truths[:taken])
@@ -273,7 +273,7 @@ class ChampionRelearner(Loop):
         self._rules = contest.rules
         for at, rule, why in contest.turns:
             self.decisions.append(Decision(self.events + at, "follow", rule, reason=why))
-        return served[:taken], None if drift is None else drift.shifted(start)
+        return served[:taken], drift
 
     def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
         """What all say together, as things stand."""

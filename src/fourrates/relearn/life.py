@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 
 if TYPE_CHECKING:
     import numpy.typing as npt

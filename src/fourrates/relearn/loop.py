@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fourrates.detectors import Detector
+from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 from fourrates.join import LabelJoin
 from fourrates.join.paired import Pairs
 from fourrates.relearn.learner import Learner
@@ -226,6 +226,18 @@ class Loop:
         self._lives.append(Life(self.events, None, why, window, None, ()))
         self.model = model
         return self
+
+    def _detect(self, truths: Codes, guesses: Codes) -> tuple[int, Drift | None]:
+        """Give labels to the detector, up to the first drift or other finding; how many were taken, and the drift.
+
+        A drift leads to another model, which begins with a normal of its own: nothing stays open.
+        """
+        start = self.events - self.detector.events  # where in the stream the detector began
+        taken, findings = self.detector.update_coded(truths, guesses)
+        drift = next((finding for finding in findings if isinstance(finding, Drift)), None)
+        if drift is not None and isinstance(self.detector, FourRates):
+            self.detector.accept(force=True)
+        return taken, None if drift is None else drift.shifted(start)
 
     def _note(self, drift: Drift) -> None:
         """Keep a drift, with the life of the model it was found in."""

@@ -13,7 +13,7 @@ from fourrates.relearn.second_layer import SecondLayer
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.drift import Drift
+    from fourrates.findings import Drift
     from fourrates.labels import Codes
     from fourrates.relearn.learner import Learner
     from fourrates.relearn.second_layer import Examples

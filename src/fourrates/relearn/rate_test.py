@@ -10,7 +10,7 @@ import numpy as np
 from fourrates.relearn.second_layer import SecondLayer
 
 if TYPE_CHECKING:
-    from fourrates.drift import Drift
+    from fourrates.findings import Drift
     from fourrates.relearn.learner import Learner
     from fourrates.relearn.second_layer import Examples
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fourrates.detectors import Detector
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift
+from fourrates.findings import Drift
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
 from fourrates.relearn.rows import take
@@ -154,16 +154,15 @@ class Relearner(Loop):
 
     def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
         """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
-        start = self.events - self.detector.events  # where in the stream the detector began
-        taken, drift = self.detector.update_coded(truths, guesses)
+        taken, drift = self._detect(truths, guesses)
         if drift is not None:
-            drift = drift.shifted(start)
             if self.confirm is None:
                 self._note(drift)
                 self._due = drift.window.start + self.min_examples
             else:
                 self._judging = drift
                 self._due = self.confirm.first_look(drift)
+        start = self.events + taken - self.detector.events  # where in the stream the detector began
         first = start + self.detector.keep_from() if drift is None else drift.window.start
         first -= self._before
         self._window.forget_before(first)

@@ -9,7 +9,7 @@ from fourrates.detectors.parameters import check_whole
 from fourrates.null import check_number
 
 if TYPE_CHECKING:
-    from fourrates.drift import Drift
+    from fourrates.findings import Drift
     from fourrates.labels import Codes
     from fourrates.relearn.learner import Learner
 

@@ -18,7 +18,7 @@ from fourrates.names import printable, shortened
 from fourrates.report import charts
 from fourrates.report.facts import Facts, Finding, gather
 from fourrates.report.template import render
-from fourrates.report.words import Words, settings, short
+from fourrates.report.words import TITLES, WHY, Words, settings, short
 
 if TYPE_CHECKING:
     from fourrates.io import Events, Joined
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["page"]
 
-OPEN = 4  # drifts shown at once, the others on demand: the charts should not be far
-LISTED = 100  # drifts told in full
+OPEN = 4  # findings shown at once, the others on demand: the charts should not be far
+LISTED = 100  # findings told in full
 STREAMS = 20  # streams listed at once
 SHIFTS = 20  # shifts of the classes told
 SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
@@ -50,8 +50,8 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
     facts = gather(run, events, found)
     words = Words(facts)
     drawn = charts.chosen(facts.streams)
-    drifts = {stream.name: [one.drift for one in found if one.stream == stream.name] for stream in drawn}
-    data = [charts.drawing(stream, drifts[stream.name]) for stream in drawn]
+    own_findings = {stream.name: [one.finding for one in found if one.stream == stream.name] for stream in drawn}
+    data = [charts.drawing(stream, own_findings[stream.name]) for stream in drawn]
     state, rest = words.headline()
     latest = list(reversed(facts.findings))[:LISTED]
     many = any(stream.name is not None for stream in facts.streams)
@@ -74,7 +74,7 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
             {
                 "name": shortened(str(stream.name)),
                 "events": stream.events,
-                "drifts": sum(not finding.recovery for finding in stream.findings),
+                "drifts": sum(finding.kind == "drift" for finding in stream.findings),
                 "standing": stream.standing,
                 "told": words.standing(stream),
             }
@@ -87,7 +87,7 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
         drawn=[shortened(str(stream.name)) for stream in drawn],
         bounds=any(map(charts.has_bounds, data)),
         started=any(finding.between is not None for stream in drawn for finding in stream.findings),
-        recoveries=any(finding.recovery for stream in drawn for finding in stream.findings),
+        calm=any(finding.calm for stream in drawn for finding in stream.findings),
         settings=settings(run.detector, events),
         data={"streams": data},
     )
@@ -104,17 +104,22 @@ def _sentence(text: str) -> str:
 
 
 def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | None]) -> dict[str, Any]:
-    """What the template shows of a drift."""
-    window = finding.window
+    """What the template shows of a finding."""
+    window, is_drift = finding.window, finding.kind == "drift"
+    title = "Further drift" if finding.further else TITLES[finding.kind]
     return {
-        "title": f"{finding.number}. {words.time(finding.at)}",
+        "title": f"{finding.number}. {title}, {words.time(finding.at)}",
+        "why": None if is_drift else _sentence(WHY[finding.kind]),
         "stream": None if finding.stream is None else shortened(finding.stream),
-        "recovery": finding.recovery,
+        "is_drift": is_drift,
+        "calm": finding.calm,
+        "drift": None if is_drift else finding.drift,
+        "moved": finding.moved,
         "moves": [
             {
                 "rate": short(move.rate),
                 "direction": move.direction,
-                "worse": move.worse,
+                "worse": move.worse and not finding.calm,
                 "shares": move.shares,
                 "statistic": f"{move.statistic:.3g}",
                 "bound": f"{move.bound:.3g}",
@@ -124,15 +129,17 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
         "precisions": [(one.rate, one.before, one.after, one.reason) for one in finding.precisions],
         "at": (finding.at, words.time(finding.at)),
         "since": (finding.since, words.time(finding.since)),
-        "started": None if finding.started is None else (finding.started, words.time(finding.started)),
+        "started": (finding.started, words.time(finding.started)) if finding.started and finding.moved else None,
         "between": None if finding.between is None else [(one, words.time(one)) for one in finding.between],
         "window": (len(window), window.start, window.stop - 1),
         "rows": printable(finding.rows),
-        "shortage": _sentence(finding.shortage) if finding.shortage is not None and not finding.recovery else None,
+        "shortage": None if finding.shortage is None else _sentence(finding.shortage),
         "matrices": [
             _matrix("Until the warning", finding.before, facts.labels),
             _matrix("Since the warning", finding.after, facts.labels),
-        ],
+        ]
+        if is_drift
+        else [],
         "zoom": None
         if finding.stream not in drawn
         else f"{drawn.index(finding.stream)} {_first(finding)} {finding.at.event}",
@@ -140,7 +147,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
 
 
 def _first(finding: Finding) -> int:
-    """Where the picture of a drift should begin."""
+    """Where the picture of a finding should begin."""
     return min(finding.since.event, *([one.event for one in finding.between or ()] or [finding.since.event]))
 
 

@@ -14,8 +14,8 @@ const fourratesChart = (() => {
     return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
   }
 
-  // Drifts and recoveries under the curve: a line where each was found, a band where it started, and its number if it has one.
-  // A mark is {found, first, last, started or null, recovery, number}, all but the last two on the axis.
+  // Findings under the curve: a line where each was found, a band where it started, and its number if it has one.
+  // A mark is {found, first, last, started or null, recovery (or other good news), number}, all but the last two on the axis.
   function drawMarks(u, marks) {
     const { ctx, bbox } = u;
     const { min, max } = u.scales.x;

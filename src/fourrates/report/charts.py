@@ -15,7 +15,7 @@ from fourrates.run.trace import ordered
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.drift import Drift
+    from fourrates.findings import Finding
     from fourrates.run.trace import Trace
 
 STREAMS = 24  # drawn
@@ -37,13 +37,13 @@ def chosen(streams: Sequence[Stream]) -> list[Stream]:
     return drawn
 
 
-def drawing(stream: Stream, drifts: Sequence[Drift]) -> dict[str, Any]:
+def drawing(stream: Stream, findings: Sequence[Finding]) -> dict[str, Any]:
     """What page.js draws: events as steps from one to the next, rates in units of 1/10,000."""
     trace = stream.trace
     assert trace is not None
-    curves, enough = ordered(trace.curves(), drifts)
+    curves, enough = ordered(trace.curves(), findings)
     several = len({curve.kind for curve in curves}) > 1
-    breaks = np.array([finding.at.event for finding in stream.findings], np.int64)
+    breaks = np.array([finding.at.event for finding in stream.findings if finding.kind == "drift"], np.int64)
     listed = []
     for curve in curves:
         record: dict[str, Any] = {"rate": shortened(curve.rate), "title": title(curve.rate)}
@@ -68,8 +68,8 @@ def drawing(stream: Stream, drifts: Sequence[Drift]) -> dict[str, Any]:
             {
                 "at": finding.at.event,
                 "since": finding.since.event,
-                "recovery": finding.recovery,
-                **({} if finding.started is None else {"started": finding.started.event}),
+                "calm": finding.calm,
+                **({} if finding.started is None or not finding.moved else {"started": finding.started.event}),
                 **({} if finding.between is None else {"between": [moment.event for moment in finding.between]}),
             }
             for finding in stream.findings

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.drift import Direction, RateChange, Share
+from fourrates.findings import Direction, Drift, Kind, PrecisionChange, RateChange, Share
 from fourrates.plain import shortage
 from fourrates.run.dispersion import dispersions
 
 if TYPE_CHECKING:
-    from fourrates.evidence.precision import PrecisionChange
+    from fourrates.bank.stream import Stream as BankStream
+    from fourrates.detectors import Detector
     from fourrates.io import Events, Joined
-    from fourrates.run import Found, Matrix, Run
+    from fourrates.run import Found, Matrix, Place, Run
     from fourrates.run.trace import Trace
 
 Standing = Literal["stable", "warning", "recovered", "drifted"]
@@ -72,39 +73,64 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A drift, or the way back from one."""
+    """A drift, or what became of one."""
 
     stream: str | None
     number: int  # in its stream
+    kind: Kind
+    further: bool
+    drift: int  # the event of the drift that opened the episode
+    closes: bool
     moves: tuple[Move, ...]
     precisions: tuple[PrecisionChange, ...]
-    recovery: bool
     at: Moment
     since: Moment
     started: Moment | None
     between: tuple[Moment, Moment] | None
     window: range
-    shortage: str | None  # what to say where the window is too small
-    rows: str  # where the window stands in the files
+    shortage: str | None  # what to say if the window of a drift is too small
+    rows: str  # where the window is in the files
     before: Matrix
     after: Matrix
-    strength: float
+
+    @property
+    def moved(self) -> bool:
+        """Whether a rate moved to a level that started then; else it is a look at one that had moved."""
+        return self.kind in ("drift", "recovery", "improvement")
+
+    @property
+    def calm(self) -> bool:
+        """Whether it is good news: a rate is at normal again."""
+        return self.kind in ("withdrawal", "recovery", "acceptance")
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream, what was found in it, and how it stands at its end."""
+    """A stream, what was found in it, and how it is at its end.
+
+    Attributes
+    ----------
+    standing : str
+        "drifted" while a drift is open, "recovered" if the last one ended with a recovery. A detector that holds no
+        normal never says that a drift is over: it has drifted if there was one.
+    moves : tuple of Move
+        The rates that are away, or those that recovered.
+    since : Moment or None
+        Since when.
+    """
 
     name: str | None
     events: int
     findings: tuple[Finding, ...]
     standing: Standing
+    moves: tuple[Move, ...]
+    since: Moment | None
     trace: Trace | None
 
     @property
     def strength(self) -> float:
-        """How strong its last drift is."""
-        return self.findings[-1].strength if self.findings else 0.0
+        """How far its rates moved."""
+        return strength(self.moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +140,7 @@ class Facts:
     Attributes
     ----------
     streams : tuple of Stream
-        Those with the strongest last drift first.
+        Those that moved furthest first.
     findings : tuple of Finding
         Of all streams, in the order they were found.
     dispersion : dict
@@ -145,8 +171,8 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
     for name, detector in run.streams.items():
         own = _findings(by_stream[name], labels, traces.get(name), detector.events)
         findings |= {id(one): finding for one, finding in zip(by_stream[name], own, strict=True)}
-        warning = bool(detector.warning_detected)
-        streams.append(Stream(name, detector.events, own, _standing(own, warning), traces.get(name)))
+        standing, moves, since = _standing(detector, by_stream[name], own, run.holds, traces.get(name))
+        streams.append(Stream(name, detector.events, own, standing, moves, since, traces.get(name)))
     streams.sort(key=lambda stream: -stream.strength)
     return Facts(
         tuple(streams),
@@ -160,50 +186,76 @@ def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
     )
 
 
-def _standing(findings: Sequence[Finding], warning: bool) -> Standing:
-    if findings:
-        return "recovered" if findings[-1].recovery else "drifted"
-    return "warning" if warning else "stable"
+def _standing(
+    detector: Detector | BankStream,
+    found: Sequence[Found],
+    findings: Sequence[Finding],
+    holds: bool,
+    trace: Trace | None,
+) -> tuple[Standing, tuple[Move, ...], Moment | None]:
+    """How a stream is at its end, by its own status; which rates are away or back, and since when."""
+    opening: Drift | None = getattr(detector, "open", None)
+    if opening is not None and opening.started is not None:
+        reported = [one.finding for one in found if isinstance(one.finding, Drift)]
+        drifts = [opening, *(drift for drift in reported if drift.drift.at == opening.at)]
+        away = {rate for rate, state in detector.rates.items() if state.state != "normal"}
+        latest = {change.rate: change for drift in drifts for change in drift.changes if change.rate in away}
+        clock = _clock([place for one in found for place in (one.since, one.at, one.started)], trace)
+        moves = tuple(_move(change, (), (), ()) for change in latest.values())
+        return "drifted", moves, _moment(opening.started, clock)
+    last = findings[-1] if findings else None
+    if last is not None and (detector.status == "drifted" or not holds):
+        return "drifted", last.moves, last.started or last.at
+    ended = next((finding for finding in reversed(findings) if finding.closes), None)
+    if ended is not None and ended.kind == "recovery":
+        back = [one for one in findings if one.kind == "recovery" and one.drift == ended.drift]
+        recovered = {move.rate: move for one in back for move in one.moves}
+        return "recovered", tuple(recovered.values()), ended.started or ended.at
+    return "warning" if detector.warning_detected else "stable", (), None
 
 
 def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int) -> tuple[Finding, ...]:
-    """The drifts and recoveries of one stream, in order."""
+    """What was found in one stream, in order."""
     findings = []
+    last = next((one for one in reversed(found) if one.is_drift), None)
     for number, one in enumerate(found, 1):
-        drift = one.drift
-        moves = tuple(_move(change, one, labels) for change in drift.changes)
-        between, clock = drift.started_between, _clock(one, trace)
+        finding = one.finding
+        drift = finding if isinstance(finding, Drift) else None
+        between, clock = finding.started_between, _clock((one.since, one.at, one.started), trace)
         findings.append(
             Finding(
-                one.stream,
-                number,
-                moves,
-                drift.precisions,
-                one.is_recovery,
-                Moment(drift.at, _microseconds(one.at.time)),
-                Moment(drift.since, _microseconds(one.since.time)),
-                None if drift.started is None else _moment(drift.started, clock),
-                None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
-                drift.window,
-                shortage(drift, events) if one is found[-1] else drift.shortage,
-                _rows(one),
-                one.before,
-                one.after,
-                strength(moves),
+                stream=one.stream,
+                number=number,
+                kind=finding.kind,
+                further=drift is not None and drift.further,
+                drift=finding.at if finding.drift is None else finding.drift.at,
+                closes=finding.closes,
+                moves=tuple(_move(change, one.before, one.after, labels) for change in finding.changes),
+                precisions=() if drift is None else drift.precisions,
+                at=Moment(finding.at, _microseconds(one.at.time)),
+                since=Moment(one.since.event, _microseconds(one.since.time)),
+                started=None if finding.started is None else _moment(finding.started, clock),
+                between=None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
+                window=finding.window,
+                shortage=None if drift is None else shortage(drift, events) if one is last else drift.shortage,
+                rows=_rows(one),
+                before=one.before,
+                after=one.after,
             )
         )
     return tuple(findings)
 
 
-def _move(change: RateChange, one: Found, labels: Sequence[Any]) -> Move:
+def _move(change: RateChange, counts_before: Matrix, counts_after: Matrix, labels: Sequence[Any]) -> Move:
+    """A rate that moved; the counts say from what to what if the detector does not."""
     before, after = change.before, change.after
     if before is None or after is None:
-        before, after = (share(change.rate, counts, labels) for counts in (one.before, one.after))
+        before, after = (share(change.rate, counts, labels) for counts in (counts_before, counts_after))
     return Move(change.rate, change.direction, before, after, change.statistic, change.bound)
 
 
 def strength(moves: Sequence[Move]) -> float:
-    """How strong a drift is: how many standard errors lie between before and after, for the rate with the most."""
+    """How far rates moved: how many standard errors lie between before and after, for the rate with the most."""
     found = [0.0]
     for move in moves:
         if move.shares is not None:
@@ -244,7 +296,7 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
 
 def _rows(one: Found) -> str:
     """Where the window stands in the files; its end alone where its beginning was read too long ago."""
-    first = one.since if one.drift.started is None else one.started
+    first = one.since if one.finding.started is None else one.started
     if first is None:
         return f"up to {one.at.source}, row {one.at.row:,}"
     if one.at.source == first.source:
@@ -256,15 +308,16 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
     return None if time is None else int(time.astype("M8[us]").astype(np.int64))
 
 
-def _clock(one: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
-    """Events whose times are known, and these: some that were remembered, and the two that a drift names."""
+def _clock(places: Sequence[Place | None], trace: Trace | None) -> tuple[list[int], list[int]]:
+    """Events whose times are known, and these: some that were remembered, and those of these places."""
     known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
-    for place in (one.since, one.at, one.started):
+    for place in places:
         if known and place is not None and place.time is not None:
             known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
     return sorted(known), [known[event] for event in sorted(known)]
 
 
 def _moment(event: int, clock: tuple[list[int], list[int]]) -> Moment:
-    """An estimated event, with the time it had, which lies between those that are known."""
-    return Moment(event, int(np.interp(event, *clock)) if clock[0] else None, about=True)
+    """An estimated event, with the time it had if that lies between those that are known."""
+    known = bool(clock[0]) and clock[0][0] <= event
+    return Moment(event, int(np.interp(event, *clock)) if known else None, about=True)

@@ -1,4 +1,4 @@
-"""Findings as a notebook shows them: how it stands, a strip for each rate that moved, a table, and what was guessed.
+"""Findings as a notebook shows them: a headline, a strip for each rate that moved, a table, and what was guessed.
 
 Plain HTML and SVG with their styles in place: a notebook keeps no style sheet and runs no script of ours. Text takes
 the colour of the notebook, light or dark; red, green and blue are readable on both.
@@ -16,14 +16,14 @@ from fourrates import plain
 from fourrates.names import printable, shortened
 
 if TYPE_CHECKING:
-    from fourrates.drift import RateChange
+    from fourrates.findings import RateChange
     from fourrates.run import Found
     from fourrates.run.trace import Curve, Trace
 
 SHOWN = 20  # findings in the table
 STRIPS = 3  # rates that are drawn
 WIDTH, HEIGHT, BINS = 640, 64, 160
-LINE, DRIFT, RECOVERY = "#4a8fe0", "#d1493f", "#2f9e5b"
+LINE, DRIFT, END = "#4a8fe0", "#d1493f", "#2f9e5b"
 CELL = "text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0"
 
 
@@ -51,7 +51,7 @@ def _text(words: object) -> str:
 
 
 def _colour(one: Found) -> str:
-    return RECOVERY if one.is_recovery else DRIFT
+    return DRIFT if one.is_drift else END if one.finding.closes else LINE
 
 
 # The table --------------------------------------------------------------------------------------------------
@@ -69,19 +69,25 @@ def _table(found: Sequence[Found], utc: bool) -> str:
 
 
 def _row(one: Found, utc: bool, many: bool) -> str:
-    kind = "recovery" if one.is_recovery else "drift"
-    start = one.drift.window.start
     cells = [
-        f'<span style="color:{_colour(one)}">●</span> {kind}',
+        f'<span style="color:{_colour(one)}">●</span> {one.kind}',
         *([_text(shortened(str(one.stream), 40))] if many else []),
-        _place(one.at.time, f"event {one.drift.at:,}", utc),
-        _place(None if one.started is None else one.started.time, f"event {start:,}", utc),
+        _place(one.at.time, f"event {one.finding.at:,}", utc),
+        _started(one, utc),
         "<br>".join(
-            f"{_text(change.rate)} {'↓' if change.direction == 'down' else '↑'}" for change in one.drift.changes
+            f"{_text(change.rate)} {'↓' if change.direction == 'down' else '↑'}" for change in one.finding.changes
         ),
-        "<br>".join(map(_moved, one.drift.changes)),
+        "<br>".join(map(_moved, one.finding.changes)),
     ]
     return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
+
+
+def _started(one: Found, utc: bool) -> str:
+    """When the new level started; of a look at a drift, which one."""
+    finding = one.finding
+    if finding.drift is not None and finding.kind in ("confirmation", "withdrawal", "acceptance"):
+        return f"drift of event {finding.drift.at:,}"
+    return _place(None if one.started is None else one.started.time, f"event {finding.window.start:,}", utc)
 
 
 def _place(time: np.datetime64 | None, event: str, utc: bool) -> str:
@@ -100,7 +106,7 @@ def _moved(change: RateChange) -> str:
 
 def _strips(trace: Trace, name: str | None, found: Sequence[Found]) -> list[str]:
     """The rates that moved, over time."""
-    moved = dict.fromkeys(change.rate for one in found for change in one.drift.changes)
+    moved = dict.fromkeys(change.rate for one in found for change in one.finding.changes)
     curves = {curve.rate: curve for curve in reversed(trace.curves()) if curve.rate in moved}
     stream = "" if name is None else f"{shortened(name, 40)}: "
     return [_strip(curves[rate], trace, found, stream) for rate in [*moved][:STRIPS] if rate in curves]
@@ -134,14 +140,14 @@ def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str) -> s
 
 
 def _mark(one: Found, colour: str, first: int, length: int) -> str:
-    """The interval of the start as a band, and the alarm as a line."""
+    """The interval of the start as a band, and what was found as a line."""
 
     def place(event: int) -> float:
         return (event - first) * WIDTH / length
 
-    begin, end = one.drift.started_between or (one.drift.since, one.drift.at)
+    begin, end = one.finding.started_between or (one.since.event, one.finding.at)
     width = max(place(end) - place(begin), 1.0)
     return (
         f'<rect x="{place(begin):.1f}" y="0" width="{width:.1f}" height="{HEIGHT}" fill="{colour}" opacity=".2"/>'
-        f'<path d="M{place(one.drift.at):.1f} 0V{HEIGHT}" stroke="{colour}" stroke-width="1.4"/>'
+        f'<path d="M{place(one.finding.at):.1f} 0V{HEIGHT}" stroke="{colour}" stroke-width="1.4"/>'
     )

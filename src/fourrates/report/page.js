@@ -45,7 +45,7 @@
   // The band is where it started, as far as that is known; without that it is the warning before the alarm.
   const marks = () => stream.drifts.map((drift, i) => {
     const [first, last] = drift.between ?? [drift.since, drift.at];
-    return { found: drift.at, first, last, started: drift.started ?? null, recovery: drift.recovery, number: i + 1 };
+    return { found: drift.at, first, last, started: drift.started ?? null, recovery: drift.calm, number: i + 1 };
   });
 
   // Dots for what lies outside its bounds, on top of the curve.

@@ -1,4 +1,4 @@
-"""The sentences of the report: how things stand, what was found, and with which settings."""
+"""The sentences of the report: how things are, what was found, and with which settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.names import printable, shortened
-from fourrates.report.facts import Facts, Finding, Moment, Move, Stream
+from fourrates.plain import counted
+from fourrates.report.facts import Facts, Moment, Move, Stream
 from fourrates.run.dispersion import in_words
 
 if TYPE_CHECKING:
@@ -24,6 +25,23 @@ RATES = {
     "tnr": "tnr, the share of negatives that were left alone",
     "ppv": "ppv, the share of positive predictions that were right (precision)",
     "npv": "npv, the share of negative predictions that were right",
+}
+
+
+TITLES = {
+    "drift": "Drift",
+    "confirmation": "Confirmed",
+    "withdrawal": "Withdrawn",
+    "recovery": "Recovered",
+    "improvement": "Improved",
+    "acceptance": "Accepted",
+}
+WHY = {
+    "confirmation": "the events since the alarm bear it out",
+    "withdrawal": "the events since the alarm do not bear it out",
+    "recovery": "back at normal",
+    "improvement": "moved towards normal and stopped short of it",
+    "acceptance": "the new level was accepted as normal",
 }
 
 
@@ -53,7 +71,7 @@ def short(rate: str) -> str:
     return shortened(f"{kind} of {label}" if label else rate)
 
 
-# How things stand -------------------------------------------------------------------------------------------
+# How things are --------------------------------------------------------------------------------------------
 
 
 class Words:
@@ -63,59 +81,55 @@ class Words:
         self.facts = facts
 
     def headline(self) -> tuple[str, str]:
-        """How things stand now: a word or two, and what there is to say about it."""
+        """How things are now: a word or two, and what there is to say about it."""
         streams = self.facts.streams
         drifted = [stream for stream in streams if stream.standing == "drifted"]
         recovered = [stream for stream in streams if stream.standing == "recovered"]
         if len(streams) > 1 and drifted:
-            first = drifted[0].findings[-1]
             where = ("most of all " if len(drifted) > 1 else "") + shortened(str(drifted[0].name))
             return (
                 f"{len(drifted):,} of {several(len(streams), 'stream')} drifted",
-                f"{where}, where {self.moves(first)} {self.when(first.started or first.at)}",
+                f"{where}, where {self.standing(drifted[0])}",
             )
         if drifted:
-            last = drifted[0].findings[-1]
-            return "Drifted", f"{self.moves(last)} {self.when(last.started or last.at)}"
+            return "Drifted", self.standing(drifted[0])
         if len(streams) > 1 and recovered:
-            return "Recovered", f"all {several(len(recovered), 'stream')} that drifted are back where they were"
+            verb = "is" if len(recovered) == 1 else "are"
+            return "Recovered", f"{several(len(recovered), 'stream')} that drifted {verb} back at normal"
         if recovered:
-            last = recovered[0].findings[-1]
-            return "Recovered", f"{self.levels(last)} since {self.time(last.started or last.at)}"
-        return "No drift", ""
+            return "Recovered", self.standing(recovered[0])
+        drifts = sum(finding.kind == "drift" for finding in self.facts.findings)
+        withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in self.facts.findings)
+        if withdrawn:
+            which = "a drift was" if withdrawn == 1 else f"{several(withdrawn, 'drift')} were"
+            return "Stable", f"{which} withdrawn, {WHY['withdrawal']}"
+        return ("Stable", "what moved is the new normal") if drifts else ("No drift", "")
 
     def lead(self) -> str:
         """What the headline is based on."""
         facts = self.facts
-        recoveries = sum(finding.recovery for finding in facts.findings)
-        drifts = len(facts.findings) - recoveries
-        counted = [several(drifts, "drift")] if drifts else []
-        if recoveries:
-            counted.append(f"{recoveries:,} recover{'y' if recoveries == 1 else 'ies'}")
-        text = f"{' and '.join(counted)} in " if counted else ""
+        text = f"{counted(finding.kind for finding in facts.findings)} in " if facts.findings else ""
         text += several(facts.events, "event")
         if len(facts.streams) > 1:
             text += f" of {several(len(facts.streams), 'stream')}"
         if facts.first_time is not None and facts.last_time is not None:
             text += f", {_time(facts.first_time, 'm')} to {_time(facts.last_time, 'm')}{' UTC' if facts.utc else ''}"
-        if not counted:
+        if not facts.findings and all(stream.standing != "drifted" for stream in facts.streams):
             text += ": every rate stayed within its bounds"
         warned = sum(stream.standing == "warning" for stream in facts.streams)
         if warned:
-            text += ". A warning stands at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
+            text += ". A warning is open at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
         if correlated := in_words(facts.dispersion):
             text += f". {correlated[0].upper()}{correlated[1:]}"
         return text + "."
 
     def standing(self, stream: Stream) -> str:
-        """How a stream stands, in a line."""
-        if not stream.findings:
-            return "a warning stands" if stream.standing == "warning" else "stable"
-        last = stream.findings[-1]
-        moment = last.started or last.at
-        if last.recovery:
-            return f"{self.levels(last)} since {self.time(moment)}"
-        return f"{self.moves(last)} {self.when(moment)}"
+        """How a stream is, in a line."""
+        if stream.since is None:
+            return "a warning is open" if stream.standing == "warning" else "stable"
+        if stream.standing == "recovered":
+            return f"{self.levels(stream.moves)} since {self.time(stream.since)}"
+        return f"{self.moves(stream.moves)} {self.when(stream.since)}"
 
     def shift(self, one: FoundShift) -> str:
         """A shift of the classes, in a line."""
@@ -135,10 +149,10 @@ class Words:
 
     # What moved ---------------------------------------------------------------------------------------------
 
-    def moves(self, finding: Finding) -> str:
+    def moves(self, moves: Sequence[Move]) -> str:
         """Which rates moved, from what to what."""
-        told = [self.move(move) for move in finding.moves[:TOLD]]
-        left = len(finding.moves) - len(told)
+        told = [self.move(move) for move in moves[:TOLD]]
+        left = len(moves) - len(told)
         return " and ".join(told) + (f" and {several(left, 'rate')} more" if left else "") if told else "an alarm"
 
     def move(self, move: Move) -> str:
@@ -149,9 +163,9 @@ class Words:
         before, after = move.shares
         return f"{short(move.rate)} {verb} from {before.value:.3f} to {after.value:.3f}"
 
-    def levels(self, finding: Finding) -> str:
+    def levels(self, moves: Sequence[Move]) -> str:
         """Where the rates that came back are now."""
-        told = [(short(move.rate), move.shares[1].value) for move in finding.moves if move.shares is not None]
+        told = [(short(move.rate), move.shares[1].value) for move in moves if move.shares is not None]
         left = len(told) - TOLD
         said = " and ".join(f"{rate} is back at {value:.3f}" for rate, value in told[:TOLD])
         return said + (f" and {several(left, 'rate')} more" if left > 0 else "")
@@ -188,7 +202,10 @@ FULL_NAMES = {
     "ThreeMeasures": "accuracy, recall and precision, batch by batch",
 }
 SIDES = {"both": "falls and rises", "down": "falls only", "up": "rises only"}
-AFTER = {"restart": "a new concept begins", "hold": "the reference stays, until what moved is back"}
+AFTER = {
+    "restart": "the new level is normal",
+    "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
+}
 MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
 LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fourrates.drift import Drift, Recovery, Shift
+from fourrates.findings import Finding, Shift
 
 Matrix = tuple[tuple[int, ...], ...]
 
@@ -23,25 +23,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A drift, or a recovery from one, and where it was found.
+    """A drift, or what became of one, and where it was found.
 
     Attributes
     ----------
     stream : str, optional
         Which stream, where there are many.
-    drift : Drift
-        What the detector reported; a :class:`~fourrates.Recovery` where a drift led back to where the stream was.
+    finding : Finding
+        What the detector reported.
     at, since : Place
-        The event that gave the alarm, and the first one of the warning that led to it.
+        The event that showed it and, for a drift, the first one of the warning that led to it.
     before, after : tuples of tuples
-        Counts by true and predicted class: from the last reset up to the warning, and from the warning to the alarm.
+        For a drift, counts by true and predicted class: from the last alarm up to the warning, and from the warning to
+        the alarm.
     started : Place or None
         The likeliest first event of the new concept, where the detector knows it and it came in the same batch as the
         alarm; not part of what makes two of them equal.
     """
 
     stream: str | None
-    drift: Drift
+    finding: Finding
     at: Place
     since: Place
     before: Matrix
@@ -49,9 +50,14 @@ class Found:
     started: Place | None = field(default=None, compare=False)
 
     @property
-    def is_recovery(self) -> bool:
-        """Whether it is the end of a drift instead of one."""
-        return isinstance(self.drift, Recovery)
+    def kind(self) -> str:
+        """That of the finding."""
+        return self.finding.kind
+
+    @property
+    def is_drift(self) -> bool:
+        """Whether it is a drift, not what became of one."""
+        return self.finding.kind == "drift"
 
 
 @dataclass(frozen=True, slots=True)

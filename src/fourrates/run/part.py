@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.drift import Drift
+from fourrates.findings import Drift, Finding
 from fourrates.io import Batch
 from fourrates.run.found import Found, Matrix, Place
 
@@ -78,14 +78,16 @@ class Part:
         start = max(since, self.first)
         return OpenWarning(self.place(start), self._count(start, end))
 
-    def found(self, name: str | None, drift: Drift) -> Found:
-        """What to tell of a drift; the warning that led to it is over."""
-        warning = self.warning_from(drift.since, drift.at + 1)
-        before = np.maximum(np.array(drift.confusion) - warning.counts, 0)
+    def found(self, name: str | None, finding: Finding) -> Found:
+        """What was found; the warning that led to a drift is over."""
+        started = None if finding.started is None or finding.started < self.first else self.place(finding.started)
+        at = self.place(finding.at)
+        if not isinstance(finding, Drift):
+            return Found(name, finding, at, at, (), (), started)
+        warning = self.warning_from(finding.since, finding.at + 1)
+        before = np.maximum(np.array(finding.confusion) - warning.counts, 0)
         self.warning = None
-        counts = _matrix(before), _matrix(warning.counts)
-        started = None if drift.started is None or drift.started < self.first else self.place(drift.started)
-        return Found(name, drift, self.place(drift.at), warning.since, *counts, started)
+        return Found(name, finding, at, warning.since, _matrix(before), _matrix(warning.counts), started)
 
     def _count(self, start: int, end: int) -> Counts:
         part: Any = slice(start - self.first, end - self.first)

@@ -1,24 +1,21 @@
 """A detector over batches of events, one stream or many: what was found, when and where, before and after.
 
 :class:`Run` feeds the batches of :mod:`fourrates.io` to a detector, or with many streams to a bank of them, and gives a
-:class:`Found` for every drift. It can be saved between two batches and resumed in another process: a stream cut
-anywhere gives the same drifts as in one piece.
+:class:`Found` for every drift and for what becomes of it. It can be saved between two batches and resumed in another
+process: a stream cut anywhere gives the same findings as in one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.detectors import Detector
-from fourrates.detectors.four_rates import After
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift, Shift
+from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, InputError
-from fourrates.run.away import Recoveries
 from fourrates.run.found import Found, FoundShift, Place
 from fourrates.run.part import OpenWarning, Part
 from fourrates.run.streams import MAX_STREAMS, Streams
@@ -47,8 +44,6 @@ class Run:
         Makes a :class:`~fourrates.run.trace.Trace` for a stream, to follow its rates for a picture.
     references : mapping, optional
         From names of streams to their references, for FourRates; the other streams have none.
-    after : {"restart", "hold"}
-        What follows the drift of a stream that has a reference of its own.
     max_streams : int
         The most streams there may be.
 
@@ -74,7 +69,7 @@ class Run:
     >>> run = Run(fr.LFR())
     >>> for batch in io.read(SCENARIOS["Imbalance2"].stream(seed=7)):
     ...     for found in run.take(batch):
-    ...         change = found.drift.changes[0]
+    ...         change = found.finding.changes[0]
     ...         print(found.at.row, change.rate, change.direction, found.after)
     5081 tpr down ((37, 1), (15, 4))
     """
@@ -84,10 +79,9 @@ class Run:
         detector: Detector,
         trace: Callable[[Detector], Trace] | None = None,
         references: Mapping[str, Any] | None = None,
-        after: After = "hold",
         max_streams: int = MAX_STREAMS,
     ) -> None:
-        self._watch(Streams(detector, references, after, max_streams), trace)
+        self._watch(Streams(detector, references, max_streams), trace)
 
     def _watch(self, streams: Streams, trace: Callable[[Detector], Trace] | None) -> None:
         self.detector, self.streams = streams.detector, streams
@@ -97,7 +91,6 @@ class Run:
         self.last_time: np.datetime64 | None = None
         self._classes = len(streams.detector.labels.values)
         self._warnings: dict[int, OpenWarning] = {}
-        self._recoveries = Recoveries()  # by the number of a stream
         self._trace = trace
         self._traces: dict[int, Trace] = {}
 
@@ -105,11 +98,6 @@ class Run:
     def references(self) -> Mapping[str, Any] | None:
         """From names of streams to their references, where streams have their own."""
         return self.streams.references
-
-    @property
-    def after(self) -> After:
-        """What follows the drift of a stream that has a reference of its own."""
-        return self.streams.after
 
     @property
     def unreferred(self) -> list[str]:
@@ -124,6 +112,11 @@ class Run:
         return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
     @property
+    def holds(self) -> bool:
+        """Whether a drift stays open until something says that it is over; other detectors never say so."""
+        return self.detector.parameters.get("after") == "hold"
+
+    @property
     def traces(self) -> dict[str | None, Trace]:
         """What was followed for pictures."""
         return {self.streams.names[number]: trace for number, trace in self._traces.items()}
@@ -132,16 +125,6 @@ class Run:
 
     def take(self, batch: Batch, keys: Sequence[str] = ()) -> list[Found]:
         """Take a batch; `keys` are the names of the streams its keys count (`Events.keys`)."""
-        return [self._recognized(one) for one in self._advance_all(batch, keys)]
-
-    def _recognized(self, one: Found) -> Found:
-        """What was found; a drift that leads back to where its stream was before is a recovery."""
-        number = self.streams.number(one.stream)
-        if self.streams.holds(number):
-            return one
-        return replace(one, drift=self._recoveries.recognize(number, one.drift))
-
-    def _advance_all(self, batch: Batch, keys: Sequence[str]) -> list[Found]:
         if batch.times is not None:
             self._clock(batch.times)
         many, streams = batch.keys is not None, self.streams
@@ -188,20 +171,19 @@ class Run:
         if trace is not None and (times := part.times()) is not None:
             trace.mark(times)
         found: list[Found] = []
-        done, shift = 0, getattr(detector, "shift", None)
+        done = 0
         while done < truths.size:
-            taken, drift = detector.update_coded(truths, guesses, done)
+            taken, findings = detector.update_coded(truths, guesses, done)
             if trace is not None:
                 trace.take(truths[done : done + taken], guesses[done : done + taken])
             done += taken
-            if drift is not None:
-                found.append(part.found(name, drift))
-                if trace is not None:
-                    trace.drift(drift)
-            latest: Shift | None = getattr(detector, "shift", None)
-            if latest is not None and latest is not shift:
-                shift = latest
-                self.shifts.append(FoundShift(name, latest, part.place(latest.at)))
+            for finding in findings:
+                if isinstance(finding, Shift):
+                    self.shifts.append(FoundShift(name, finding, part.place(finding.at)))
+                    continue
+                found.append(part.found(name, finding))
+                if trace is not None and isinstance(finding, Drift):
+                    trace.drift(finding)
         if (since := detector.warning_since) is not None:
             self._warnings[number] = part.warning_from(since, detector.events)
         return found
@@ -211,27 +193,30 @@ class Run:
     ) -> list[Found]:
         """Give a batch to the bank; then see to the streams that drifted, warn, or are followed."""
         before, names = bank.events, self.streams.names
-        drifts: dict[int, list[tuple[int, Drift]]] = {}
-        for one in bank.update_coded(numbers, batch.truths, batch.guesses):
-            drifts.setdefault(one.key, []).append((one.event, one.drift))  # type: ignore[arg-type]
-        for keyed in bank.shifts:
-            name, shift = names[keyed.key], keyed.shift  # type: ignore[call-overload]
-            at = Part(batch, np.array([keyed.event - before]), shift.at, self._classes, None).place(shift.at)
-            self.shifts.append(FoundShift(name, shift, at))
+        findings: dict[int, list[tuple[int, Finding]]] = {}
+        bank.update_coded(numbers, batch.truths, batch.guesses)
+        for keyed in bank.findings:
+            number, finding = int(keyed.key), keyed.finding  # type: ignore[call-overload]
+            if isinstance(finding, Shift):
+                place = Part(batch, np.array([keyed.event - before]), finding.at, self._classes, None).place(finding.at)
+                self.shifts.append(FoundShift(names[number], finding, place))
+            else:
+                findings.setdefault(number, []).append((keyed.event, finding))
         events, since = bank.progress(streams)
         busy = since >= 0
-        if drifts or self._warnings or self._traces:
-            noted = np.fromiter({*drifts, *self._warnings, *self._traces}, np.int64)
+        if findings or self._warnings or self._traces:
+            noted = np.fromiter({*findings, *self._warnings, *self._traces}, np.int64)
             busy |= np.isin(streams, noted)
         found: list[tuple[int, Found]] = []
         for i in np.flatnonzero(busy).tolist():
             number, positions = int(streams[i]), order[starts[i] : ends[i]]
             first = int(events[i]) - positions.size
             part = Part(batch, positions, first, self._classes, self._warnings.pop(number, None))
-            own = drifts.get(number, [])
-            found += [(event, part.found(names[number], drift)) for event, drift in own]
+            own = findings.get(number, [])
+            found += [(event, part.found(names[number], finding)) for event, finding in own]
             if number in self._traces:
-                _trace_part(self._traces[number], part, [drift for _, drift in own])
+                drifts = [finding for _, finding in own if isinstance(finding, Drift)]
+                _trace_part(self._traces[number], part, drifts)
             if since[i] >= 0:
                 self._warnings[number] = part.warning_from(int(since[i]), int(events[i]))
         found.sort(key=lambda one: one[0])
@@ -247,8 +232,7 @@ class Run:
             time = None if since.time is None else int(since.time.astype("M8[us]").astype(np.int64))
             warnings.append([number, since.event, since.source, since.row, time, warning.counts.tolist()])
         about, sections = self.streams.to_state()
-        away = self._recoveries.to_plain(int)
-        return pack("Run", about | {"events": self.events, "warnings": warnings, "away": away}, **sections)
+        return pack("Run", about | {"events": self.events, "warnings": warnings}, **sections)
 
     @classmethod
     def from_bytes(cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None) -> Run:
@@ -269,7 +253,6 @@ class Run:
         run._watch(Streams.from_state(found), trace)
         run.events = check_whole(found.about["events"], "events", 0)
         run._adopt_warnings(found.about["warnings"])
-        run._recoveries.adopt(found.about.get("away", []), run._may_be_away)  # not in states saved before 0.1.0
         if trace is not None:
             for number in range(min(TRACED, len(run.streams))):
                 stream = run.streams.at(number)
@@ -294,12 +277,6 @@ class Run:
             self._warnings[number] = OpenWarning(Place(event, source, check_whole(row, "a row", 0), when), tally)
         if len(self._warnings) != sum(one >= 0 for one in since):
             raise ValueError(f"{len(self._warnings)} warnings are told, others are open")
-
-    def _may_be_away(self, number: Any) -> int:
-        """The number of a stream that has no reference to say so itself."""
-        if self.streams.holds(check_whole(number, "a stream's number", 0)):
-            raise ValueError(f"rates that are away in stream {number}, which holds a reference")
-        return int(number)
 
 
 def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import fourrates.detectors
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.four_rates import After, check_after
 from fourrates.detectors.parameters import check_whole
 from fourrates.io import InputError
 
@@ -38,8 +37,6 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         As every stream begins.
     references : mapping, optional
         From names to their references, for FourRates.
-    after : {"restart", "hold"}
-        What follows the drift of a stream that has a reference of its own.
     most : int
         The most streams there may be.
 
@@ -53,10 +50,8 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         The streams by number, where they are not.
     """
 
-    def __init__(
-        self, detector: Detector, references: Mapping[str, Any] | None, after: After, most: int = MAX_STREAMS
-    ) -> None:
-        self.detector, self.after, self.most = detector, after, most
+    def __init__(self, detector: Detector, references: Mapping[str, Any] | None, most: int = MAX_STREAMS) -> None:
+        self.detector, self.most = detector, most
         self.references = None if references is None else dict(references)
         self.names: list[str | None] = []
         self.bank: Bank | None = None
@@ -83,8 +78,7 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         if None not in names and self.bank is None and isinstance(self.detector, RecordDetector):
             from fourrates.bank import Bank  # which one stream alone does not need
 
-            own = self.references is not None
-            self.bank = Bank(self.detector, reference={} if own else None, after=self.after if own else None)
+            self.bank = Bank(self.detector, reference=None if self.references is None else {})
         for name in names:
             if name in self._numbers:
                 continue
@@ -106,17 +100,12 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         """The number of the stream of this name."""
         return self._numbers[name]
 
-    def holds(self, number: int) -> bool:
-        """Whether a stream is compared with a reference, back at which its detector reports a recovery."""
-        own = self.reference_of(self.names[number])
-        return (self.detector.parameters.get("after") if own is None else self.after) == "hold"
-
     def starting(self, number: int) -> Detector:
         """The detector of a stream as it begins; with a reference of its own where it has one."""
         reference = self.reference_of(self.names[number])
         if reference is None:
             return self.detector.clone()
-        return type(self.detector)(**self.detector.parameters | {"reference": reference, "after": self.after})
+        return type(self.detector)(**self.detector.parameters | {"reference": reference})
 
     def numbers(self, keys: npt.NDArray[Any], names: Sequence[str]) -> tuple[npt.NDArray[np.int64], range]:
         """The number of each event's stream by its key, which counts the names; and those that begin with it."""
@@ -152,7 +141,6 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         if self.references is not None:
             from fourrates.bank.references import References
 
-            about["after"] = self.after
             listed = References(self.detector.labels, self.references)
             about["references"], sections["references"] = listed.to_state()
         return about, sections
@@ -167,14 +155,13 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         start = kind.from_bytes(bytes(sections["start"]))
         if start.events:
             raise ValueError("the saved run begins with a detector that has seen events")
-        references, after = None, "hold"
+        references = None
         if "references" in sections:
             from fourrates.bank.references import References
 
             listed = References.from_state(start.labels, about["references"], sections["references"])
             references = {_checked_name(name): counts for name, counts in listed.items()}
-            after = about["after"]
-        streams = cls(start, references, check_after(after))
+        streams = cls(start, references)
         streams.names = _checked_names(about["streams"])
         streams._numbers = {name: number for number, name in enumerate(streams.names)}
         if "bank" in sections:

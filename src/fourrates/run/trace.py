@@ -11,7 +11,7 @@ import numpy as np
 
 from fourrates.detectors import LFR, Detector
 from fourrates.detectors.base import rate_names
-from fourrates.drift import Drift
+from fourrates.findings import Drift, Finding
 from fourrates.kernel.trace import Recorder
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ class Curve:
         return f"decay {self.decay:g}"
 
 
-def ordered(curves: Sequence[Curve], drifts: Sequence[Drift]) -> tuple[list[Curve], int]:
+def ordered(curves: Sequence[Curve], findings: Sequence[Finding]) -> tuple[list[Curve], int]:
     """Curves in the order a reader wants them, and how many are enough at first.
 
     Those that crossed their detection bounds come first, then the first of each rate, then the others. Where a detector
     reports the rate alone, all curves of the rate have crossed.
     """
-    crossed = {(change.rate, change.decay) for drift in drifts for change in drift.changes}
+    crossed = {(change.rate, change.decay) for finding in findings for change in finding.changes}
     first = {curve.rate: curve for curve in reversed(curves)}
 
     def rank(curve: Curve) -> int:

@@ -1,10 +1,11 @@
 """What is found becomes alerts: which of them fire, which are resolved, and when somebody is told.
 
 An alert is about one thing of one monitor: that the whole or a segment drifted, that the classes shifted, that it
-warns, that no events come, that labels are overdue. It fires once, and is resolved once. What happens to a monitor at
-about the same time is told in one notification; a silenced monitor tells nothing until its silence ends, and then what
-still fires. All of this is one document in the store for each monitor, written before anything is sent: a server that
-is killed sends the same notifications, under the same ids, when it is back.
+warns, that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding
+that closes it, a withdrawal, a recovery or an acceptance. What happens to a monitor at about the same time is told in
+one notification; a silenced monitor tells nothing until its silence ends, and then what still fires. All of this is one
+document in the store for each monitor, written before anything is sent: a server that is killed sends the same
+notifications, under the same ids, when it is back.
 """
 
 from __future__ import annotations
@@ -51,8 +52,6 @@ class Watched:
         Where its alerts go, and which.
     mix : str
         What a shift of the classes is.
-    holds : bool
-        Whether a drift of the whole stands until its recovery.
     silenced_until : float or None
         In seconds since 1970.
     position : int
@@ -62,7 +61,7 @@ class Watched:
     waiting_since : float or None
         Since when the oldest prediction waits for its label.
     standing : sequence or None
-        The drifts that stand: the values of a segment by column, None for the whole. None if they are too many to tell.
+        The open drifts: the values of a segment by column, None for the whole. None if they are too many to tell.
     """
 
     id: int
@@ -70,7 +69,6 @@ class Watched:
     name: str
     alerts: AlertsConfig
     mix: str = "report"
-    holds: bool = False
     silenced_until: float | None = None
     position: int = 0
     warning: bool = False
@@ -91,7 +89,6 @@ class Active(msgspec.Struct, kw_only=True):
     finding: str | None = None
     findings: list[str] = []  # that are still to be told, the latest among them
     text: str
-    holds: bool = True  # until something ends it
     acknowledged: bool = False
     repeats: int = 0
 
@@ -165,7 +162,7 @@ class Alerting:
             self._loop.call_soon_threadsafe(self._woken.set)
 
     def acknowledge(self, uid: str, finding: str, now: float) -> None:
-        """Somebody has seen a drift: it is not repeated, and without a reference it is over, the new normal."""
+        """Somebody has seen a drift: it is not repeated. If that makes it the new normal, an acceptance is found."""
         with self._lock:
             state = self._all().get(uid)
             if state is None:
@@ -173,8 +170,6 @@ class Alerting:
             for active in state.active.values():
                 if active.finding == finding and active.ends is None:
                     active.acknowledged = True
-                    if not active.holds:
-                        _end(active, now)
             self.store.put_document(KIND, uid, msgspec.json.encode(state))
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
@@ -263,23 +258,22 @@ class Alerting:
         """What a finding means for the alert it is about."""
         body = msgspec.json.decode(finding.body)
         segment, text = body.get("segment"), str(body.get("text", ""))
-        if finding.kind == "recovery":
-            active = state.active.get(_fingerprint(monitor, "drift", segment))
-            if active is not None and active.ends is None:
+        fingerprint = _fingerprint(monitor, "drift", segment)
+        active = state.active.get(fingerprint)
+        if body["closes"] and active is not None and active.ends is None:
+            if finding.kind == "acceptance" and active.told is None:  # whoever accepted it knows
+                del state.active[fingerprint]
+            else:
                 _end(active, now, text, finding.id)
-            return
-        if finding.kind == "shift" and monitor.mix != "alarm":
-            return
-        holds = finding.kind == "drift" and segment is None and monitor.holds
-        seen = finding.acknowledged is not None  # before it came here
-        if seen and finding.kind == "drift" and not holds:
-            return
-        _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, holds=holds, seen=seen)
+        if finding.kind == "drift" or (finding.kind == "shift" and monitor.mix == "alarm"):
+            seen = finding.acknowledged is not None  # before it came here
+            _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, seen=seen)
 
     def _end_what_is_over(self, monitor: Watched, state: State, now: float) -> None:
-        """Resolve drifts that stand no more though no recovery was found: new settings have reset the monitor.
+        """Resolve drifts that are not open though no finding closed them.
 
-        One that was taken just now may be later than what is known of the monitor.
+        New settings have reset the monitor, or they came before normal was known. One that was taken just now may be
+        later than what is known of the monitor.
         """
         firing = {
             fingerprint: active
@@ -383,7 +377,6 @@ def _fire(
     *,
     segment: dict[str, Any] | None = None,
     finding: str | None = None,
-    holds: bool = True,
     seen: bool = False,
 ) -> None:
     fingerprint = _fingerprint(monitor, kind, segment)
@@ -398,7 +391,6 @@ def _fire(
         finding=finding,
         findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
         text=text,
-        holds=holds,
         acknowledged=seen,
     )
 

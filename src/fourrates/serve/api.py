@@ -160,7 +160,7 @@ class Api:
     # What was found -------------------------------------------------------------------------------------------
 
     async def drifts(self, request: Request) -> Response:
-        """Drifts, recoveries and shifts, the newest first; of all, or of the whole without its segments."""
+        """Findings of every kind, the newest first; of all, or of the whole without its segments."""
         limit = number(request, "limit", 100, 1, 1_000)
         before = request.query_params.get("before")
         of = request.query_params.get("of", "all")

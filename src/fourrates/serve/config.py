@@ -22,7 +22,7 @@ DEFAULT_ARL = 100_000.0
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where alerts go, and what besides drifts and recoveries is one."""
+    """Where alerts go, and what besides drifts is one."""
 
     channels: list[str] = []
     warnings: bool = False

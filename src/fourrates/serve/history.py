@@ -74,8 +74,7 @@ def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
 
 def read_window(monitor: Monitor, found: Found, entries: Iterable[tuple[int, Entry]]) -> Window:
     """The window of a drift; `entries` are those of the journal, the last one first."""
-    started = found.what.at if found.what.started is None else found.what.started
-    left = found.what.at - started + 1
+    left = len(found.finding.window)
     ids: list[list[Any]] = []
     confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
     first_time = None

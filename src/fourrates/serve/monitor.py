@@ -7,8 +7,8 @@ comes back, and why nothing here looks at a clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,15 +16,13 @@ import numpy as np
 from fourrates.bank import Bank
 from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import FourRates
-from fourrates.drift import Drift, Recovery, Shift
+from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
-from fourrates.run.away import Away, rates_away
 from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Seen
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
-from fourrates.serve.standing import Standing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Point = npt.NDArray[np.float64]
 
-DriftOrShift = TypeVar("DriftOrShift", Drift, Shift)
 WHOLE = -1  # the number of the whole among those of the segments
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
 VERSION = 1
@@ -41,21 +38,35 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A drift, a recovery or a shift of the classes, and where: the number of a segment, or WHOLE."""
+    """A finding, and where: the number of a segment, or WHOLE."""
 
-    what: Drift | Shift
+    finding: Finding
     segment: int
     event: int  # of the monitor
     time: float
-    stands: bool = True  # whether a rate is still away after it
-    back: bool = False  # whether a drift without a reference led back to where it was
 
     @property
     def kind(self) -> str:
-        """One of "drift", "recovery", "shift"."""
-        if isinstance(self.what, Shift):
-            return "shift"
-        return "recovery" if self.back or isinstance(self.what, Recovery) else "drift"
+        """That of the finding."""
+        return self.finding.kind
+
+
+class Standing(msgspec.Struct, array_like=True, frozen=True):
+    """An open drift.
+
+    Attributes
+    ----------
+    event : int
+        Of the monitor, at which the latest drift of the episode was found.
+    time : float
+        Since when the overall stream, or the segment, is drifted, in seconds since 1970.
+    at : int
+        The event of its stream at which that latest drift was found: names it.
+    """
+
+    event: int
+    time: float
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,8 @@ class _Saved(msgspec.Struct, array_like=True):
     segments: tuple[bytes, bytes]
     series: tuple[int, bytes, bytes]
     standing: dict[int, Standing]
-    begun: int = 0
+    begun: int
+    shift: Shift | None
 
 
 class Monitor:
@@ -120,7 +132,9 @@ class Monitor:
     begun : int
         Events before the detector of the whole began: new settings may have reset it.
     standing : dict
-        Drifts that stand, by the number of a segment, or WHOLE.
+        Open drifts, by the number of a segment, or WHOLE.
+    shift : Shift or None
+        The latest shift of the class mix.
     """
 
     def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
@@ -147,6 +161,7 @@ class Monitor:
 
     def _begin_watching(self) -> None:
         self.begun = self.events
+        self.shift: Shift | None = None
         self.detector = self._whole()
         self.bank = Bank(self._each(), max_streams=self.settings.max_segments) if self.config.by else None
 
@@ -174,12 +189,13 @@ class Monitor:
     def apply(self, batch: Batch) -> Outcome:
         """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
         if batch.kind in (CONFIG, SEEN):
+            accepted: list[Found] = []
             if batch.kind == CONFIG:
                 self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
             else:
-                self._accept(msgspec.json.decode(batch.config, type=Seen))
+                accepted = self._accept(msgspec.json.decode(batch.config, type=Seen), batch.received)
             empty = np.empty(0, np.uint16)
-            return Outcome(Pairs(empty, empty, None, None), 0, 0)
+            return Outcome(Pairs(empty, empty, None, None), 0, 0, accepted)
         numbers = None
         if self.config.by and batch.segment_codes:
             numbers = self.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
@@ -234,28 +250,28 @@ class Monitor:
         found: list[Found] = []
         if self.bank is not None and pairs.segments is not None:
             first = self.bank.events
-            for one in self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses):
-                row = one.event - first
-                number = int(one.key)  # type: ignore[call-overload]
-                found.append(Found(one.drift, number, self.events + row, time_of(row)))
+            self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses)
+            for keyed in self.bank.findings:
+                row = keyed.event - first
+                number = int(keyed.key)  # type: ignore[call-overload]
+                found.append(Found(keyed.finding, number, self.events + row, time_of(row)))
         done, size = 0, len(pairs)
-        detector = self.detector
         while done < size:
-            shift = detector.shift
-            taken, drift = detector.update_coded(pairs.truths, pairs.guesses, done)
+            taken, findings = self.detector.update_coded(pairs.truths, pairs.guesses, done)
             done += taken
-            event = self.events + done - 1
-            if drift is not None:
-                found.append(Found(_later(drift, self.begun), WHOLE, event, time_of(done - 1), detector.is_away))
-            if detector.shift is not None and detector.shift is not shift:
-                found.append(Found(_later(detector.shift, self.begun), WHOLE, event, time_of(done - 1)))
+            for finding in findings:
+                later = finding.shifted(self.begun)
+                found.append(Found(later, WHOLE, self.events + done - 1, time_of(done - 1)))
+                if isinstance(later, Shift):
+                    self.shift = later
         found.sort(key=lambda one: one.event)
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         for drift_of_whole in (one for one in found if one.segment == WHOLE and one.kind == "drift"):
             self._draw_alarm(drift_of_whole, cells[: drift_of_whole.event - self.events + 1])
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         self.events += size
-        return [self._note(one) for one in found]
+        self._note(found)
+        return found
 
     def _draw_alarm(self, one: Found, cells: Numbers) -> None:
         """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
@@ -263,36 +279,43 @@ class Monitor:
         unknown = [float("nan")] * self.classes  # what is compared with may be another one now
         self.series.add(self.series.point(one.event + 1, one.time, 1.0, unknown, counts))
 
-    def holds(self, segment: int) -> bool:
-        """Whether a segment, or the whole, is compared with a reference."""
-        return segment == WHOLE and self.detector.parameters["after"] == "hold"
+    def has_reference(self, segment: int) -> bool:
+        """Whether a segment, or the overall stream, is compared with a reference."""
+        return segment == WHOLE and self.config.reference is not None
 
-    def _note(self, one: Found) -> Found:
-        """Remember whether a drift stands; what was found, known for a way back where it is one."""
-        if isinstance(one.what, Shift):
-            return one
-        old = self.standing.get(one.segment)
-        away: Away = {}
-        if self.holds(one.segment):
-            stands = one.stands if one.kind == "recovery" else True
-        else:
-            away = rates_away(one.what, {} if old is None else old.away)
-            stands = old is None or bool(away)
-            one = replace(one, stands=stands, back=not stands)
-        if not stands:
-            self.standing.pop(one.segment, None)
-        elif one.kind == "drift":
-            since = one.time if old is None else old.time
-            self.standing[one.segment] = Standing(one.event, since, one.what.at, away)
-        return one
+    def _note(self, found: list[Found]) -> None:
+        """Remember which drifts are open."""
+        for one in found:
+            if one.kind == "drift":
+                old = self.standing.get(one.segment)
+                since = one.time if old is None else old.time
+                self.standing[one.segment] = Standing(one.event, since, one.finding.at)
+            elif one.finding.closes:
+                self.standing.pop(one.segment, None)
+        for segment in {one.segment for one in found if one.kind == "drift"}:
+            if not self._is_open(segment):  # normal was not known yet, so the new level is
+                self.standing.pop(segment, None)
 
-    def _accept(self, seen: Seen) -> None:
-        """Somebody has seen a drift: where there is no reference to come back to, it is the new normal."""
+    def _is_open(self, segment: int) -> bool:
+        if segment == WHOLE:
+            return self.detector.open is not None
+        return self.bank is not None and self.bank[segment].open is not None
+
+    def _accept(self, seen: Seen, time: float) -> list[Found]:
+        """Somebody has seen a drift: without a reference to come back to, the new level is normal from now on."""
         for segment, one in self.standing.items():
             name = None if segment == WHOLE else self.segments.name(segment)
-            if one.at == seen.at and name == seen.segment and not self.holds(segment):
-                del self.standing[segment]
-                return
+            if one.at != seen.at or name != seen.segment or self.has_reference(segment):
+                continue
+            del self.standing[segment]
+            if segment == WHOLE:
+                finding = self.detector.accept(force=True)
+                finding = None if finding is None else finding.shifted(self.begun)
+            else:
+                keyed = None if self.bank is None else self.bank.accept(segment, force=True)
+                finding = None if keyed is None else keyed.finding
+            return [] if finding is None else [Found(finding, segment, self.events - 1, time)]
+        return []
 
     def _present(self) -> list[Point]:
         """How things stand, as a point of the series; none before anything came."""
@@ -329,8 +352,7 @@ class Monitor:
     def _set_arl(self, arl: float) -> None:
         self.arl = arl
         whole = self._whole()
-        whole.adopt(self.detector.record_bytes)
-        whole.shift = self.detector.shift
+        whole.restore(self.detector.record_bytes)
         self.detector = whole
         if self.bank is not None:
             self.bank = self.bank.with_budget(2 * arl)
@@ -369,6 +391,7 @@ class Monitor:
                 self.series.to_state(),
                 self.standing,
                 self.begun,
+                self.shift,
             )
         )
 
@@ -389,20 +412,5 @@ class Monitor:
         monitor.join = LabelJoin.from_bytes(found.join)
         monitor.segments.restore(*found.segments)
         monitor.series.restore(*found.series)
-        monitor.standing, monitor.begun = found.standing, found.begun
+        monitor.standing, monitor.begun, monitor.shift = found.standing, found.begun, found.shift
         return monitor
-
-
-def _later(what: DriftOrShift, events: int) -> DriftOrShift:
-    """What a detector found, in events of the monitor, of which there were some before the detector began."""
-    if not events:
-        return what
-    if isinstance(what, Shift):
-        return replace(what, at=what.at + events, started=what.started + events)
-    return replace(
-        what,
-        at=what.at + events,
-        since=what.since + events,
-        started=None if what.started is None else what.started + events,
-        started_between=what.started_between and (what.started_between[0] + events, what.started_between[1] + events),
-    )

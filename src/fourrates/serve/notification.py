@@ -58,7 +58,9 @@ def notification(monitor: str, uid: str, told: Sequence[Told]) -> dict[str, Any]
     firing = [one for one in told if one.ends is None]
     first = (firing or list(told))[0]
     facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in told]
-    kind = first.kind if firing else "recovery" if first.kind == "drift" else first.kind
+    kind = first.kind
+    if not firing and kind == "drift":  # new settings make normal anew without a finding
+        kind = first.finding["kind"] if first.finding is not None and first.finding["closes"] else "acceptance"
     body: dict[str, Any] = {
         "id": stable_id(uid, facts),
         "kind": kind,

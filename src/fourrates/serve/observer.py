@@ -85,7 +85,6 @@ def _watched(live: Live) -> Watched:
         name=live.name,
         alerts=config.alerts,
         mix=config.mix,
-        holds=monitor.holds(WHOLE),
         silenced_until=live.row.silenced_until,
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,

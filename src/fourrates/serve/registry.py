@@ -22,6 +22,7 @@ from fourrates.serve.settings import Settings
 from fourrates.serve.store import Finding, MonitorRow, Store
 
 LOOKED_AT = 5_000  # findings among which those of the whole are looked for
+WINDOWS = ("drift", "recovery", "improvement")  # findings of a new level, whose events are looked up
 PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
@@ -160,7 +161,7 @@ class Registry:
         """What was found as the store keeps it, with its window; `pending` are batches that are not in it yet."""
         body = views.finding(live.monitor, live.name, live.row.uid, found)
         examples = None
-        if found.kind != "shift":
+        if found.kind in WINDOWS:
             stored = read_back(self.store.journal_backwards(live.row.id))
             window = read_window(live.monitor, found, chain(backwards(first_event, pending), stored))
             body["started_time"] = views.iso(window.started) if window.complete else None
@@ -171,8 +172,8 @@ class Registry:
                     for all_, after in zip(body["confusion"], window.confusion, strict=True)
                 ]
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
-        elif found.what.started is not None:
-            body["started_time"] = views.iso(views.time_of_event(live.monitor, found.what.started))
+        elif found.kind == "shift" and found.finding.started is not None:
+            body["started_time"] = views.iso(views.time_of_event(live.monitor, found.finding.started))
         return Finding(body["id"], live.row.id, found.kind, found.time, msgspec.json.encode(body), examples)
 
     # Snapshots ------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
+
+from fourrates.findings import Kind
 
 ONE = "/api/monitors/{name}"
 JSON, TEXT = "application/json", "text/plain"
@@ -108,10 +110,12 @@ SCHEMAS: dict[str, Schema] = {
     "Detail": {"allOf": [ref("Summary"), DETAIL]},
     "Finding": record(
         id=STRING,
-        kind={"enum": ["drift", "recovery", "shift"]},
+        kind={"enum": [*get_args(Kind)]},
         monitor=STRING,
         segment=SEGMENT,
         at=WHOLE,
+        drift=maybe(WHOLE),
+        closes={"type": "boolean"},
         since=maybe(WHOLE),
         started=maybe(WHOLE),
         started_between=maybe(listed(WHOLE)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.drift import Share
+from fourrates.findings import Share
 from fourrates.plain import finite
 
 if TYPE_CHECKING:

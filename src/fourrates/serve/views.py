@@ -11,12 +11,19 @@ import numpy as np
 
 from fourrates.alerts.payload import stable_id
 from fourrates.alerts.text import plain
-from fourrates.drift import Drift, Share, Shift
+from fourrates.findings import Drift, Finding, RateChange, Share, Shift
 from fourrates.plain import finite
 from fourrates.serve.monitor import WHOLE, Found, Monitor
 
 HOUR = 3600.0
 Q = 0.05  # the share of segments named in error
+TITLES = {
+    "drift": "drift",
+    "confirmation": "drift confirmed",
+    "withdrawal": "drift withdrawn, the events since the alarm do not bear it out,",
+    "improvement": "improvement, not back at normal,",
+    "acceptance": "new level accepted as normal",
+}
 
 
 def iso(time: float | None) -> str | None:
@@ -86,7 +93,6 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
     """What the page of a monitor shows besides its summary."""
     total = int(monitor.confusion.sum())
     mix = monitor.confusion.sum(1) / max(total, 1)
-    shift = monitor.detector.shift
     return {
         "config": public_config(monitor),
         "arl": monitor.arl,
@@ -94,7 +100,7 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
         "rates": rates(monitor),
         "mix": {str(label): finite(float(mix[code])) for code, label in enumerate(monitor.labels.values)},
         "confusion": monitor.confusion.tolist(),
-        "shift": None if shift is None else shift_json(shift, monitor.begun),
+        "shift": None if monitor.shift is None else shift_json(monitor.shift),
         "counts": {**monitor.join.counts, **counts},
     }
 
@@ -136,11 +142,11 @@ def share_json(share: Share) -> dict[str, Any]:
     return {name: finite(value) for name, value in share._asdict().items()}
 
 
-def shift_json(shift: Shift, begun: int) -> dict[str, Any]:
-    """A shift of the classes, found by a detector that began after this number of events."""
+def shift_json(shift: Shift) -> dict[str, Any]:
+    """A shift of the class mix."""
     return {
-        "at": begun + shift.at,
-        "started": begun + shift.started,
+        "at": shift.at,
+        "started": shift.started,
         "before": share_json(shift.before),
         "after": share_json(shift.after),
     }
@@ -185,18 +191,15 @@ def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
 
 
 def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]:
-    """What was found, as JSON has it; `confusion_before` and `confusion_after` are for the caller to fill in."""
+    """A finding, as JSON has it; `confusion_before` and `confusion_after` are for the caller to fill in."""
     segment = segment_json(monitor, one.segment)
     where = "" if segment is None else " (" + ", ".join(f"{k}={v}" for k, v in segment.items()) + ")"
-    stream = plain(f"{name}{where}")
-    kind, what = one.kind, one.what
+    kind, what = one.kind, one.finding
     if isinstance(what, Shift):
-        text = f"{stream}: the classes shifted at event {what.at:,}: share of positives {what.before} to {what.after}"
+        text = f"the classes shifted at event {what.at:,}: share of positives {what.before} to {what.after}"
         changes: list[dict[str, Any]] = []
-        since, between, confusion = what.started, None, None
     else:
-        back = "back at the reference" if monitor.holds(one.segment) else "back where it was"
-        text = f"{stream}: {sentence(what, back if kind == 'recovery' else 'drift', monitor.rate_name)}"
+        text = sentence(what, monitor.has_reference(one.segment), monitor.rate_name)
         changes = [
             {
                 "rate": monitor.rate_name[change.rate],
@@ -207,8 +210,7 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
             }
             for change in what.changes
         ]
-        since, between = what.since, what.started_between
-        confusion = what.confusion if len(what.confusion) <= 64 else None
+    drift = what if isinstance(what, Drift) else None
     return {
         # Of the event of the monitor: those of a segment are counted from 0 again after a reset.
         "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), one.event)[:24],
@@ -216,27 +218,42 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
         "monitor": name,
         "segment": segment,
         "at": what.at,
-        "since": since,
+        "drift": None if what.about is None else what.about.at,
+        "closes": what.closes,
+        "since": drift.since if drift is not None else what.started if kind == "shift" else None,
         "started": what.started,
-        "started_between": None if between is None else list(between),
+        "started_between": None if what.started_between is None else list(what.started_between),
         "time": iso(one.time),
         "started_time": None,
         "changes": changes,
-        "confusion": confusion,
+        "confusion": drift.confusion if drift is not None and len(drift.confusion) <= 64 else None,
         "confusion_before": None,
         "confusion_after": None,
-        "text": text,
+        "text": f"{plain(f'{name}{where}')}: {text}",
         "acknowledged": None,
     }
 
 
-def sentence(drift: Drift, title: str, names: dict[str, str]) -> str:
+def sentence(finding: Finding, has_reference: bool, names: dict[str, str]) -> str:
     """What happened, for people."""
-    moved = "; ".join(
-        f"{plain(names[change.rate])} {'fell' if change.direction == 'down' else 'rose'}"
-        + (f" from {change.before} to {change.after}" if change.before and change.after else "")
-        for change in drift.changes[:8]
-    )
-    started = "" if drift.started is None else f", started about event {drift.started:,}"
-    shift = "" if drift.shift is None else f"; {drift.shift.shares}"
-    return f"{title} at event {drift.at:,}{started}: {moved}{shift}"
+    title = TITLES.get(finding.kind) or f"back {'at the reference' if has_reference else 'where it was'}"
+    notes = []
+    if isinstance(finding, Drift):
+        title = f"further {title}" if finding.further else title
+        notes += [] if finding.shift is None else [finding.shift.shares]
+        notes += [] if finding.normal_known else ["too few events before it to know normal: this is normal from now on"]
+    elif finding.kind == "recovery" and not finding.closes:
+        notes.append("other rates are still away")
+    new_level = isinstance(finding, Drift) or finding.kind in ("recovery", "improvement")
+    started = f", started about event {finding.started:,}" if new_level and finding.started is not None else ""
+    moved = [_move(change, names[change.rate], new_level) for change in finding.changes[:8]]
+    return f"{title} at event {finding.at:,}{started}: {'; '.join(moved + notes)}"
+
+
+def _move(change: RateChange, rate: str, new_level: bool) -> str:
+    if not (change.before and change.after):
+        return f"{plain(rate)} {'fell' if change.direction == 'down' else 'rose'}"
+    if not new_level:
+        now = f"{change.after} since" if change.after.n else "not observed since"
+        return f"{plain(rate)} was {change.before} before the alarm, {now}"
+    return f"{plain(rate)} {'fell' if change.direction == 'down' else 'rose'} from {change.before} to {change.after}"

@@ -7,17 +7,15 @@ import time as clock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fourrates.alerts.payload import drift_alert, encode
+from fourrates.alerts.payload import encode, finding_alert
 from fourrates.bank import Bank
 from fourrates.bank.keys import MOST as MOST_STREAMS
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.drift import KeyedDrift, KeyedShift
 from fourrates.engines.kafka.address import Address
 from fourrates.engines.kafka.chunk import Chunk, Refused
 from fourrates.engines.kafka.outbox import Letter, Outbox, dead_letter
@@ -25,6 +23,7 @@ from fourrates.engines.kafka.partition import Partition
 from fourrates.engines.kafka.payload import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
+from fourrates.findings import Finding, KeyedFinding, Shift
 from fourrates.io import Columns, InputError, Missing
 from fourrates.plain import moment, shift_record
 from fourrates.run import FoundShift, Place
@@ -46,12 +45,11 @@ class Found(NamedTuple):
     """What a bank found in a chunk, and the number of its first event."""
 
     first: int
-    drifts: list[KeyedDrift]
-    shifts: list[KeyedShift]
+    findings: list[KeyedFinding]
 
 
 class Monitor:
-    """Watches a topic of predictions and their labels, and produces drifts to another.
+    """Watches a topic of predictions and their labels, and produces drifts, and what became of them, to another.
 
     Any number of monitors with the same group and the same state share the partitions. Events of a key belong in one
     partition, which is what Kafka does with messages that have that key: the same key in two partitions is two streams.
@@ -79,7 +77,8 @@ class Monitor:
     max_state : int
         The longest state that is read from a folder, in bytes.
     found, shifted : callable, optional
-        Given each drift or recovery, and each shift of the classes, as a dict, as ``fourrates watch`` writes it.
+        Given each drift and what became of it, and each shift of the class mix, as a dict, as ``fourrates watch``
+        writes it.
     refuse : callable, optional
         Given the topic and partition as text, and each :class:`Refused`.
     most : int
@@ -221,25 +220,24 @@ class Monitor:
         """Let the bank of its partition take a chunk."""
         partition = self.partitions.get(chunk.partition)
         if partition is None or not chunk.truths.size:
-            return Found(0, [], [])
+            return Found(0, [])
         bank = partition.bank
         keys = np.zeros(chunk.truths.size, np.int64) if chunk.keys is None else chunk.keys
         try:
-            return Found(bank.events, bank.update_coded(keys, chunk.truths, chunk.guesses), bank.shifts)
+            first = bank.events
+            bank.update_coded(keys, chunk.truths, chunk.guesses)
+            return Found(first, bank.findings)
         except ValueError as error:  # keys that cannot be one were refused: there are too many
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
 
     def _tell(self, chunk: Chunk, taken: Future[Found]) -> None:
         """Report what was found in a chunk, once its bank has taken it; then it counts."""
         partition = self.partitions.get(chunk.partition)
-        first, drifts, shifts = taken.result()
+        first, findings = taken.result()
         if partition is None:
             return  # given up, since another member has it
-        for found in drifts:
-            drift = partition.recoveries.recognize(found.key, found.drift)
-            self._drifted(replace(found, drift=drift), chunk, found.event - first)
-        for shift in shifts:
-            self._shift(shift, chunk, shift.event - first)
+        for keyed in findings:
+            self._report(keyed.finding, chunk, keyed.event - first, keyed.key)
         for refused in chunk.refused:
             self._refused(refused, chunk.partition)
         partition.next = chunk.next
@@ -249,16 +247,17 @@ class Monitor:
         self.skipped += chunk.skipped
         self._unsaved.add(chunk.partition)
 
-    def _where(self, chunk: Chunk, at: int, key: object) -> tuple[str, str, int, Any]:
-        """Stream, source, offset and time of an event."""
-        source = f"{self.address.topic}/{chunk.partition}"
+    def _report(self, finding: Finding, chunk: Chunk, at: int, key: object) -> None:
+        """Report what an event of a chunk showed, in the stream of this key."""
+        source, offset = f"{self.address.topic}/{chunk.partition}", int(chunk.offsets[at])
+        stream = source if chunk.keys is None else str(key)
         time = None if chunk.times is None or np.isnat(chunk.times[at]) else chunk.times[at]
-        return source if chunk.keys is None else str(key), source, int(chunk.offsets[at]), time
-
-    def _drifted(self, found: KeyedDrift, chunk: Chunk, at: int) -> None:
-        stream, source, offset, time = self._where(chunk, at, found.key)
-        record = drift_alert(
-            found.drift,
+        if isinstance(finding, Shift):
+            found = FoundShift(stream, finding, Place(finding.at, source, offset, time))
+            self._shifted(shift_record(found, self._reader.utc))
+            return
+        record = finding_alert(
+            finding,
             stream=stream,
             origin=f"{self.address.group}/{source}/{offset}",
             source=source,
@@ -268,13 +267,8 @@ class Monitor:
         if self.address.drifts is not None and self._outbox is not None:
             key = stream.encode("utf-8", "surrogateescape")
             self._outbox.put(Letter(self.address.drifts, encode(record), key, {"id": record["id"].encode()}))
-        self.drifts += record["kind"] == "drift"
+        self.drifts += finding.kind == "drift"
         self._found(record)
-
-    def _shift(self, found: KeyedShift, chunk: Chunk, at: int) -> None:
-        stream, source, offset, time = self._where(chunk, at, found.key)
-        place = Place(found.shift.at, source, offset, time)
-        self._shifted(shift_record(FoundShift(stream, found.shift, place), self._reader.utc))
 
     def _refused(self, one: Refused, partition: int) -> None:
         if self.address.dead_letter is not None and self._outbox is not None:

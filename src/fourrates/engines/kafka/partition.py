@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from fourrates.bank import Bank
-from fourrates.bank.keys import key_to_json, known_key
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.parameters import check_whole
-from fourrates.run.away import Recoveries
 from fourrates.state import pack, unpack
 
 KIND = "KafkaPartition"
@@ -26,8 +23,6 @@ class Partition:
     ----------
     bank : Bank
         The streams.
-    recoveries : Recoveries
-        Which of them are away from where they were.
     next : int or None
         The offset to go on from: all messages before it are in the bank, none after it is. None before the first one.
     refused, skipped : int
@@ -35,15 +30,13 @@ class Partition:
     """
 
     bank: Bank
-    recoveries: Recoveries
     next: int | None = None
     refused: int = 0
     skipped: int = 0
 
     def to_bytes(self) -> bytes:
         """All of it; both parts have a checksum of their own."""
-        about = {"next": self.next, "refused": self.refused, "skipped": self.skipped}
-        head = pack(KIND, about | {"away": self.recoveries.to_plain(key_to_json)})
+        head = pack(KIND, {"next": self.next, "refused": self.refused, "skipped": self.skipped})
         return b"".join([LENGTH.pack(len(head)), head, *self.bank.to_parts()])
 
     @classmethod
@@ -60,15 +53,14 @@ class Partition:
             position = None if found.about["next"] is None else check_whole(found.about["next"], "next", 0)
             refused, skipped = (check_whole(found.about[name], name, 0) for name in ("refused", "skipped"))
             bank = Bank.from_bytes(bytes(view[end:]), max_streams=max_streams)
-            recoveries = Recoveries.of(bank.detector).adopt(found.about["away"], partial(known_key, bank))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
-        return cls(bank, recoveries, position, refused, skipped)
+        return cls(bank, position, refused, skipped)
 
     @classmethod
     def begin(cls, detector: RecordDetector, max_streams: int) -> Partition:
         """A partition of which nothing was read."""
-        return cls(Bank(detector, max_streams=max_streams), Recoveries.of(detector))
+        return cls(Bank(detector, max_streams=max_streams))
 
     def check_detector(self, asked: RecordDetector) -> None:
         """Raise a ValueError if the bank goes on with other settings than those asked for."""

@@ -21,7 +21,6 @@ from fourrates.engines.spark.coding import coded
 from fourrates.engines.spark.events import Task, prepare
 from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.run.away import Recoveries
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -45,7 +44,6 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
     def watch(batches: Batches) -> Batches:
         bank = Bank(task.detector)
         bank.threads = 1  # Spark has a task for each processor
-        recoveries = Recoveries.of(task.detector)
         last: list[Any] | None = None
         streams = 0
         for batch in batches:
@@ -56,22 +54,21 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
                 batch, codes = batch.filter(pa.array(good)), codes[good]
             if len(batch):
                 numbers = _streams(batch, len(task.by), last, streams)
-                _take(bank, recoveries, numbers, codes, batch, task, rows)
+                _take(bank, numbers, codes, batch, task, rows)
                 streams = int(numbers[-1])
                 last = [batch.column(i)[-1] for i in range(len(task.by))]
                 bank.evict(idle=1)  # all but the stream of the last event
-                recoveries.keep_only({streams})
+                if len(bank) > 1:  # and those whose drift is open, which are over
+                    bank.evict([number for number in bank if number != streams])
             if rows:
                 yield rows.batch(schema)
 
     return watch
 
 
-def _take(
-    bank: Bank, recoveries: Recoveries, numbers: Any, codes: Any, batch: pa.RecordBatch, task: Task, rows: Rows
-) -> None:
-    for place, what in update(bank, recoveries, numbers, codes):
-        rows.add([_value(batch.column(i)[place]) for i in range(len(task.by) + bool(task.order))], what)
+def _take(bank: Bank, numbers: Any, codes: Any, batch: pa.RecordBatch, task: Task, rows: Rows) -> None:
+    for place, finding in update(bank, numbers, codes):
+        rows.add([_value(batch.column(i)[place]) for i in range(len(task.by) + bool(task.order))], finding)
 
 
 def _value(scalar: pa.Scalar) -> Any:

@@ -80,10 +80,11 @@ def detect(
     Returns
     -------
     DataFrame
-        One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` ("drift",
-        "recovery", "shift" or "rejected"); `at`, `since`, `started`, `started_first` and `started_last`, which count
-        the events of that stream; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence`
-        and its `bound`; `id`, the same for the same finding; `reason` and `row` of what was rejected.
+        One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` (that of a
+        :class:`~fourrates.Finding`, or "rejected"); `at`, `drift` (the one it is about), `since`, `started`,
+        `started_first` and `started_last`, which count the events of that stream; `closes`, whether that drift is over
+        with it; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and its `bound`;
+        `id`, the same for the same finding; `reason` and `row` of what was rejected.
     """
     task = Task(
         detector=_detector(df, truth, pred, order, arl, budget, rate, reference, labels, positive, detector),

@@ -1,4 +1,4 @@
-"""Events to a bank, and what it finds: drifts, recoveries and shifts of the classes, each with its place."""
+"""Events to a bank, and what it finds, each finding with its place."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 
 from fourrates.bank import Bank
-from fourrates.drift import Drift, Shift
-from fourrates.run.away import Recoveries
+from fourrates.findings import Finding
 
 
-def update(bank: Bank, recoveries: Recoveries, keys: Any, codes: Any) -> list[tuple[int, Drift | Shift]]:
+def update(bank: Bank, keys: Any, codes: Any) -> list[tuple[int, Finding]]:
     """Let a bank take events; what was found and at which of them, in their order.
 
     Parameters
     ----------
     bank : Bank
         The streams.
-    recoveries : Recoveries
-        Which of them are away from where they were.
     keys : array or list
         Which stream each event belongs to.
     codes : array of integers
@@ -27,9 +24,5 @@ def update(bank: Bank, recoveries: Recoveries, keys: Any, codes: Any) -> list[tu
     """
     truths, guesses = (part.astype(np.uint16) for part in np.divmod(codes, len(bank.labels.values)))
     first = bank.events
-    found: list[tuple[int, Drift | Shift]] = [
-        (one.event - first, recoveries.recognize(one.key, one.drift))
-        for one in bank.update_coded(keys, truths, guesses)
-    ]
-    found += [(one.event - first, one.shift) for one in bank.shifts]
-    return sorted(found, key=lambda pair: pair[0])
+    bank.update_coded(keys, truths, guesses)
+    return [(keyed.event - first, keyed.finding) for keyed in bank.findings]

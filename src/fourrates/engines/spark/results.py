@@ -1,4 +1,4 @@
-"""Rows of what was found: drifts, recoveries, shifts of the classes, and rows that were no events."""
+"""Rows of what was found: drifts, what became of them, shifts of the class mix, and rows that were no events."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from fourrates.drift import Drift, Recovery, Shift
 from fourrates.engines.spark.events import Task
+from fourrates.findings import Drift, Finding, Shift
 
 FIELDS = {
     "kind": T.StringType(),
     "at": T.LongType(),
+    "drift": T.LongType(),
+    "closes": T.BooleanType(),
     "since": T.LongType(),
     "started": T.LongType(),
     "started_first": T.LongType(),
@@ -61,10 +63,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, own: Sequence[Any], found: Drift | Shift) -> None:
+    def add(self, own: Sequence[Any], finding: Finding) -> None:
         """One row for each rate that moved; `own` are the values of the key and of the order."""
         place = dict(zip(self._own, own, strict=True))
-        for row in _shift(found) if isinstance(found, Shift) else _drift(found):
+        for row in _shift(finding) if isinstance(finding, Shift) else _rates(finding):
             name = json.dumps([str(value) for value in own[: len(self._own)]] + [row["kind"], row["at"], row["rate"]])
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
 
@@ -80,13 +82,15 @@ class Rows:
         return pa.RecordBatch.from_arrays(columns, schema=arrow)
 
 
-def _drift(drift: Drift) -> list[dict[str, Any]]:
-    first, last = drift.started_between or (None, None)
+def _rates(finding: Finding) -> list[dict[str, Any]]:
+    first, last = finding.started_between or (None, None)
     head = {
-        "kind": "recovery" if isinstance(drift, Recovery) else "drift",
-        "at": drift.at,
-        "since": drift.since,
-        "started": drift.started,
+        "kind": finding.kind,
+        "at": finding.at,
+        "drift": None if finding.about is None else finding.about.at,
+        "closes": finding.closes,
+        "since": finding.since if isinstance(finding, Drift) else None,
+        "started": finding.started,
         "started_first": first,
         "started_last": last,
     }
@@ -95,7 +99,7 @@ def _drift(drift: Drift) -> list[dict[str, Any]]:
         | {"rate": change.rate, "direction": change.direction}
         | {"evidence": _finite(change.statistic), "bound": _finite(change.bound)}
         | _shares(change.before, change.after)
-        for change in drift.changes
+        for change in finding.changes
     ]
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,13 +22,11 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from fourrates.bank import Bank
-from fourrates.bank.keys import key_to_json, known_key
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.parameters import check_whole
-from fourrates.drift import Drift, Shift
 from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.kept import Head, Kept, Value, extended
-from fourrates.run.away import Recoveries
+from fourrates.findings import Finding
 from fourrates.state import MAX_STATE, check_size, pack, unpack
 
 if TYPE_CHECKING:
@@ -45,11 +42,10 @@ READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class AtHand(NamedTuple):
-    """A bank with its settings, and which of its streams are away from where they were."""
+    """A bank with its settings."""
 
     bank: Bank
     detector: RecordDetector
-    recoveries: Recoveries
     size: int = 0  # bytes that it takes, where a worker process keeps it
 
 
@@ -123,7 +119,7 @@ class Found(NamedTuple):
 
     key: tuple[Any, ...]
     time: int | None
-    what: Drift | Shift
+    finding: Finding
 
 
 @dataclass
@@ -138,8 +134,6 @@ class Shard:
         Their settings.
     head : Head
         What names its state.
-    recoveries : Recoveries
-        Which of the streams are away from where they were.
     waiting : Events or None
         Events that the watermark has not passed.
     """
@@ -147,7 +141,6 @@ class Shard:
     bank: Bank
     detector: RecordDetector
     head: Head
-    recoveries: Recoveries
     waiting: Events | None = None
 
     def __post_init__(self) -> None:
@@ -159,7 +152,7 @@ class Shard:
         """A shard that has seen nothing; `by` has name and type of each column of the key."""
         first = extended(b"", repr(sorted(detector.parameters.items())).encode())
         head = Head(first, shards, start=first, turn=first, by=tuple(by))
-        return cls(Bank(detector), detector, head, Recoveries.of(detector))
+        return cls(Bank(detector), detector, head)
 
     @classmethod
     def restore(cls, kept: Kept, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
@@ -176,12 +169,12 @@ class Shard:
             raise ValueError(
                 f"the checkpoint has streams by {_listed(head.by)}, not by {_listed(by)}: begin with a new one"
             )
-        bank, own, recoveries, _ = rebuilt(head, kept.bank.get, kept.log.get)
+        bank, own, _ = rebuilt(head, kept.bank.get, kept.log.get)
         if type(own) is not type(detector) or own.parameters != detector.parameters:
             raise ValueError(
                 f"the checkpoint is that of {own!r}, not of {detector!r}: begin with a new one, or ask for the same"
             )
-        return cls(bank, own, head, recoveries, _read_waiting(head, kept.waiting, _classes(bank)))
+        return cls(bank, own, head, _read_waiting(head, kept.waiting, _classes(bank)))
 
     def save(self, kept: Kept, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
@@ -199,16 +192,15 @@ class Shard:
             waiting = extended(b"", saved)
         self._taken, self.head = [], head._replace(wake=wake, waiting=waiting)
         kept.head.update((self.head.to_bytes(),))
-        at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.recoveries, self.bank.nbytes)
+        at_hand[self.head.fingerprint] = AtHand(self.bank, self.detector, self.bank.nbytes)
         while len(at_hand) > 1 and sum(one.size for one in at_hand.values()) > KEPT:
             at_hand.popitem(last=False)
 
     def _save_bank(self, kept: Kept, head: Head) -> Head:
         """Write the bank, and forget the log but for its last entries: other workers have banks of that time."""
         saved = self.bank.to_bytes()
-        about = {"away": self.recoveries.to_plain(key_to_json), "size": len(saved)}
         pressed = pa.compress(saved, codec=CODEC, asbytes=True)
-        kept.bank.update((pack("ShardBank", about, fingerprint=head.fingerprint, bank=pressed),))
+        kept.bank.update((pack("ShardBank", {"size": len(saved)}, fingerprint=head.fingerprint, bank=pressed),))
         kept.log.clear()
         _, head = head._replace(marked=head.fingerprint, bank=len(saved), log=0).shortened()
         return head._replace(start=head.turn)
@@ -228,9 +220,9 @@ class Shard:
             Found(
                 tuple(key[place].as_py() for key in events.keys),
                 int(events.times[place]) if events.times.size else None,
-                what,
+                finding,
             )
-            for place, what in update(self.bank, self.recoveries, _keys(events), events.codes)
+            for place, finding in update(self.bank, _keys(events), events.codes)
         ]
 
     def pass_watermark(self, events: Events, watermark: int) -> tuple[list[Found], Events]:
@@ -273,7 +265,7 @@ def rebuilt(
         raise ValueError("the saved state of a shard is damaged (its log does not lead on from its bank)")
     for entry in entries[place:]:
         events = Events.from_bytes(entry, _classes(found.bank))
-        update(found.bank, found.recoveries, _keys(events), events.codes)
+        update(found.bank, _keys(events), events.codes)
     return found
 
 
@@ -299,10 +291,9 @@ def _read_bank(head: Head, kept: tuple[Any, ...] | None) -> AtHand:
         check_size(size, MAX_STATE)
         whole = pa.decompress(found.sections["bank"], decompressed_size=size, codec=CODEC, asbytes=True)
         bank = Bank.from_bytes(whole)
-        recoveries = Recoveries.of(bank.detector).adopt(found.about["away"], partial(known_key, bank))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"the saved state of a shard is damaged ({error})") from None
-    return AtHand(bank, bank.detector, recoveries)
+    return AtHand(bank, bank.detector)
 
 
 def _read_waiting(head: Head, kept: Value | None, classes: int) -> Events | None:

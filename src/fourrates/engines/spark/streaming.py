@@ -112,7 +112,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         else:
             found = shard.take(events)
         for one in found:
-            rows.add(_own(one), one.what)
+            rows.add(_own(one), one.finding)
         shard.save(self._kept, wake)
         if rows:
             from pandas import ArrowDtype

@@ -153,7 +153,7 @@ export class Charts {
   }
 
   mark(findings) {
-    this.marks = findings.filter((one) => one.kind !== "shift" && !one.segment);
+    this.marks = findings.filter((one) => ["drift", "recovery"].includes(one.kind) && !one.segment);
     if (this.series) this.draw();
   }
 
@@ -174,7 +174,7 @@ export class Charts {
   // Where a finding stands on the axis: found, started, and between which two it started.
   place(finding) {
     const at = (event) => (this.axis === "event" ? event : this.series.timeOf(event));
-    const [first, last] = finding.started_between ?? [finding.since ?? finding.at, finding.at];
+    const [first, last] = finding.started_between ?? [finding.started ?? finding.since ?? finding.at, finding.at];
     const started = known(finding.started) ? at(finding.started) : null;
     return { found: at(finding.at), started, first: at(first), last: at(last), recovery: finding.kind === "recovery" };
   }

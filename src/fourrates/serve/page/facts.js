@@ -111,7 +111,7 @@ export class Settings {
       ["False alarms", config.budget ? `at most ${config.budget}, on average, while nothing changes: one in ${whole(one.arl)} events` : one.arl ? `at most one in ${whole(one.arl)} events while nothing changes, on average` : null],
       ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is the positive one`],
       ["Compared with", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % of them right` : "its own past"],
-      ["After a drift", total ? "the reference stays, until what moved is back" : "a new concept begins; the drift stands until what moved is back, or it is acknowledged"],
+      ["After a drift", total ? "open until it is withdrawn or the rates are back at the reference" : "open until it is withdrawn, the rates are back where they were, or it is acknowledged"],
       ["Segments by", config.by?.length ? config.by.map((name) => shortened(name, 40)).join(", ") : "none"],
       ["Labels may take", config.max_wait ?? "as long as they need"],
       ["Shifts of the classes", MIX[config.mix] ?? config.mix],

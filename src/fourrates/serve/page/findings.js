@@ -1,9 +1,9 @@
-// Drifts, recoveries and shifts of the classes, latest first, each a card with what moved, since when, and what to learn from.
+// Findings, latest first: drifts, what became of them, and shifts of the class mix; each a card with what moved and since when.
 
 import * as api from "./api.js";
 import { el, printable, replace, section } from "./dom.js";
 import { matrix } from "./matrix.js";
-import { clock, rate, seconds, segment, several, short, whole } from "./words.js";
+import { ENDED, clock, rate, seconds, segment, several, short, whole } from "./words.js";
 
 const PAGE = 5;
 
@@ -13,7 +13,7 @@ export class Findings {
     Object.assign(this, { monitor, labels, show, notice });
     this.known = new Map(); // by id
     this.order = []; // ids, latest first, as the server lists them
-    this.standing = null; // the drift of the whole that stands, which is shown before all others
+    this.standing = null; // the open drift of the whole, which is shown before all others
     this.cards = new Map();
     this.turn = Promise.resolve();
     this.list = el("ol.drifts");
@@ -26,7 +26,7 @@ export class Findings {
 
   get all() { return this.shown.map((id) => this.known.get(id)); }
 
-  // The drift of the whole that stands, or null: segments may have drifted since, more than fit on a page.
+  // The open drift of the whole, or null: segments may have drifted since, more than fit on a page.
   stand(finding) {
     if (finding) this.keep([finding]);
     const id = finding?.id ?? null;
@@ -107,9 +107,12 @@ export class Findings {
 
   card(one) {
     const found = seconds(one.time);
-    const titles = { drift: "Drift", recovery: "Recovery", shift: "The classes shifted" };
+    const titles = {
+      drift: "Drift", confirmation: "Drift confirmed", withdrawal: "Drift withdrawn", recovery: "Recovery",
+      improvement: "Improvement, not back at normal", acceptance: "New level accepted as normal", shift: "The classes shifted",
+    };
     const learn = el("p.learn");
-    const stands = el("span.tag.alarm", { hidden: true }, "still so");
+    const stands = el("span.tag.alarm", { hidden: true }, "open");
     const note = el("span.soft");
     const confirm = el("button", { type: "button", onclick: () => this.acknowledge(one, confirm) }, "Acknowledge");
     const tools = el("div.buttons", null,
@@ -128,7 +131,7 @@ export class Findings {
       el("div.facts", null, this.facts(one), this.matrices(one)),
       learn);
     const acknowledged = (time) => {
-      confirm.hidden = Boolean(time) || one.kind === "recovery"; // good news asks nothing of anybody
+      confirm.hidden = Boolean(time) || !["drift", "shift"].includes(one.kind); // what became of a drift asks nothing of anybody
       note.textContent = time ? `acknowledged ${clock(seconds(time))}` : "";
     };
     return { node, acknowledged, stands };
@@ -137,11 +140,13 @@ export class Findings {
   move(change, finding) {
     const { before, after } = change;
     // What came back is good news whichever way it went.
-    const worse = change.direction === "down" && finding.kind !== "recovery";
-    const verb = el(`strong.${worse ? "worse" : "better"}`, null, el("span.name", null, short(change.rate)), change.direction === "down" ? " ↓ fell" : " ↑ rose");
+    const worse = change.direction === "down" && ["drift", "confirmation"].includes(finding.kind);
+    const ended = ENDED.includes(finding.kind);
+    const went = ended ? "" : change.direction === "down" ? " ↓ fell" : " ↑ rose";
+    const verb = el(`strong.${worse ? "worse" : "better"}`, null, el("span.name", null, short(change.rate)), went);
     if (!before || !after) return el("li", null, verb);
     const interval = (share) => `${rate(share.lower)} to ${rate(share.upper)} of ${whole(share.n)}`;
-    return el("li", null, verb, " from ", el("b.num", null, rate(before.value)), " to ", el("b.num", null, rate(after.value)), " ",
+    return el("li", null, verb, ended ? " was " : " from ", el("b.num", null, rate(before.value)), ended ? ", is " : " to ", el("b.num", null, rate(after.value)), " ",
       el("span.soft.num", null, `90 % intervals ${interval(before)}, ${interval(after)} observations`));
   }
 
@@ -153,7 +158,8 @@ export class Findings {
     if (one.started !== null && one.started !== undefined) rows.push(row("Started", `event ${whole(one.started)}`, began !== null && `about ${clock(began)}`));
     if (one.started_between) rows.push(row("90 % certain", `events ${one.started_between.map(whole).join(" to ")}`));
     rows.push(row("Found", `event ${whole(one.at)}`, found !== null && clock(found, { exact: true })));
-    if (one.started !== null && one.started !== undefined) rows.push(row("Learn from", several(one.at - one.started + 1, "event")));
+    if (one.drift !== null && one.drift !== undefined) rows.push(row("Drift found", `event ${whole(one.drift)}`));
+    if (one.kind === "drift" && one.started !== null) rows.push(row("Learn from", several(one.at - one.started + 1, "event")));
     if (one.segment) rows.push(row("Events counted", "within the segment"));
     return el("dl", null, rows.flat());
   }

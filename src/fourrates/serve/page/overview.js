@@ -133,11 +133,11 @@ export class Overview {
   }
 }
 
-// Since when it is stable: since the last recovery, if there was something to recover from.
+// Since when it is stable: since the last drift ended, if there was one.
 function calm(one) {
   if (one.status !== "stable") return "";
   const last = one.last_finding;
-  if (last?.kind === "recovery" && !last.segment) return `since ${clock(seconds(last.time))}`;
+  if (last?.closes && !last.segment) return `since ${clock(seconds(last.time))}`;
   return one.drifts ? "" : "no drift so far";
 }
 

@@ -63,9 +63,19 @@ export const ago = (epoch) => {
 
 export const segment = (parts) => shortened(Object.entries(parts).map(([name, value]) => `${name} ${value}`).join(", "));
 
-export function move(change, recovered) {
+// What became of a drift, after what moved.
+const SEQUELS = {
+  confirmation: ", confirmed",
+  withdrawal: ", so the drift was withdrawn",
+  improvement: ", not back at normal",
+  acceptance: ", accepted as normal",
+};
+export const ENDED = ["withdrawal", "acceptance"]; // these tell where a rate is, whatever the alarm said
+
+export function move(change, kind) {
   const { before, after } = change;
-  if (recovered && after) return `${short(change.rate)} is back at ${rate(after.value)}`;
+  if (kind === "recovery" && after) return `${short(change.rate)} is back at ${rate(after.value)}`;
+  if (ENDED.includes(kind) && before && after) return `${short(change.rate)} was ${rate(before.value)}, is ${rate(after.value)}`;
   const verb = change.direction === "down" ? "fell" : "rose";
   return before && after ? `${short(change.rate)} ${verb} from ${rate(before.value)} to ${rate(after.value)}` : `${short(change.rate)} ${verb}`;
 }
@@ -74,9 +84,9 @@ const TOLD = 2; // moves in a headline
 
 export function moves(finding) {
   if (finding.kind === "shift" || !finding.changes?.length) return printable(finding.text ?? "");
-  const told = finding.changes.slice(0, TOLD).map((one) => move(one, finding.kind === "recovery"));
+  const told = finding.changes.slice(0, TOLD).map((one) => move(one, finding.kind));
   const left = finding.changes.length - told.length;
-  return told.join(" and ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
+  return told.join(" and ") + (left > 0 ? ` and ${several(left, "rate")} more` : "") + (SEQUELS[finding.kind] ?? "");
 }
 
 // Where, what and when, in a line.
@@ -89,7 +99,7 @@ export function story(finding) {
 
 // What to say of a monitor that drifted: the whole before its segments, which often moved with it.
 export function cause(one) {
-  return one.drift ?? (one.last_finding?.kind === "drift" ? one.last_finding : null);
+  return one.drift ?? (["drift", "confirmation"].includes(one.last_finding?.kind) ? one.last_finding : null);
 }
 
 // A monitor after something was found in it, or somebody acknowledged what was found before.
@@ -100,13 +110,13 @@ export function withFinding(one, finding) {
   return { ...one, ...(latest ? { last_finding: finding } : {}), ...(whole ? { drift: finding } : {}) };
 }
 
-// What to do about a drift that stands.
+// What to do about an open drift.
 export function advice(one) {
   const why = cause(one);
   const began = seconds(why?.started_time) ?? seconds(one.since);
   const look = `What to do: look for what changed in the data or the model${began === null ? "" : ` around ${clock(began)}`}; retrain on the examples of the drift below`;
-  const seen = why?.acknowledged ? "It was acknowledged" : "Acknowledge it, and nobody is told again";
-  const then = one.config?.reference && !why?.segment ? "; it stands until the rates are back at the reference." : "; what is now is then the new normal.";
+  const seen = why?.acknowledged ? "It was acknowledged" : "Acknowledge it to stop reminders";
+  const then = one.config?.reference && !why?.segment ? "; it stays open until the rates are back at the reference." : "; what is now is then the new normal.";
   return `${look}. ${seen}${then}`;
 }
 
@@ -123,6 +133,7 @@ export function headline(one) {
   if (one.status === "waiting") return ["Waiting", one.waiting ? "predictions are here, their labels are not" : "for its first events"];
   if (one.drifted_segments) return ["Stable", `as a whole, but ${several(one.drifted_segments, "segment")} drifted`];
   if (last?.kind === "recovery" && !last.segment) return ["Recovered", story(last)];
+  if (last?.kind === "withdrawal" && !last.segment) return ["Stable", "after a drift that was withdrawn: the events since the alarm do not bear it out"];
   return ["Stable", one.since ? `since ${clock(seconds(one.since))}` : ""];
 }
 

@@ -58,7 +58,7 @@ class KeyRow:
 
 @dataclass(slots=True)
 class Finding:
-    """A drift, a recovery or a shift: its body is JSON. `examples` are the ids of its window, as JSON."""
+    """A finding of any kind: its body is JSON. `examples` are the ids of its window, as JSON."""
 
     id: str
     monitor: int

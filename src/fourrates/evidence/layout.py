@@ -8,27 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fourrates.kernel.evidence import NUMBERS
+from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LANES, SIZES, BLOCKS, SMALLEST, PERIOD, FLAGS = 12, 6, 4, 8, 8192, 6  # as the kernel has them
+LANES, SIZES, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
+    NUMBERS[name] for name in ("LANES", "SIZES", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
+)
+FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
-
-
-class Judgement(NamedTuple):
-    """The hypothesis with most of the evidence."""
-
-    owner: int  # the class whose lanes have it, or -1 for those of several
-    first: int  # of these lanes,
-    lanes: int  # and how many
-    back: bool  # whether it says that the classes are back at their reference
-    ways: list[tuple[int, int]]  # (class, -1 or 1) of those that moved
-    way_of_mix: int  # which way the classes shifted with it: -1, 1, or 0 for none,
-    telling: bool  # and whether that explains a good deal more than the recalls alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +33,20 @@ class EvidenceLayout:
     watch_mix: bool
     watch_joint: bool
     hold: bool
-    keyed: bool
     prior: float
     lag: float
     given_lag: float
     threshold: float
     most: float  # the largest threshold, that of the mix included
     rows: int  # of the table of alternatives
-    given: npt.NDArray[np.float32]
-    given_ones: npt.NDArray[np.float32]
     watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, of all, of mix and both
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
-    refers: bool  # whether a stream may have a reference
+    directions: int  # of the shared lanes
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.refers)
+        return _dtype(self.classes, self.watch_mix, self.watch_joint)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -68,6 +59,8 @@ class EvidenceLayout:
                 self._check_numbers(found)
             self._check_counts(ones)
             self._check_evidence(ones, parts)
+            self._check_looks(ones)
+            self._check_episode(ones)
 
     def _check_numbers(self, found: Any) -> None:
         """What holds for every part of a record by itself."""
@@ -76,7 +69,7 @@ class EvidenceLayout:
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
                 if value.dtype.kind == "f" and not np.isfinite(value).all():
                     raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "seen", "right", "due"):
+        for name in ("evidence", "age", "total", "seen", "right", "next_refresh_n"):
             if name in found.dtype.names and (found[name] < 0).any():
                 raise ValueError(f"{name} is negative")
         for name in ("power", "shared_power", "base"):
@@ -99,8 +92,10 @@ class EvidenceLayout:
         wrong |= (taken > events)[:, 0] | (counts.sum((1, 2), dtype=np.float64) > 2.0**62)  # more would not be a sum
         if wrong.any():
             raise ValueError("counts that do not fit the events since the restart")
-        more, added = n - counts.sum(2), right - counts.diagonal(0, 1, 2)  # what a recall went on from, under hold
-        if ((right < 0) | (right > n) | (n > events) | (added < 0) | (added > more) | ((more > 0) > self.hold)).any():
+        other = (n != counts.sum(2)) | (
+            right != counts.diagonal(0, 1, 2)
+        )  # an alarm does not wipe what is known, under hold
+        if ((right < 0) | (right > n) | (n > events) | (other > self.hold)).any():
             raise ValueError("observations that do not fit the events since the restart")
         if ((taken - recall["last"].astype(np.int64)) % 2**32 > taken).any():
             raise ValueError("an observation after the last event")
@@ -111,16 +106,21 @@ class EvidenceLayout:
         if any((np.diff(recall[name]) > 0).any() for name in ("power", "shared_power")):
             raise ValueError("a power that is larger than that of smaller blocks")
         self._check_blocks(ones, events[:, 0])
-        known = n.astype(np.float64)
-        if self.refers:
-            self._check_reference(ones["reference"]["given"], ones["reference"]["ones"], recall["moved"])
-            known += np.where(recall["moved"] == 0, ones["reference"]["given"], 0)
-        self._check_base(recall["base"], recall["due"], n, known)
+        self._check_reference(ones["look"]["given"], ones["look"]["ones"])
+        known = n + np.where(recall["moved"] == 0, ones["look"]["given"], 0).astype(np.float64)
+        self._check_base(recall["base"], recall["next_refresh_n"], n, known)
+        recent = ones["recent"]
+        if (
+            (recent["n"] > RECENT).any()
+            or (recent["ones"] > recent["n"]).any()
+            or ((recent["last_n"] > RECENT) | (recent["last_ones"] > recent["last_n"])).any()
+        ):
+            raise ValueError("latest observations that cannot be")
         if self.watch_mix:
             mix = ones["mix"]
-            if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > taken[:, 0])).any():
-                raise ValueError("a mix that does not fit the events since the restart")
-            self._check_base(mix["base"], mix["due"], mix["n"], mix["n"])
+            if ((mix["ones"] < 0) | (mix["ones"] > mix["n"]) | (mix["n"] > events[:, 0])).any():
+                raise ValueError("a mix that does not fit the events")
+            self._check_base(mix["base"], mix["next_refresh_n"], mix["n"], mix["n"])
 
     def _check_blocks(self, ones: Any, events: Any) -> None:
         """The present blocks, and pairs of blocks, hold no more than there were observations in them."""
@@ -142,15 +142,56 @@ class EvidenceLayout:
         if stray:
             raise ValueError("blocks of no stream")
 
-    def _check_reference(self, given: Any, ones: Any, moved: Any) -> None:
-        """The reference is that of the rules; or the stream's own, where streams have their own; or none."""
-        own = ((given == np.asarray(self.given)) & (ones == np.asarray(self.given_ones))).all(1)
-        if self.keyed:
-            whole = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones <= given) & (given <= 1e12)
-            own = np.where((given > 0).all(1), whole.all(1), own)
-        none = ~(given.any(1) | ones.any(1) | moved.any(1)) & (self.keyed or not self.hold)
-        if not (own | none).all():
-            raise ValueError("another reference than that of the rules")
+    def _check_reference(self, given: Any, ones: Any) -> None:
+        """A reference is counts, of every class or of none that is left."""
+        whole = (given == np.floor(given)) & (ones == np.floor(ones)) & (ones >= 0) & (ones <= given) & (given <= 1e12)
+        if not whole.all():
+            raise ValueError("a reference that holds no counts")
+
+    def _check_looks(self, ones: Any) -> None:
+        """A recall is away if there is a look at it, and the look is at observations that there were."""
+        look, away = ones["look"], ones["recall"]["moved"] != 0
+        events = (ones["head"]["events"] >> FLAGS).astype(np.int64)[:, None]
+        stray = (look["condition"] > RECOVERING) | ((look["condition"] != 0) != away) | (away > self.hold)
+        stray |= (look["settled"] > 1) | (np.abs(look["opened"].astype(np.int64)) > 1)
+        stray |= (look["direction"] != ALONE) & (look["direction"] >= self.directions)
+        stray |= (look["normal_ones"] < 0) | (look["normal_ones"] > look["normal_n"]) | (look["normal_n"] > events)
+        stray |= (look["away_ones"] > look["away_n"]) | (look["away_n"] > events)
+        weights = look["weight"].astype(np.float64)
+        stray |= ~(weights >= 0).all(2) | ~(np.abs(weights.sum(2) - away) < 1e-3)
+        back, age = look["back"].astype(np.float64), look["back_age"].astype(np.float64)
+        taken = ones["shared"]["taken"][:, None]
+        last = (taken - (taken - ones["recall"]["last"].astype(np.int64)) % 2**32).astype(np.float64)
+        stray |= ~((back >= 0) & (age >= 0)) | (back > self.threshold) | (age > 1.01 * last * (back + NOTHING))
+        quiet = [look[name] == 0 for name in look.dtype.names if name not in ("given", "ones", "opened", "weight")]
+        stray |= ~away & ~np.logical_and.reduce(quiet)
+        if stray.any():
+            raise ValueError("a look at no drift")
+
+    def _check_episode(self, ones: Any) -> None:
+        """A drift is open while a recall is away; it was reported by an event of the stream, in numbers that can be."""
+        episode, confusion = ones["episode"], ones["confusion"]
+        is_open = (ones["recall"]["moved"] != 0).any(1)
+        events = (ones["head"]["events"] >> FLAGS).astype(np.int64)
+        stray = ((ones["head"]["events"] & OPEN) != 0) != is_open
+        stray |= ((episode["at"] > 0) != is_open) | (episode["at"] < 0) | (episode["at"] > events)
+        stray |= ~((episode["first"] >= episode["started"]) & (episode["started"] >= episode["last"]))
+        stray |= (np.maximum(episode["first"], episode["since"]) >= np.maximum(episode["at"], 1)) & is_open
+        stray |= ~((episode["mixed"] >= 0) & (episode["mixed"] <= 1)).all((1, 2))
+        stray |= ~(episode["evidence"] >= 0) | ~np.isfinite(episode["evidence"])
+        stray |= (episode["known"] != 0) & (episode["known"] != 1)
+        stray |= (confusion < 0).any((1, 2)) | (confusion.sum((1, 2), dtype=np.float64) > np.minimum(events, 2.0**62))
+        stray |= ~_are_shares(ones["change"].reshape(len(ones), -1, 4)).all(1)
+        stray |= (ones["look"]["opened"] != 0).any(1) != is_open
+        empty = [ones[name] for name in ("change", "confusion")] + [episode[name] for name in episode.dtype.names]
+        if self.watch_joint:
+            shares = ones["joint"]["shares"]
+            stray |= ~_are_shares(shares).all(1)
+            empty.append(shares)
+        for part in empty:
+            stray |= ~is_open & (part.reshape(len(ones), -1) != 0).any(1)
+        if stray.any():
+            raise ValueError("an episode of no drift")
 
     def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
         """A base that is in use is that of this number of observations, and will be brought up to date."""
@@ -183,15 +224,16 @@ class EvidenceLayout:
         most = recall["n"][..., None] * (recall["evidence"].astype(np.float64) + NOTHING)
         if (recall["seen"] > 1.01 * most).any() or (recall["right"] > 1.01 * recall["seen"] + NOTHING).any():
             raise ValueError("more observations since a change than there were")
-        if self.refers:
-            back, age = (ones["reference"][name].astype(np.float64) for name in ("back", "back_age"))
-            stray = ~((back >= 0) & (age >= 0)) | (recall["moved"] == 0) & (back > 0)
-            if (stray | (back > self.threshold) | (age > 1.01 * last * (back + NOTHING))).any():
-                raise ValueError("evidence of no recovery")
+
+
+def _are_shares(shares: Any) -> Any:
+    """Whether these can be shares as a report has them: value, bounds, observations."""
+    value, lower, upper, n = (shares[..., i].astype(np.float64) for i in range(4))
+    return (lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1) & (n >= 0) & (n < 1e15)
 
 
 @lru_cache(maxsize=64)
-def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np.dtype[Any]:
+def _dtype(classes: int, watch_mix: bool, watch_joint: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
     lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
     dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
@@ -199,7 +241,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
         ("n", "i8"),
         ("ones", "i8"),
         ("base", "f4"),
-        ("due", "f4"),
+        ("next_refresh_n", "f4"),
         ("total", "f4"),
         ("last", "u4"),
         ("moved", "i1"),
@@ -231,7 +273,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
         ("n", "i8"),
         ("ones", "i8"),
         ("base", "f4"),
-        ("due", "f4"),
+        ("next_refresh_n", "f4"),
         ("total", "f4"),
         ("power", "f4"),
         *lanes,
@@ -244,14 +286,34 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, refers: bool) -> np
     fields: list[Any] = [
         ("head", head),
         ("counts", "i8", (classes, classes)),
+        ("recent", [(name, "u2") for name in ("n", "ones", "last_n", "last_ones")], 2 * classes),
         ("recall", np.dtype(recall, align=True), classes),
         ("shared", np.dtype(shared, align=True)),
     ]
     if watch_mix:
         fields.append(("mix", np.dtype(mix, align=True)))
     if watch_joint:
-        fields.append(("joint", np.dtype([("total", "f8"), *lanes], align=True)))
-    if refers:
-        reference = [("given", "f4"), ("ones", "f4"), ("back", "f4"), ("back_age", "f4")]
-        fields.append(("reference", np.dtype(reference), classes))
+        fields.append(("joint", np.dtype([("total", "f8"), *lanes, ("shares", "f4", (2, 4))], align=True)))
+    look = [
+        *[(name, "f4") for name in ("given", "ones", "back", "back_age")],
+        ("normal_n", "i8"),
+        ("normal_ones", "i8"),
+        *[(name, "u4") for name in ("away_n", "away_ones", "returned")],
+        *[(name, "u1") for name in ("condition", "direction", "settled")],
+        ("opened", "i1"),
+        ("weight", "f4", SIZES),
+    ]
+    episode = [
+        ("at", "i8"),
+        *[(name, "u4") for name in ("since", "started", "first", "last")],
+        ("evidence", "f4"),
+        ("known", "f4"),
+        ("mixed", "f4", (2, 3)),
+    ]
+    fields += [
+        ("look", np.dtype(look, align=True), classes),
+        ("episode", np.dtype(episode, align=True)),
+        ("confusion", "i8", (classes, classes)),
+        ("change", "f4", (classes, 2, 4)),
+    ]
     return np.dtype(fields, align=True)

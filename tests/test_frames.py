@@ -10,6 +10,7 @@ import fourrates as fr
 from fourrates import io
 from fourrates.streams import SCENARIOS, fraud
 
+KINDS = ["drift", "confirmation", "drift", "confirmation", "recovery", "recovery"]  # tpr falls, and then tnr rises
 WORDS = np.array(["ham", "spam"])
 
 
@@ -32,25 +33,28 @@ def small(size=20_000, seed=0):
     return truth, truth ^ (random.random(size) < wrong)
 
 
+def without_shifts(detector):
+    return [finding for finding in detector.findings if finding.kind != "shift"]
+
+
 def test_it_finds_what_the_detector_finds(data, found):
     detector = fr.FourRates(found.run.detector.parameters["arl"])
-    wanted = detector.update_many(data["label"], data["prediction"])
-    assert [(one.drift.at, one.drift.started, one.drift.changes) for one in found] == [
-        (drift.at, drift.started, drift.changes) for drift in wanted
-    ]
-    assert [one.shift for one in found.shifts] == wanted.shifts
-    assert found.drifts == [found[0]]
-    assert found.recoveries == [found[1]]  # a drift for the detector, but one that leads back
+    detector.update_many(data["label"], data["prediction"])
+    assert [one.finding for one in found] == without_shifts(detector)
+    assert [one.shift for one in found.shifts] == [one for one in detector.findings if one.kind == "shift"]
+    assert [one.kind for one in found] == KINDS
+    assert found.drifts == [found[0], found[2]]
+    assert found.recoveries == [found[4], found[5]]
     assert found.events == 200_000
 
 
 def test_the_summary_says_what_was_found_and_what_was_guessed(found):
     lines = found.summary().splitlines()
-    assert lines[0] == "1 drift and 1 recovery in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
+    assert lines[0] == "2 drifts and 2 recoveries in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
     assert "drift at" in lines[1]
     assert "tpr down" in lines[1]
     assert any("recovery at" in line and "tpr up" in line for line in lines)
-    assert not any("to learn from" in line for line in lines)  # what drifted is back
+    assert not any("to train on" in line for line in lines)  # what drifted is back
     assert "labels in column 'label', predictions in column 'prediction', times in column 'time'" in lines
     assert "budget: one false alarm a month, which is 608,802 events at 20,000 a day" in lines
 
@@ -67,7 +71,9 @@ def test_the_default_budget_is_said(data):
 def test_json_can_have_it_all(found):
     record = json.loads(json.dumps(found.to_dict()))
     assert record["drifted"]
-    assert [one["kind"] for one in record["drifts"]] == ["drift", "recovery"]
+    assert [one["kind"] for one in record["drifts"]] == KINDS
+    assert [one.get("closes") for one in record["drifts"]] == [None, False, None, False, False, True]
+    assert {one["drift"] for one in record["drifts"][1:]} == {found[0].finding.at}
     assert record["columns"] == {"truth": "label", "pred": "prediction", "time": "time"}
     assert record["said"] == found.said
 
@@ -75,8 +81,9 @@ def test_json_can_have_it_all(found):
 def test_a_frame_has_a_row_for_each_rate_that_moved(found):
     pytest.importorskip("pandas")
     frame = found.to_pandas()
-    assert len(frame) == sum(len(one.drift.changes) for one in found)
-    assert frame["at"].tolist() == [one.drift.at for one in found for _ in one.drift.changes]
+    assert len(frame) == sum(len(one.finding.changes) for one in found)
+    assert frame["at"].tolist() == [one.finding.at for one in found for _ in one.finding.changes]
+    assert frame["kind"].tolist() == [one.kind for one in found for _ in one.finding.changes]
     assert "stream" not in frame
     assert fr.detect((np.zeros(10, int), np.zeros(10, int))).to_pandas().empty
 
@@ -91,8 +98,8 @@ def test_a_notebook_shows_names_as_text_only():
     assert "&lt;script&gt;" in page
 
 
-def test_a_notebook_tells_a_recovery_from_a_drift(found):
-    assert re.findall(r"● ?</span> (\w+)<", found._repr_html_()) == ["drift", "recovery"]
+def test_a_notebook_tells_what_kind_each_finding_is(found):
+    assert re.findall(r"● ?</span> (\w+)<", found._repr_html_()) == KINDS
 
 
 @pytest.mark.slow
@@ -109,7 +116,8 @@ def test_a_picture_and_a_page_are_made(found, tmp_path):
 def test_every_source_gives_the_same(kind, tmp_path):
     truth, guess = small()
     columns = {"y": WORDS[truth], "pred": WORDS[guess]}
-    wanted = list(fr.FourRates(50_000, labels=["ham", "spam"]).update_many(columns["y"], columns["pred"]))
+    detector = fr.FourRates(50_000, labels=["ham", "spam"])
+    assert detector.update_many(columns["y"], columns["pred"])
     source = columns
     if kind in ("pandas", "csv", "parquet"):
         source = pytest.importorskip("pandas").DataFrame(columns)
@@ -128,7 +136,7 @@ def test_every_source_gives_the_same(kind, tmp_path):
         source.to_parquet(tmp_path / "x.parquet")
         source = str(tmp_path / "x.parquet")
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
-    assert [one.drift for one in found] == wanted
+    assert [one.finding for one in found] == without_shifts(detector)
     assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
 
 
@@ -149,7 +157,7 @@ def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
     found = fr.detect(source)
     assert "times in column 'timestamp'" in found.said[0]
     assert found.said[-1] == "budget: one false alarm a month, which is 29,222 events at 960 a day"
-    assert [one.at.time for one in found] == [moments[one.drift.at] for one in found]
+    assert [one.at.time for one in found] == [moments[one.finding.at] for one in found]
     assert len(found)
 
 
@@ -166,19 +174,21 @@ def test_streams_are_told_apart(data):
     found = fr.detect({**data, "model": model}, by="model", arl=100_000)
     for name in "ab":
         own = model == name
-        wanted = fr.FourRates(100_000).update_many(data["label"][own], data["prediction"][own])
-        assert [one.drift.changes for one in found if one.stream == name] == [drift.changes for drift in wanted]
+        single = fr.FourRates(100_000)
+        assert single.update_many(data["label"][own], data["prediction"][own])
+        assert [one.finding for one in found if one.stream == name] == without_shifts(single)
 
 
 def test_a_reference_may_be_counts_or_pairs_or_a_frame():
     truth, guess = small()
     counts = np.array([[9000, 1000], [600, 5400]])
     t, g = (np.repeat(side, counts.ravel()) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
-    wanted = list(fr.FourRates(50_000, reference=counts).update_many(truth, guess))
+    detector = fr.FourRates(50_000, reference=counts)
+    assert detector.update_many(truth, guess)
     frame = {"y_true": truth, "y_pred": guess.astype(int)}
     for reference in (counts, counts.tolist(), (t, g), {"y_true": t, "y_pred": g}):
         found = fr.detect(frame, reference=reference, arl=50_000)
-        assert [one.drift for one in found] == wanted
+        assert [one.finding for one in found] == without_shifts(detector)
         assert found.run.detector.parameters["after"] == "hold"
     with pytest.raises(ValueError, match="LFR takes no reference"):
         fr.detect(frame, reference=counts, detector=fr.LFR)
@@ -193,7 +203,9 @@ def test_labels_that_come_later_are_joined():
         labels_from={"order": order, "label": truth[order]},
         arl=50_000,
     )
-    assert [one.drift for one in found] == list(fr.FourRates(50_000).update_many(truth, guess))
+    detector = fr.FourRates(50_000)
+    assert detector.update_many(truth, guess)
+    assert [one.finding for one in found] == without_shifts(detector)
 
 
 def test_other_detectors_run_too():
@@ -201,7 +213,7 @@ def test_other_detectors_run_too():
     for detector in (fr.LFR, fr.LFR(), fr.DDM):
         found = fr.detect((truth, guess.astype(int)), detector=detector)
         kind = detector if isinstance(detector, type) else type(detector)
-        assert [one.drift for one in found] == list(kind().update_many(truth, guess))
+        assert [one.finding for one in found] == list(kind().update_many(truth, guess))
 
 
 @pytest.mark.parametrize(
@@ -228,33 +240,34 @@ def test_nothing_to_read_is_said():
         fr.detect({"y_true": [None, None], "y_pred": [0, 1]})
 
 
-def test_a_window_that_is_too_small_to_learn_from_says_so():
-    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)  # tpr falls by half, which is found in less than 200 events
+def test_a_window_that_is_too_small_to_train_on_says_so():
+    # tpr falls by half, which is found in less than 200 events; later tnr rises too
+    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
     found = fr.detect((truth, guess))
-    drift = found[0].drift
+    drift = found[0].finding
     positives = int(truth[drift.window.start : drift.window.stop].sum())
     told, about = re.fullmatch(
-        r"the window holds (\d+) examples, about (\d+) of them positives: too few to learn from, wait for more",
+        r"the window holds (\d+) examples, about (\d+) of them positives: too few to train on, wait for more",
         drift.shortage,
     ).groups()
     assert int(told) == len(drift.window)
     assert abs(int(about) - positives) <= 3  # what the detector remembers of the time since the start is rounded
     seen = len(truth) - drift.window.start
-    sentence = f"to learn from the last drift: {drift.shortage}"
+    sentence = f"to train on the last drift: {drift.shortage}"
     assert f"{sentence}; by the end of the data there are {seen:,}\n" in found.summary()
     until = slice(drift.at + 1)  # and if the alarm is the last event, nothing has come since
     assert f"{sentence}\n" in fr.detect((truth[until], guess[until])).summary()
 
 
 def test_what_has_come_since_a_drift_is_counted_in_its_own_stream():
-    truth, guess = SCENARIOS["Imbalance2"].stream(seed=1)
+    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
     frame = {
         "truth": np.tile(truth, 2),
         "pred": np.concatenate([guess, truth]),
         "model": np.repeat(["a", "b"], len(truth)),
     }
     found = fr.detect(frame, by="model")
-    seen = len(truth) - found[0].drift.window.start
+    seen = len(truth) - found[0].finding.window.start
     assert found[0].stream == "a"
     assert f"; by the end of the data there are {seen:,}\n" in found.summary()
 
@@ -264,6 +277,6 @@ def test_a_window_that_is_large_enough_says_nothing():
     truth = random.integers(0, 2, 60_000)
     share = np.where(np.arange(60_000) < 30_000, 0.9, 0.86)
     found = fr.detect((truth, np.where(random.random(60_000) < share, truth, 1 - truth)))
-    assert len(found[0].drift.window) > 200
-    assert found[0].drift.shortage is None
-    assert "to learn from" not in found.summary()
+    assert len(found[0].finding.window) > 200
+    assert found[0].finding.shortage is None
+    assert "to train on" not in found.summary()

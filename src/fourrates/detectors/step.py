@@ -1,0 +1,56 @@
+"""One event over a saved state: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from fourrates import detectors
+from fourrates.detectors.base import Detector
+from fourrates.findings import Finding
+from fourrates.state import unpack
+
+CACHED = 64  # detectors, by their settings
+
+_cache: OrderedDict[tuple[str, str], Detector] = OrderedDict()
+_lock = threading.Lock()
+
+
+def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, ...]]:
+    """Take one event: the state before it in, the state after it and the findings out.
+
+    A detector as a pure function, for engines and databases that keep bytes. The bytes are those of ``to_bytes()``, of
+    any detector; what they cannot be is a ValueError, and nothing else happens.
+
+    Parameters
+    ----------
+    state : bytes
+        As ``detector.to_bytes()`` gives them.
+    y_true, y_pred : label
+        What the event turned out to be, and what the classifier had said.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> state = fr.FourRates(arl=10_000).to_bytes()
+    >>> state, findings = fr.step(state, 1, 0)
+    >>> fr.FourRates.from_bytes(state).events, findings
+    (1, ())
+    """
+    found = unpack(state)
+    kind = getattr(detectors, found.kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, Detector)) or kind is Detector:
+        raise ValueError(f"the state of a {found.kind!r}, which this release does not know")
+    with _lock:
+        settings = (found.kind, repr(sorted(found.about.items())))
+        detector = _cache.pop(settings, None)
+        if detector is None:
+            detector = kind.from_bytes(state)
+        else:
+            detector.restore(bytes(found.sections["state"]))
+        detector.update(y_true, y_pred)
+        _cache[settings] = detector
+        while len(_cache) > CACHED:
+            _cache.popitem(last=False)
+        return detector.to_bytes(), detector.findings

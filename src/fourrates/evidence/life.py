@@ -1,0 +1,416 @@
+"""The life of a drift: an alarm opens it, a second look confirms or withdraws it, and it ends.
+
+The kernel says when there is something to decide: the evidence for a change is enough, or a look has come to a
+decision. What happens then is here. :data:`LIFE` is all of it as a table; the code below looks its transitions up
+there, the tests follow it, and the documentation prints it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fourrates.evidence.alternatives import SIZES
+from fourrates.evidence.report import (
+    Alarm,
+    Moved,
+    Verdict,
+    dispersion_of,
+    events_of,
+    normal_of,
+    now_of,
+    read_alarm,
+    read_episode,
+    read_shift,
+    write_episode,
+)
+from fourrates.evidence.rules import LEAST_HISTORY
+from fourrates.findings import Condition, Drift, Finding, Kind, RateChange, Share
+from fourrates.kernel.evidence import NUMBERS
+from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.evidence.rules import FourRatesRules
+
+NORMAL: Condition = "normal"
+UNCONFIRMED: Condition = "unconfirmed"
+CONFIRMED: Condition = "confirmed"
+RECOVERING: Condition = "recovering"
+CONDITIONS = {NUMBERS[name.upper()]: name for name in (NORMAL, UNCONFIRMED, CONFIRMED, RECOVERING)}
+ALONE = NUMBERS["ALONE"]
+FOUND = 0.5  # of the weights of a look go by the evidence that gave the alarm, the rest by what is looked for anyway
+AWAY = 0.3  # of the way it had gone: a rate that is nearer to normal than this counts as back
+WIDER = 1.4  # an interval that is quoted when a look decides is of observations whose number it chose
+
+
+class Step(NamedTuple):
+    """What becomes of a rate, and what is reported of it."""
+
+    condition: Condition
+    finding: Kind | None
+
+
+# What a rate is, and what happens to it: an alarm that names it, a decision of the look at it, or a person's.
+LIFE: dict[tuple[Condition, str], Step] = {
+    (NORMAL, "alarm"): Step(UNCONFIRMED, "drift"),
+    (NORMAL, "alarm, normal unknown"): Step(NORMAL, "drift"),
+    **{(away, "alarm, further away"): Step(UNCONFIRMED, "drift") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
+    (RECOVERING, "alarm, away again"): Step(CONFIRMED, None),
+    **{(away, "alarm, towards normal"): Step(RECOVERING, None) for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
+    **{(away, "may be back"): Step(RECOVERING, None) for away in (UNCONFIRMED, CONFIRMED)},
+    (UNCONFIRMED, "look supports it"): Step(CONFIRMED, "confirmation"),
+    **{(away, "look refutes it"): Step(NORMAL, "withdrawal") for away in (UNCONFIRMED, CONFIRMED)},
+    **{(away, "look says normal"): Step(NORMAL, "recovery") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
+    (RECOVERING, "look says away"): Step(CONFIRMED, "improvement"),
+    **{(away, "accepted"): Step(NORMAL, "acceptance") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
+}
+DECISIONS = {
+    NUMBERS["CONFIRM"]: "look supports it",
+    NUMBERS["WITHDRAW"]: "look refutes it",
+    NUMBERS["WITHDRAW_ALL"]: "look refutes it",
+    NUMBERS["RETURN"]: "may be back",
+    NUMBERS["RECOVER"]: "look says normal",
+    NUMBERS["IMPROVE"]: "look says away",
+}
+
+
+class Life:
+    """One stream at a moment that decides something: its record is changed, and findings are what there is to report.
+
+    Parameters
+    ----------
+    rules : FourRatesRules
+        What is watched.
+    names : sequence of str
+        Of the rates, in the order of the kernel.
+    memory : array of uint8
+        The record.
+    """
+
+    def __init__(self, rules: FourRatesRules, names: Sequence[str], memory: npt.NDArray[np.uint8]) -> None:
+        self._rules, self._names, self._memory = rules, names, memory
+        self._record: Any = memory.view(rules.dtype())[0]
+
+    @property
+    def open(self) -> Drift | None:
+        """The drift that opened the episode."""
+        return read_episode(self._rules, self._record, self._names)
+
+    def condition(self, c: int) -> Condition:
+        """Of a recall."""
+        return CONDITIONS[int(self._record["look"]["condition"][c])]
+
+    def settle(self, state: int) -> list[Finding]:
+        """What the last event showed, by what the kernel said it left."""
+        record = self._record
+        observed = int((record["recall"]["last"] == np.uint32(int(record["shared"]["taken"]) % 2**32)).argmax())
+        decision = self._rules.decision(self._memory, observed) if state & LOOK else NUMBERS["NONE"]
+        shifts: list[Finding] = []
+        if state & SHIFT:
+            shifts.append(read_shift(self._rules, record))
+            self._restart_mix()
+        findings: list[Finding] = []
+        if state & DRIFT:
+            verdict = Verdict(*self._rules.judge(self._memory))
+            findings += self._alarm(verdict)
+            if observed in dict(verdict.ways):  # a look that begins again decides nothing
+                decision = NUMBERS["NONE"]
+        if decision != NUMBERS["NONE"]:
+            findings += self._decided(observed, decision)
+        return findings + shifts
+
+    # An alarm -------------------------------------------------------------------------------------------------
+
+    def _alarm(self, verdict: Verdict) -> list[Finding]:
+        """The evidence is enough: report what drifted, and look at it."""
+        record, rules = self._record, self._rules
+        alarm, opening = read_alarm(rules, record, verdict), self.open
+        happenings = {change.cls: self._happening(change, alarm) for change in alarm.moved}
+        steps = {c: LIFE[self.condition(c), happening] for c, happening in happenings.items()}
+        drifted = [change for change in alarm.moved if steps[change.cls].finding == "drift"]
+        drift = None
+        if drifted:
+            opens = opening is None and any(steps[change.cls].condition != NORMAL for change in drifted)
+            target = record if opens else record.copy()
+            known = not rules.hold or "alarm, normal unknown" not in happenings.values()
+            write_episode(target, alarm, drifted, known)
+            further = "alarm, further away" in happenings.values()
+            drift = read_episode(rules, target, self._names, opening, further)
+            record["head"]["events"] |= np.uint64(DRIFTED | ALARMED | (OPEN if opens else 0))
+        self._restart_evidence()
+        for change in alarm.moved:
+            self._move(change, happenings[change.cls], steps[change.cls].condition, alarm)
+        return [] if drift is None else [drift]
+
+    def _happening(self, change: Moved, alarm: Alarm) -> str:
+        """What an alarm is for one of the recalls that moved."""
+        look, c = self._record["look"], change.cls
+        if away := int(self._record["recall"]["moved"][c]):
+            if change.way != away:
+                return "alarm, towards normal"
+            if self.condition(c) != RECOVERING:
+                return "alarm, further away"
+            level = int(look["away_ones"][c]) / max(int(look["away_n"][c]), 1)
+            return "alarm, further away" if away * (change.after.value - level) > 0 else "alarm, away again"
+        given = float(look["given"][c])
+        history = float(self._record["recall"]["n"][c]) - change.n + given
+        unknown = history < LEAST_HISTORY or (alarm.started == 0 and not given)
+        return "alarm, normal unknown" if unknown or not self._rules.hold else "alarm"
+
+    def _move(self, change: Moved, happening: str, condition: Condition, alarm: Alarm) -> None:
+        """What becomes of a recall that moved. Its new level begins with the next event: an alarm exaggerates."""
+        recall, look, c = self._record["recall"], self._record["look"], change.cls
+        if condition == RECOVERING:
+            self._look_at_return(c, alarm.started)
+        elif condition == CONFIRMED:  # it was on its way back, and is not any more
+            self._begin_level(c)
+            self._set_condition(c, CONFIRMED)
+            look["settled"][c] = 1
+        elif condition == UNCONFIRMED:
+            if happening == "alarm":
+                self._freeze_normal(change)
+            recall["n"][c] = recall["ones"][c] = 0
+            recall["moved"][c] = change.way
+            self._look_at_drift(c, alarm if happening == "alarm" else None)
+        else:
+            recall["n"][c] = recall["ones"][c] = 0
+            look["given"][c] = look["ones"][c] = 0
+
+    def _freeze_normal(self, change: Moved) -> None:
+        """Normal is what was observed up to the start, and stays."""
+        recall, look = self._record["recall"][change.cls], self._record["look"]
+        known, right = int(recall["n"]), int(recall["ones"])
+        n = min(max(round(known - change.n), 0), known)
+        ones = min(max(round(right - change.right), 0, n - (known - right)), n, right)
+        look["normal_n"][change.cls], look["normal_ones"][change.cls] = n, ones
+
+    def _look_at_drift(self, c: int, alarm: Alarm | None) -> None:
+        """Look at a recall that moved: by the lanes of the alarm that found it, or alone if it moved further."""
+        look, way = self._record["look"], int(self._record["recall"]["moved"][c])
+        direction = ALONE if alarm is None or alarm.direction is None else alarm.direction
+        weights = self._rules.look_weights(self._memory, c, way, direction)
+        if alarm is not None:
+            found = np.zeros(SIZES)
+            found[: alarm.weights.size] = alarm.weights
+            weights = FOUND * found + (1 - FOUND) * weights
+        look["direction"][c], look["weight"][c] = direction, weights
+        look["settled"][c] |= self.condition(c) in (CONFIRMED, RECOVERING)
+        look["away_n"][c] = look["away_ones"][c] = look["returned"][c] = 0
+        self._set_condition(c, UNCONFIRMED)
+
+    def _look_at_return(self, c: int, started: int) -> None:
+        """A recall that is away may be back since event `started`."""
+        recall, look = self._record["recall"], self._record["look"]
+        if self.condition(c) != RECOVERING:
+            most = 2**32 - 1
+            away, right = int(recall["n"][c]), int(recall["ones"][c])
+            look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
+        self._set_condition(c, RECOVERING)
+        self._begin_level(c)
+        look["weight"][c] = self._rules.look_weights(self._memory, c, int(recall["moved"][c]), ALONE, self._far(c))
+        look["returned"][c] = min(max(started + 1 - int(self._record["episode"]["at"]), 0), 2**32 - 1)
+
+    def _far(self, c: int) -> float:
+        """In log-odds, what still counts as away of a recall that may be back: a part of the way that it had gone."""
+        look = self._record["look"][c]
+        known, right = normal_of(self._record, c)
+        pairs = ((right, known), (float(look["away_ones"]), float(look["away_n"])))
+        normal, away = (math.log((ones + 0.5) / (n - ones + 0.5)) for ones, n in pairs)
+        return max(AWAY * abs(away - normal), 1e-6)
+
+    def _set_condition(self, c: int, condition: Condition) -> None:
+        self._record["look"]["condition"][c] = NUMBERS[condition.upper()]
+
+    # A decision -----------------------------------------------------------------------------------------------
+
+    def _decided(self, c: int, decision: int) -> list[Finding]:
+        """The look at a recall has come to a decision."""
+        happening, look = DECISIONS[decision], self._record["look"]
+        step = LIFE[self.condition(c), happening]
+        if happening == "may be back":
+            age = float(look["back_age"][c]) / max(float(look["back"][c]), 1e-30)
+            self._look_at_return(c, events_of(self._record) - round(min(age, 1e15)))
+            return []
+        concerned = [c]
+        if decision == NUMBERS["WITHDRAW_ALL"]:
+            concerned = self._together(c)
+        elif decision == NUMBERS["CONFIRM"]:
+            concerned = [k for k in self._together(c) if k == c or self._is_confirmed_too(k)]
+        assert step.finding is not None
+        finding = self._finding(step.finding, concerned, back=step.condition == NORMAL)
+        for k in concerned:
+            if step.condition == NORMAL:
+                self._back_to_normal(k)
+            else:
+                self._set_condition(k, step.condition)
+                if happening == "look says away":
+                    look["settled"][k] = 1
+        self._close_if_all_normal()
+        return [finding]
+
+    def _together(self, c: int) -> list[int]:
+        """The recalls that moved together with this one, and are looked at together."""
+        record = self._record
+        look, direction = record["look"], record["look"]["direction"][c]
+        same = (record["recall"]["moved"] != 0) & (look["direction"] == direction) & (look["settled"] == 0)
+        same &= look["condition"] != NUMBERS["RECOVERING"]
+        return [c] if direction == ALONE else np.flatnonzero(same).tolist()
+
+    def _is_confirmed_too(self, c: int) -> bool:
+        known, _ = normal_of(self._record, c)
+        own = self._rules.support(self._memory, c)[1]
+        return self.condition(c) == UNCONFIRMED and known >= self._rules.least_known and own >= 1
+
+    def _finding(self, kind: Kind, concerned: Sequence[int], back: bool) -> Finding:
+        """What is reported of these recalls, and whether they are back at normal by it."""
+        opening, at = self.open, events_of(self._record) - 1
+        assert opening is not None
+        started = opening.started if all(self._record["look"]["opened"][concerned]) else None
+        if kind in ("recovery", "improvement"):
+            look, since = self._record["look"], int(self._record["episode"]["at"]) - 1
+            started = min(since + max(int(look["returned"][c]) for c in concerned), at)
+        changes = tuple(self._change(kind, c) for c in concerned)
+        closes = back and {*concerned} >= {*np.flatnonzero(self._record["recall"]["moved"]).tolist()}
+        return Finding(kind=kind, at=at, changes=changes, started=started, about=opening, closes=closes)
+
+    def _change(self, kind: Kind, c: int) -> RateChange:
+        """A recall before and after, as a look that decided has seen it."""
+        record, rules = self._record, self._rules
+        recall, look = record["recall"][c], record["look"][c]
+        dispersion, way = dispersion_of(recall), int(recall["moved"])
+        n, ones = now_of(record, c)
+        known, right = normal_of(record, c)
+        before, after = Share.of(right, known, dispersion), Share.of(ones, n, WIDER * dispersion)
+        if kind in ("recovery", "improvement"):
+            before, way = Share.of(int(look["away_ones"]), int(look["away_n"]), dispersion), -way
+            statistic = rules.returning(self._memory, c)
+        else:
+            statistic = max(rules.support(self._memory, c))
+        bounds = {"withdrawal": rules.withdraw, "recovery": rules.recover}
+        return RateChange(
+            rate=self._names[c],
+            direction="down" if way < 0 else "up",
+            statistic=statistic,
+            bound=bounds.get(kind, rules.confirm),
+            expected=None,
+            n=after.n,
+            before=before,
+            after=after,
+        )
+
+    def _back_to_normal(self, c: int) -> None:
+        """The watch goes on from normal as it was, without what came since the alarm."""
+        recall, look = self._record["recall"], self._record["look"]
+        self._begin_level(c, int(look["normal_n"][c]), int(look["normal_ones"][c]))
+        recall["moved"][c] = 0
+        given, ones, opened = (look[name][c].item() for name in ("given", "ones", "opened"))
+        look[c] = np.zeros((), look.dtype)
+        look["given"][c], look["ones"][c], look["opened"][c] = given, ones, opened
+
+    def _begin_level(self, c: int, n: int = 0, ones: int = 0) -> None:
+        """The level of a recall is that of these observations from now on; evidence against the old one is void."""
+        recall, look, shared = self._record["recall"], self._record["look"], self._record["shared"]
+        recall["n"][c], recall["ones"][c] = n, ones
+        self._clear(recall[c : c + 1])
+        look["back"][c] = look["back_age"][c] = 0.0
+        shared["own"] = recall["total"].sum(dtype=np.float64)
+        self._clear_shared()
+
+    def _close_if_all_normal(self) -> None:
+        record = self._record
+        if record["recall"]["moved"].any():
+            return
+        record["head"]["events"] &= ~np.uint64(OPEN)
+        record["look"]["opened"] = 0
+        record["confusion"][:], record["change"][:] = 0, 0
+        for name in record["episode"].dtype.names:
+            record["episode"][name] = 0
+        if "joint" in record.dtype.names:
+            record["joint"]["shares"][:] = 0
+
+    # A person decides -----------------------------------------------------------------------------------------
+
+    def accept(self, reference: Sequence[Any] | None = None, force: bool = False) -> Finding | None:
+        """The level is normal from now on, or that of a new reference (observations and right ones, by class)."""
+        record, finding = self._record, None
+        classes = len(record["counts"])
+        now = [now_of(record, c) for c in range(classes)]
+        if record["episode"]["at"]:
+            few = [c for c in range(classes) if now[c][0] < LEAST_HISTORY]
+            if few and reference is None and not force:
+                n, rate = now[few[0]][0], self._names[few[0]]
+                raise ValueError(
+                    f"{rate}: {n} observations since the alarm are too few to be normal; wait for {LEAST_HISTORY}, "
+                    "give a reference, or accept with force=True"
+                )
+            finding = self._finding("acceptance", np.flatnonzero(record["recall"]["moved"]).tolist(), back=True)
+        elif reference is None:
+            return None
+        self._restart_evidence(latest=False)
+        look = record["look"]
+        for c in range(classes):
+            record["recall"]["n"][c], record["recall"]["ones"][c] = now[c] if reference is None else (0, 0)
+            record["recall"]["moved"][c] = 0
+            look[c] = np.zeros((), look.dtype)
+            if reference is not None:
+                look["given"][c], look["ones"][c] = reference[0][c], reference[1][c]
+        self._close_if_all_normal()
+        return finding
+
+    # What is forgotten ----------------------------------------------------------------------------------------
+
+    def _restart_evidence(self, latest: bool = True) -> None:
+        """After an alarm there is no evidence, and what is counted since it begins; what is known of the rates stays.
+
+        Under "restart" nothing stays but dispersion.
+        """
+        record = self._record
+        recall, shared, look = record["recall"], record["shared"], record["look"]
+        record["head"]["since"] &= np.uint64((1 << GROUP) - 1)
+        record["counts"][:] = 0
+        if latest:
+            for name in record["recent"].dtype.names:
+                record["recent"][name] = 0
+        self._clear(recall)
+        recall["last"] = 0
+        look["back"] = look["back_age"] = 0.0
+        shared["taken"], shared["own"], shared["residual"] = 0, 0.0, 0.0
+        self._clear_shared()
+        if not self._rules.hold:
+            recall["n"] = recall["ones"] = 0
+            look["given"] = look["ones"] = 0
+            self._restart_mix()
+
+    def _clear(self, recall: Any) -> None:
+        """No evidence that these recalls moved, and their bases are to be brought up to date."""
+        recall["next_refresh_n"] = recall["total"] = 0.0
+        recall["row"] = 0
+        for name in ("evidence", "age", "seen", "right"):
+            recall[name] = 0.0
+
+    def _clear_shared(self) -> None:
+        """No evidence that several recalls moved."""
+        parts = [self._record["shared"]] + ([self._record["joint"]] if self._rules.watch_joint else [])
+        for part in parts:
+            part["total"] = 0.0
+            part["evidence"][:] = 0.0
+            part["age"][:] = 0.0
+
+    def _restart_mix(self) -> None:
+        """The class mix begins again; dispersion is remembered."""
+        if not self._rules.watch_mix:
+            return
+        mix = self._record["mix"]
+        for name in ("n", "ones", "next_refresh_n", "total"):
+            mix[name] = 0
+        mix["evidence"][:] = 0.0
+        mix["age"][:] = 0.0
+        if self._rules.watch_joint:
+            self._record["joint"]["total"] = 0.0
+            self._record["joint"]["evidence"][:] = 0.0
+            self._record["joint"]["age"][:] = 0.0

@@ -1,0 +1,327 @@
+"""What the record of FourRates has to tell: of a drift, of a shift of the class mix, and of how each rate is now.
+
+A drift is written into the episode of its record and read back from there. So what is reported with the alarm, and
+what a detector that was saved and loaded says about the drift that is open, are the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fourrates.evidence import onset
+from fourrates.evidence.alternatives import SIZES
+from fourrates.evidence.precision import Mixed, moved
+from fourrates.findings import Drift, RateChange, Share, Shift
+from fourrates.record import FLAGS, GROUP
+
+if TYPE_CHECKING:
+    from fourrates.evidence.rules import FourRatesRules
+
+MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
+FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
+
+
+class Verdict(NamedTuple):
+    """The hypothesis with most of the evidence, as `EvidenceRules.judge` gives it."""
+
+    owner: int  # the class whose lanes have it, or -1 for those of several
+    first: int  # of these lanes,
+    lanes: int  # and how many
+    ways: list[tuple[int, int]]  # (class, -1 or 1) of those that moved
+    mix_way: int  # which way the classes shifted with it: -1, 1, or 0 for none,
+    mix_named: bool  # and whether that explains a good deal more than the recalls alone
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A recall that moved: since then it was observed `n` times, `right` of them right; before and after it."""
+
+    cls: int
+    way: int
+    n: float
+    right: float
+    before: Share
+    after: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What gave an alarm.
+
+    Attributes
+    ----------
+    at, since, started, first, last : int
+        Events: the alarm, the warning before it, and when the change started, between which.
+    evidence : float
+        All of it.
+    moved : list of Moved
+        The recalls that moved.
+    direction : int or None
+        Of the shared lanes that found it; None for those of one recall.
+    weights : array
+        How likely each of the lanes that found it is.
+    positives : pair of (share, events)
+        The share of class 1, before and after.
+    shares : pair of Share, or None
+        The same, if the class mix shifted with it.
+    """
+
+    at: int
+    since: int
+    started: int
+    first: int
+    last: int
+    evidence: float
+    moved: list[Moved]
+    direction: int | None
+    weights: onset.Floats
+    positives: tuple[float, float]
+    shares: tuple[Share, Share] | None
+
+
+def events_of(record: Any) -> int:
+    """Events of the stream."""
+    return int(record["head"]["events"]) >> FLAGS
+
+
+def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
+    """What a record whose evidence is enough has to tell."""
+    at = events_of(record) - 1
+    since = (int(record["head"]["since"]) >> GROUP) - 1
+    taken = int(record["shared"]["taken"])
+    own = verdict.owner >= 0
+    finder = record["recall"][verdict.owner] if own else record["joint"] if verdict.mix_way else record["shared"]
+    lane = SIZES if verdict.mix_way > 0 else verdict.first
+    evidence, aged = (finder[name][lane : lane + verdict.lanes].astype(float) for name in ("evidence", "age"))
+    weights = np.maximum(evidence, 1e-30)
+    ages = aged / weights
+    weights = weights / weights.sum()
+    found, information = [], np.zeros(ages.size)
+    for c, way in verdict.ways:
+        change, told = _moved(record, c, way, weights, ages, own)
+        found.append(change)
+        information += told
+    age = float(ages[weights.argmax()])
+    restarted = at + 1 - taken
+    started = min(max(at + 1 - round(age), restarted), at)
+    low, high = onset.started_between(weights, at + 1 - ages, np.maximum(information, 1e-9))
+    positives, shares = _positives_at(record, age) if record["counts"].shape[0] == 2 else ((0.0, 0.0), None)
+    return Alarm(
+        at=at,
+        since=since,
+        started=started,
+        first=min(max(restarted, math.floor(low)), started),
+        last=max(min(at, math.ceil(high)), started),
+        evidence=float(rules.evidence(record.tobytes())[0]),
+        moved=found,
+        direction=None if own else verdict.first // verdict.lanes,
+        weights=weights,
+        positives=positives,
+        shares=shares if verdict.mix_way and verdict.mix_named else None,
+    )
+
+
+def _moved(
+    record: Any, c: int, way: int, weights: onset.Floats, ages: onset.Floats, own: bool
+) -> tuple[Moved, onset.Floats]:
+    """How a recall moved, and how much an event since told of it, on average, in nats, for each step.
+
+    What was seen since the start is read off the lanes that found the change; where the change was found otherwise, off
+    those that go back about as far.
+    """
+    recall, lanes = record["recall"][c], slice(0, SIZES) if way < 0 else slice(SIZES, 2 * SIZES)
+    share = float(recall["n"]) / max(int(record["shared"]["taken"]), 1)
+    weight = np.maximum(recall["evidence"][lanes].astype(float), 1e-30)
+    known, known_right = known_of(record, c)
+    seen = np.clip(recall["seen"][lanes] / weight, 1.0, max(float(recall["n"]), 1.0))
+    right = np.clip(recall["right"][lanes] / weight, 0.0, seen)
+    if not own:
+        apart = np.abs(np.log((seen + 1) / (ages[:, None] * share + 1)))
+        seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
+    dispersion = dispersion_of(recall)
+    earlier, earlier_right = np.maximum(known - seen, 0.0), np.clip(known_right - right, 0.0, None)
+    old = np.clip((earlier_right + 0.5) / (earlier + 1), 1e-6, 1 - 1e-6)
+    new = np.clip((right + 0.5) / (seen + 1), 1e-6, 1 - 1e-6)
+    told = 0.5 * (new - old) * (np.log(new / (1 - new)) - np.log(old / (1 - old)))
+    best = int(weights.argmax())
+    return Moved(
+        c,
+        way,
+        float(seen[best]),
+        float(right[best]),
+        onset.share(weights, earlier_right, earlier, dispersion),
+        onset.share(weights, right, seen, onset.WIDER * dispersion),
+    ), told * share / dispersion
+
+
+def known_of(record: Any, c: int) -> tuple[float, float]:
+    """Observations that make the level of a recall, and right ones: with the reference, unless it is away."""
+    recall, look = record["recall"][c], record["look"][c]
+    n, ones = float(recall["n"]), float(recall["ones"])
+    return (n, ones) if recall["moved"] else (n + float(look["given"]), ones + float(look["ones"]))
+
+
+def dispersion_of(recall: Any) -> float:
+    """How much more the observations of a recall scatter than independent ones."""
+    return 1 / max(float(recall["power"].min()), 1e-6) if recall["next_refresh_n"] else 1.0
+
+
+def _mix_dispersion(record: Any) -> float:
+    if "mix" not in (record.dtype.names or ()) or not record["mix"]["n"]:
+        return 1.0
+    return 1 / max(float(record["mix"]["power"]), 1e-6)
+
+
+def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[Share, Share]]:
+    """The share of positives up to the last `age` events and in them, equal if that can be; and as observed."""
+    seen = [_seen_since(recall, age) for recall in record["recall"]]
+    taken = record["counts"].sum(1).astype(float)
+    whole, total = float(taken[1] / max(taken.sum(), 1.0)), float(taken.sum())
+    since = min(seen[0] + seen[1], total)
+    earlier = total - since
+    new = seen[1] / max(seen[0] + seen[1], 1e-9)
+    old = (taken[1] - new * since) / earlier if earlier >= 1 else whole
+    dispersion = _mix_dispersion(record)
+    before, after = (Share.of(min(max(p, 0.0), 1.0) * n, n, dispersion) for p, n in ((old, earlier), (new, since)))
+    scatter = whole * (1 - whole) * (1 / max(since, 1.0) + 1 / max(earlier, 1.0)) * dispersion
+    if earlier < 1 or not 0 < old < 1 or abs(new - old) < MIX_ERRORS * math.sqrt(scatter):
+        old = new = whole
+    return (old, new), (before, after)
+
+
+def _seen_since(recall: Any, age: float) -> float:
+    """Observations of a recall in the last `age` events, about: by the lane that goes back about as far."""
+    weight = np.maximum(recall["evidence"], 1e-30)
+    ages = recall["age"] / weight
+    best = int(np.abs(np.log((ages + 1) / (age + 1))).argmin())
+    return float(recall["seen"][best] / weight[best] * (age + 1) / (ages[best] + 1))
+
+
+# The episode ------------------------------------------------------------------------------------------------------
+
+
+def write_episode(record: Any, alarm: Alarm, reported: Sequence[Moved], known: bool) -> None:
+    """Note the drift that opens an episode: these recalls moved; the counts are still those up to the alarm."""
+    episode = record["episode"]
+    episode["at"] = alarm.at + 1
+    for name in ("since", "started", "first", "last"):
+        episode[name] = min(alarm.at - getattr(alarm, name), FURTHEST)
+    episode["evidence"], episode["known"] = alarm.evidence, known
+    record["confusion"][:] = record["counts"]
+    record["change"][:] = 0.0
+    record["look"]["opened"] = 0
+    for change in reported:
+        record["look"]["opened"][change.cls] = change.way
+        record["change"][change.cls] = [_plain(change.before), _plain(change.after)]
+    if len(record["counts"]) == 2:
+        by_class = {change.cls: change for change in reported}
+        for i, positives in enumerate(alarm.positives):
+            rates = [_rate(record, c, by_class.get(c), i) for c in range(2)]
+            episode["mixed"][i] = np.clip([positives, *rates], 0.0, 1.0)
+    if "joint" in record.dtype.names:
+        record["joint"]["shares"][:] = 0.0 if alarm.shares is None else [_plain(share) for share in alarm.shares]
+
+
+def _plain(share: Share) -> tuple[float, ...]:
+    """A share in four numbers, of which none is nan."""
+    return tuple(share) if share.n else (0.0, 0.0, 1.0, 0.0)
+
+
+def _share(plain: Any) -> Share:
+    value, lower, upper, n = plain.tolist()
+    return Share(value, lower, upper, round(n)) if n else Share.of(0, 0)
+
+
+def _rate(record: Any, c: int, change: Moved | None, i: int) -> float:
+    known, right = known_of(record, c)
+    still = (right + 0.5) / (known + 1)
+    share = None if change is None else (change.before, change.after)[i]
+    return still if share is None or not share.n else share.value
+
+
+def read_episode(
+    rules: FourRatesRules, record: Any, names: Sequence[str], about: Drift | None = None, further: bool = False
+) -> Drift | None:
+    """The drift that an episode notes; None if none is open."""
+    episode = record["episode"]
+    if not episode["at"]:
+        return None
+    at = int(episode["at"]) - 1
+    since, started, first, last = (at - int(episode[name]) for name in ("since", "started", "first", "last"))
+    changes = []
+    for c in np.flatnonzero(record["look"]["opened"]).tolist():
+        before, after = (_share(plain) for plain in record["change"][c])
+        changes.append(
+            RateChange(
+                rate=names[c],
+                direction="down" if record["look"]["opened"][c] < 0 else "up",
+                statistic=float(episode["evidence"]),
+                bound=rules.threshold,
+                expected=None,
+                n=after.n,
+                before=before,
+                after=after,
+            )
+        )
+    shift = None
+    if "joint" in record.dtype.names and record["joint"]["shares"][1, 3]:
+        before, after = (_share(plain) for plain in record["joint"]["shares"])
+        shift = Shift(at=at, started=started, before=before, after=after)
+    old, new = (Mixed(*row) for row in episode["mixed"].tolist())
+    return Drift(
+        at=at,
+        since=since,
+        changes=tuple(changes),
+        confusion=tuple(tuple(row) for row in record["confusion"].tolist()),
+        started=started,
+        started_between=(first, last),
+        about=about,
+        precisions=moved(old, new) if len(record["counts"]) == 2 else (),
+        shift=shift,
+        further=further,
+        normal_known=bool(episode["known"]),
+    )
+
+
+def read_shift(rules: FourRatesRules, record: Any) -> Shift:
+    """What a record whose class mix just shifted has to tell."""
+    at, mix = events_of(record) - 1, record["mix"]
+    best = int(mix["evidence"].argmax())
+    age = float(mix["age"][best] / max(float(mix["evidence"][best]), 1e-30))
+    base = float(mix["base"])
+    odds = base / max(1 - base, 1e-9) * math.exp(rules.mix_step(best))
+    tnr, tpr = ((right + 0.5) / (n + 1) for n, right in (known_of(record, c) for c in range(2)))
+    return Shift(
+        at=at,
+        started=min(max(at + 1 - round(age), at + 1 - int(mix["n"])), at),
+        before=Share.of(base * float(mix["n"]), float(mix["n"])),
+        after=Share.of(odds / (1 + odds) * age, age),
+        precisions=moved(Mixed(base, tnr, tpr), Mixed(odds / (1 + odds), tnr, tpr)),
+    )
+
+
+# How a rate is now ------------------------------------------------------------------------------------------------
+
+
+def normal_of(record: Any, c: int) -> tuple[float, float]:
+    """Observations of normal and right ones, for a recall that is away from it."""
+    look = record["look"][c]
+    return float(look["normal_n"]) + float(look["given"]), float(look["normal_ones"]) + float(look["ones"])
+
+
+def now_of(record: Any, i: int) -> tuple[int, int]:
+    """Observations of a rate and right ones, as it is now: since the alarm if a drift is open, else the latest."""
+    classes = len(record["counts"])
+    c = i % classes
+    if not record["episode"]["at"]:
+        recent = record["recent"][i]
+        return int(recent["n"]) + int(recent["last_n"]), int(recent["ones"]) + int(recent["last_ones"])
+    if i < classes and record["recall"]["moved"][c]:
+        return int(record["recall"]["n"][c]), int(record["recall"]["ones"][c])
+    counts = record["counts"]
+    return int(counts[c].sum() if i < classes else counts[:, c].sum()), int(counts[c, c])

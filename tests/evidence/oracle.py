@@ -1,0 +1,405 @@
+"""FourRates' step once more, slow and obvious: what the kernel is held against.
+
+Every lane, dispersion by blocks, the class mix and the life of a drift, in double precision, with lists of everything
+that was seen. It shares the numbers of :mod:`fourrates.evidence.rules`, the table of alternatives and :data:`LIFE`
+with the package, and no arithmetic.
+"""
+
+import math
+
+import numpy as np
+
+from fourrates.evidence import rules
+from fourrates.evidence.alternatives import ROWS_PER_NAT, SIZES, alternatives
+from fourrates.evidence.life import AWAY, FOUND, LIFE
+
+SHIFT, GROWTH, WEIGHT = range(3)  # of a row of the table
+OWN, SHARED = 0, 1
+BLOCKS = [8, 64, 512, 4096]
+T = rules.TEMPERING
+
+
+class Dispersion:
+    """How much more blocks of observations scatter than independent ones: squared differences, and as expected."""
+
+    def __init__(self):
+        self.amounts, self.residuals, self.squares, self.pairs = [], [], [0.0] * 4, [0.0] * 4
+
+    def note(self, amount, residual, variance):
+        """One observation; `variance` is that of each, or 0 where the amounts are variances."""
+        self.amounts.append(amount)
+        self.residuals.append(residual)
+        for b, size in enumerate(BLOCKS):
+            if len(self.amounts) % (2 * size) == 0:
+                difference = sum(self.residuals[-2 * size : -size]) - sum(self.residuals[-size:])
+                self.close(b, 2 * size, difference, sum(self.amounts[-2 * size :]), variance)
+
+    def close(self, b, size, difference, both, variance):
+        whole = (size * variance if variance > 0 else both) + 1e-6
+        square, expected = difference**2 / whole, 1.0
+        if variance > 0:
+            expected = both * (size - both) / ((size - 1) * whole)
+        if expected > 1:
+            square, expected = square / expected, 1.0
+        known = (self.squares[b] + T["pairs"]) / (self.pairs[b] + T["pairs"])
+        self.squares[b] += min(square, T["cap"] * max(known, 1.0))
+        self.pairs[b] += max(expected, 0.0)
+        if self.pairs[b] >= T["remembered"]:
+            self.squares[b], self.pairs[b] = self.squares[b] / 2, self.pairs[b] / 2
+
+    def powers(self):
+        """1 over the dispersion of blocks up to each size."""
+        found, most = [], 1.0
+        for squares, pairs in zip(self.squares, self.pairs, strict=True):
+            n = pairs + T["pairs"]
+            if squares > pairs:
+                most = max(most, (squares + T["pairs"]) / n - T["errors"] * math.sqrt(2 / n))
+            found.append(1 / (1 + T["inflation"] * (most - 1)))
+        return found
+
+
+def reached(power, shifts, p):
+    """The power of each size of a change, and the last of them that is in use."""
+    if power[3] == 1:
+        return np.ones(12), 1.0
+    blocks = []
+    for i in range(SIZES):
+        information = 0.5 * p * (1 - p) * min(abs(shifts[i]), abs(shifts[i + SIZES])) ** 2 + 1e-9
+        b, size = 0, 64
+        while b < 3 and size * information <= T["reach"] * T["scale"]:
+            b, size = b + 1, size * 8
+        blocks.append(b)
+    return np.tile([power[b] for b in blocks], 2), power[max(blocks)]
+
+
+class Lanes:
+    """Evidence for each alternative, weighted, and times the events since the change began."""
+
+    def __init__(self):
+        self.evidence, self.age, self.n, self.right = (np.zeros(12) for _ in range(4))
+
+    def advance(self, weight, ratio, gap, right=None):
+        old = self.evidence
+        self.evidence = (old + gap * weight) * ratio
+        self.age = (self.age + gap * old + gap * (gap + 1) / 2 * weight) * ratio
+        if right is not None:
+            self.n = self.n * ratio + self.evidence
+            self.right = self.right * ratio + right * self.evidence
+
+
+class Recall:
+    """What is known of the recall of a class."""
+
+    def __init__(self, given, ones):
+        self.given, self.given_ones = given, ones  # the reference
+        self.n = self.ones = self.due = self.last = 0
+        self.lanes, self.dispersion = Lanes(), Dispersion()
+        self.moved, self.condition, self.settled, self.back = 0, "normal", False, 0.0
+        self.normal, self.away = (0, 0), (0, 0)
+
+    def known(self):
+        """Observations that make its level, and right ones."""
+        return (self.n, self.ones) if self.moved else (self.n + self.given, self.ones + self.given_ones)
+
+    def of_normal(self):
+        return self.normal[0] + self.given, self.normal[1] + self.given_ones
+
+
+class Oracle:
+    """FourRates, by the book."""
+
+    def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None):
+        counts = np.zeros((classes, classes)) if reference is None else np.asarray(reference)
+        self.recalls = [Recall(float(row.sum()), float(row[c])) for c, row in enumerate(counts)]
+        self.classes, self.sides, self.fixed = classes, sides, dispersion
+        self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
+        joins = mix == "alarm" and classes == 2 and sides != "up"
+        self.table = alternatives(classes, float(arl), float(rules.LAG if classes == 2 else rules.LAG_OF_MANY), sides,
+                                  1 - rules.JOINT_SHARE if joins else 1.0).astype(float)  # fmt: skip
+        share = 1 - rules.MIX_SHARE if mix == "alarm" else 1.0
+        self.threshold = rules.MARGIN * arl / share
+        self.mix_threshold = rules.MARGIN * arl / (rules.MIX_SHARE if mix == "alarm" else 1.0)
+        self.back_threshold = rules.BACK_OPENS * rules.MARGIN * arl
+        self.watches_mix, self.joins = mix != "ignore" and classes == 2, joins
+        steps = [(sign * step, w) for sign in (-1, 1) for step, w in zip(rules.STEPS, rules.STEP_WEIGHTS, strict=True)]
+        self.mix_lanes = np.array(rules._scaled(steps, 1.0)).T
+        self.joint_lanes = np.array(rules._joint(sides)).T if joins else np.zeros((2, 12))
+        self.mix, self.mix_n, self.mix_ones, self.mix_due = Lanes(), 0, 0, 0
+        self.mix_dispersion, self.shared_dispersion = Dispersion(), Dispersion()
+        self.events, self.findings = 0, []
+        self.restart()
+
+    def restart(self):
+        """No evidence; what is counted since the alarm begins."""
+        self.taken, self.shared, self.joint = 0, Lanes(), Lanes()
+        for i in range(min(self.events % 8, len(self.shared_dispersion.residuals))):
+            self.shared_dispersion.residuals[-1 - i] = 0.0
+        for recall in self.recalls:
+            recall.lanes, recall.due, recall.last, recall.back = Lanes(), 0, 0, 0.0
+
+    @property
+    def evidence(self):
+        """All of it."""
+        lanes = [self.shared, self.joint, *(recall.lanes for recall in self.recalls)]
+        return sum(one.evidence.sum() for one in lanes)
+
+    def row(self, base, known):
+        rate = min(
+            max(int(ROWS_PER_NAT * math.log(base / (1 - base)) + len(self.table) // 2 + 0.5), 0), len(self.table) - 1
+        )
+        return self.table[rate, min(max(math.frexp(known)[1] - 1, 0), self.table.shape[1] - 1)]
+
+    def refresh(self, c):
+        """Bring the base of a recall up to date, and what its ratios are."""
+        recall = self.recalls[c]
+        (n, ones), wait = recall.known(), recall.n * self.lag
+        wait += 0 if recall.moved else recall.given * rules.GIVEN_LAG
+        recall.base, recall.due = (ones + 0.5) / (n + 1), np.float32(recall.n + max(1.0, wait))
+        recall.row = self.row(recall.base, float(recall.due) + (0 if recall.moved else recall.given))
+        own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
+        shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
+        if self.fixed is None and own[3] < 1:
+            shared = [min(pair) for pair in zip(own, shared, strict=True)]
+        self.together = SHARED + (c if self.classes == 2 else 0)
+        own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], recall.base)
+        shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], recall.base)
+        recall.ratios = {
+            part: [self.ratio(recall.base, right, recall.row[part, GROWTH]) ** powers for right in (0, 1)]
+            for part, powers in ((OWN, own_powers), (self.together, shared_powers))
+        }
+
+    def ratio(self, p, right, growth):
+        return (1 + right * growth) / (1 + p * growth)
+
+    def constant(self, recall):
+        if recall.ones == recall.n:
+            return recall.given_ones == recall.given
+        return recall.ones == 0 and recall.given_ones == 0
+
+    def step(self, truth, guess):
+        """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
+        recall, right = self.recalls[truth], int(truth == guess)
+        if recall.n >= recall.due:
+            self.refresh(truth)
+        part = SHARED + (truth if self.classes == 2 else 0)
+        self.taken, self.events = self.taken + 1, self.events + 1
+        gap, recall.last = self.taken - recall.last, self.taken
+        recall.n, recall.ones = recall.n + 1, recall.ones + right
+        recall.lanes.advance(recall.row[OWN, WEIGHT], recall.ratios[OWN][right], gap, right)
+        self.shared.advance(recall.row[part, WEIGHT], recall.ratios[part][right], 1)
+        if self.constant(recall):  # what was always right, or always wrong, has not changed
+            recall.lanes = Lanes()
+            if all(map(self.constant, self.recalls)):
+                self.shared, self.joint = Lanes(), Lanes()
+        if self.fixed is None:
+            variance = recall.base * (1 - recall.base)
+            recall.dispersion.note(right, right, variance)
+            told = recall.n > 8
+            self.shared_dispersion.note(variance * told, (right - recall.base) * told, 0.0)
+        shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], recall.ratios[part][right])
+        decision = None
+        if recall.moved:
+            rate = (recall.of_normal()[1] + 0.5) / (recall.of_normal()[0] + 1)
+            if recall.condition != "recovering":
+                recall.back = (recall.back + gap * rules.BACK / self.classes) * (
+                    rate / recall.base if right else (1 - rate) / (1 - recall.base)
+                )
+            decision = self.decide(truth)
+        found, named = [], []
+        if self.evidence >= self.threshold:
+            found, named = self.alarm()
+        if decision and truth not in named:
+            found += self.decided(truth, *decision)
+        if shifted:
+            self.mix, self.mix_n, self.mix_ones, self.mix_due, self.joint = Lanes(), 0, 0, 0, Lanes()
+            found.append(("shift", {}))
+        return found
+
+    def step_mix(self, truth, weight, recalls):
+        """The class mix, alone and with both recalls falling."""
+        if self.mix_n >= self.mix_due:
+            self.mix_base = (self.mix_ones + 0.5) / (self.mix_n + 1)
+            self.mix_due = np.float32(self.mix_n + max(1.0, self.mix_n * float(self.lag)))
+            self.mix_power = self.mix_dispersion.powers()[3] if self.fixed is None else 1 / self.fixed
+        alone, joint = (
+            self.ratio(self.mix_base, truth, np.expm1(shift)) ** self.mix_power
+            for shift in (self.mix_lanes[0], self.joint_lanes[0])
+        )
+        if self.joins:
+            self.joint.advance(self.joint_lanes[1] * np.tile(weight[:SIZES], 2), joint * np.tile(recalls[:SIZES], 2), 1)
+        self.mix.advance(self.mix_lanes[1], alone, 1)
+        self.mix_n, self.mix_ones = self.mix_n + 1, self.mix_ones + truth
+        if self.fixed is None:
+            self.mix_dispersion.note(truth, truth, self.mix_base * (1 - self.mix_base))
+        return self.mix.evidence.sum() >= self.mix_threshold
+
+    # The life of a drift ----------------------------------------------------------------------------------------
+
+    def support(self, c, together, recovering=False):
+        """How much better the observations since the alarm go with the drift than with normal."""
+        own, total = self.recalls[c], np.zeros(SIZES)
+        group = own.direction is not None and together
+        for k, recall in enumerate(self.recalls):
+            in_group = recall.moved and recall.direction == own.direction and not recall.settled
+            if k != c and not (group and in_group and recall.condition != "recovering"):
+                continue
+            n0, ones = recall.of_normal()
+            p = (ones + 0.5) / (n0 + 1)
+            row = self.row(p, n0)
+            direction = None if recovering else own.direction
+            growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
+            power = recall.power if direction is None else recall.shared_power
+            power *= n0 / (n0 + (1 if recovering else rules.DISTRUST) * recall.n)
+            total[: growth.size] += power * (recall.ones * np.log1p(growth) - recall.n * np.log1p(p * growth))
+        return float((own.weights * np.exp(np.minimum(total, 300))).sum())
+
+    def lanes_of(self, row, c, way, direction):
+        """The part of a row that a look at a recall goes by."""
+        if direction is None:
+            return row[OWN][:, :SIZES] if way < 0 else row[OWN][:, SIZES:]
+        width = 3 if self.classes == 2 else SIZES
+        return row[SHARED + (c if self.classes == 2 else 0)][:, direction * width : (direction + 1) * width]
+
+    def weights(self, c, least=0.0):
+        """Of the lanes of a look: as the budget has them, or alike from a least step on."""
+        recall = self.recalls[c]
+        n0, ones = recall.of_normal()
+        lanes = self.lanes_of(self.row((ones + 0.5) / (n0 + 1), n0), c, recall.moved, recall.direction)
+        weights, steps = lanes[WEIGHT].copy(), np.abs(lanes[SHIFT])
+        if least or not weights.any():
+            weights = (steps >= min(least, steps.max())).astype(float)
+        return np.pad(weights / weights.sum(), (0, SIZES - weights.size))
+
+    def decide(self, c):
+        recall = self.recalls[c]
+        if recall.condition != "recovering" and recall.back >= self.back_threshold:
+            return "may be back", [c]
+        if recall.n < 15 or recall.n % 2 ** max(int(math.log2(recall.n)) - 4, 0):
+            return None
+        known = recall.of_normal()[0]
+        if recall.condition == "recovering" or recall.settled:
+            support = self.support(c, False, recovering=True)
+            if support <= rules.RECOVER:
+                return "look says normal", [c]
+            if support < rules.CONFIRM or recall.condition == "confirmed" or known < rules.LEAST_KNOWN:
+                return None
+            return "look says away" if recall.condition == "recovering" else "look supports it", [c]
+        alone, support = self.support(c, False), self.support(c, True)
+        group = [k for k, other in enumerate(self.recalls) if other.moved and other.direction == recall.direction
+                 and not other.settled and other.condition != "recovering"]  # fmt: skip
+        group = [c] if recall.direction is None else group
+        if support <= rules.WITHDRAW:
+            return "look refutes it", group
+        undecided = recall.condition == "unconfirmed" and recall.n >= 2 * known
+        if alone <= rules.WITHDRAW or (undecided and alone < 1):
+            return "look refutes it", [c]
+        enough = known >= rules.LEAST_KNOWN and recall.condition == "unconfirmed"
+        if alone >= 1 and enough and (support >= rules.CONFIRM or undecided):
+            also = [k for k in group if k != c and self.recalls[k].condition == "unconfirmed"]
+            also = [
+                k for k in also if self.recalls[k].of_normal()[0] >= rules.LEAST_KNOWN and self.support(k, False) >= 1
+            ]
+            return "look supports it", sorted([c, *also])
+        return None
+
+    def decided(self, c, happening, concerned):
+        step = LIFE[self.recalls[c].condition, happening]
+        now = {k: (self.recalls[k].n, self.recalls[k].ones) for k in concerned}
+        for k in concerned:
+            recall = self.recalls[k]
+            if happening == "may be back":
+                self.look_at_return(k)
+            elif step.condition == "normal":
+                (recall.n, recall.ones), recall.moved, recall.settled = recall.normal, 0, False
+                self.forget(recall)
+            recall.condition, recall.settled = step.condition, recall.settled or happening == "look says away"
+        return [] if step.finding is None else [(step.finding, now)]
+
+    def forget(self, recall):
+        recall.lanes, recall.due, recall.back, self.shared, self.joint = Lanes(), 0, 0.0, Lanes(), Lanes()
+
+    def look_at_return(self, c):
+        recall = self.recalls[c]
+        if recall.condition != "recovering":
+            recall.away = recall.n, recall.ones
+        recall.n = recall.ones = 0
+        recall.condition, direction, recall.direction = "recovering", recall.direction, None
+        self.forget(recall)
+        odds = [math.log((ones + 0.5) / (n - ones + 0.5)) for n, ones in (recall.of_normal(), recall.away)]
+        recall.weights = self.weights(c, max(AWAY * abs(odds[0] - odds[1]), 1e-6))
+        recall.direction = direction
+
+    def alarm(self):
+        """The evidence is enough: the hypothesis with most of it, and what it means for each recall that moved."""
+        width = 3 if self.classes == 2 else SIZES
+        claims = [(recall.lanes.evidence[d * SIZES : (d + 1) * SIZES], (c, d), recall.lanes) for c, recall in
+                  enumerate(self.recalls) for d in range(2)]  # fmt: skip
+        claims += [
+            (self.shared.evidence[d * width : (d + 1) * width], (None, d), self.shared) for d in range(12 // width)
+        ]
+        if self.joins:
+            claims += [(self.joint.evidence[d * SIZES : d * SIZES + width], (None, 0), self.joint) for d in range(2)]
+        evidence, (owner, d), lanes = max(claims, key=lambda claim: claim[0].sum())
+        first = d * (SIZES if owner is not None else width)
+        first_age = SIZES if lanes is self.joint and evidence is claims[-1][0] else first
+        ages = lanes.age[first_age : first_age + evidence.size] / np.maximum(evidence, 1e-30)
+        best = int(evidence.argmax())
+        if owner is not None:
+            ways = {owner: -1 if d == 0 else 1}
+        else:
+            signs = [-1 if self.table[0, -1, SHARED + (c if self.classes == 2 else 0), SHIFT, first] < 0 else 1
+                     for c in range(self.classes)]  # fmt: skip
+            ways = {c: way for c, way in enumerate(signs) if self.tells(c, way)} or dict(enumerate(signs))
+        started = self.events - round(ages[best])
+        seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
+        taken = self.taken
+        self.restart()
+        reported = {}
+        for c, way in ways.items():
+            recall = self.recalls[c]
+            n, right = seen[c]
+            if recall.moved and way != recall.moved:
+                self.look_at_return(c)
+                continue
+            if recall.condition == "recovering" and way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0:
+                recall.n = recall.ones = 0
+                recall.condition, recall.settled = "confirmed", True
+                continue
+            reported[c] = round(n), round(right)
+            fresh = not recall.moved
+            recall.direction = d if fresh and owner is None else None
+            if fresh:
+                history, first = recall.n - n + recall.given, min(max(started, self.events - taken), self.events - 1)
+                if history < rules.LEAST_HISTORY or (first == 0 and not recall.given):
+                    recall.n = recall.ones = recall.given = recall.given_ones = 0
+                    continue
+                kept = min(max(round(recall.n - n), 0), recall.n)
+                ones = min(max(round(recall.ones - right), 0, kept - (recall.n - recall.ones)), kept, recall.ones)
+                recall.normal = kept, ones
+            recall.n = recall.ones = 0
+            recall.settled = recall.settled or recall.condition in ("confirmed", "recovering")
+            recall.moved, recall.condition, recall.away = way, "unconfirmed", (0, 0)
+            recall.weights = self.weights(c)
+            if fresh:
+                shares = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
+                recall.weights = FOUND * np.pad(shares, (0, SIZES - shares.size)) + (1 - FOUND) * recall.weights
+        return ([("drift", reported)] if reported else []), list(ways)
+
+    def tells(self, c, way):
+        recall = self.recalls[c]
+        lanes = slice(0, SIZES) if way < 0 else slice(SIZES, 12)
+        known = float(recall.due) + (0 if recall.moved else recall.given)
+        weight = recall.row[OWN, WEIGHT, lanes] if hasattr(recall, "row") else self.row(0.5, known)[OWN, WEIGHT, lanes]
+        return recall.lanes.evidence[lanes].sum() > rules.NAMING * weight.sum() * self.taken
+
+    def since(self, c, way, ages, best):
+        """Observations of a recall since the change began, and right ones."""
+        recall = self.recalls[c]
+        lanes = slice(0, SIZES) if way < 0 else slice(SIZES, 12)
+        weight = np.maximum(recall.lanes.evidence[lanes], 1e-30)
+        n = np.clip(recall.lanes.n[lanes] / weight, 1.0, max(recall.n, 1.0))
+        right = np.clip(recall.lanes.right[lanes] / weight, 0.0, n)
+        if ages is not None:
+            asked = ages[best] * recall.n / max(self.taken, 1)
+            best = int(np.abs(np.log((n + 1) / (asked + 1))).argmin())
+        return n[best], right[best]

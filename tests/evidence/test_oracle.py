@@ -1,0 +1,80 @@
+"""The kernel's step against the oracle's: the same evidence and the same findings, event by event."""
+
+import numpy as np
+import pytest
+from oracle import Oracle
+
+import fourrates as fr
+
+
+def drawn(seed, classes, size):
+    """A stream that nobody chose: recalls and mix change at random moments, and errors may repeat."""
+    random = np.random.default_rng(seed)
+    truth, guess = np.empty(size, int), np.empty(size, int)
+    edges = np.sort(random.integers(0, size, random.integers(1, 6)))
+    first = 1 - np.exp(random.uniform(np.log(0.02), np.log(0.5), classes))
+    mix = random.dirichlet(np.full(classes, 4.0))
+    repeat = random.choice([0.0, 0.0, 0.4])
+    last = {}
+    recalls, now = first, mix
+    for i in range(size):
+        if i in edges:
+            odds = np.log(first / (1 - first)) + random.choice([0, 0, -1, 1], classes) * random.uniform(
+                0.3, 2.0, classes
+            )
+            recalls = first if random.random() < 0.4 else 1 / (1 + np.exp(-odds))
+            now = mix if random.random() < 0.7 else random.dirichlet(np.full(classes, 4.0))
+        c = int(random.choice(classes, p=now))
+        right = last[c] if c in last and random.random() < repeat else bool(random.random() < recalls[c])
+        last[c] = right
+        truth[i], guess[i] = c, c if right else (c + 1 + random.integers(classes - 1)) % classes
+    return truth, guess
+
+
+def settings(seed):
+    random = np.random.default_rng(1_000 + seed)
+    classes = int(random.choice([2, 2, 2, 3, 5]))
+    given = {"arl": float(random.choice([300, 1_000, 5_000, 50_000]))}
+    given["sides"] = str(random.choice(["both", "both", "down", "up"]))
+    given["mix"] = str(random.choice(["report", "alarm", "ignore"]))
+    given["dispersion"] = [None, None, 1.0, 1.7][random.integers(4)]
+    if random.random() < 0.5:
+        given["reference"] = (random.integers(1, 40, (classes, classes)) + np.eye(classes, dtype=int) * 200).tolist()
+    return classes, given
+
+
+def outcome(finding, names):
+    """A finding as the oracle has it: its kind, and the rates it is about with their observations."""
+    if finding.kind == "shift":
+        return "shift", {}
+    return finding.kind, {names.index(change.rate): change.after.n for change in finding.changes}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
+    classes, given = settings(seed)
+    truths, guesses = drawn(seed, classes, 2_500)
+    detector, oracle = fr.FourRates(labels=range(classes), **given), Oracle(classes, **given)
+    names = list(detector.rates)
+    for i, (truth, guess) in enumerate(zip(truths.tolist(), guesses.tolist(), strict=True)):
+        detector.update(truth, guess)
+        told = oracle.step(truth, guess)
+        found = [outcome(finding, names) for finding in detector.findings]
+        assert [(kind, [*about]) for kind, about in found] == [(kind, [*about]) for kind, about in told], f"event {i}"
+        for (kind, about), (_, expected) in zip(found, told, strict=True):
+            for c, n in about.items():  # the start of a drift is rounded to an observation
+                assert abs(n - expected[c][0]) <= (kind == "drift"), f"event {i}"
+        states = [detector.rates[name].state for name in names[:classes]] if found else []
+        assert states == [recall.condition for recall in oracle.recalls[: len(states)]], f"event {i}"
+        if i % 50 == 0 and not found:
+            assert detector.evidence * oracle.threshold == pytest.approx(oracle.evidence, rel=2e-3, abs=1e-3)
+
+
+def test_the_oracle_meets_every_kind_of_finding():
+    kinds = set()
+    for seed in range(60):
+        classes, given = settings(seed)
+        detector = fr.FourRates(labels=range(classes), **given)
+        detector.update_many(*drawn(seed, classes, 2_500))
+        kinds |= {finding.kind for finding in detector.findings}
+    assert kinds == {"drift", "confirmation", "withdrawal", "recovery", "improvement", "shift"}
