@@ -12,6 +12,7 @@ import numpy as np
 from fourrates.evidence import rules
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SIZES, alternatives
 from fourrates.evidence.life import AWAY, FOUND, LIFE
+from fourrates.kernel.evidence import NUMBERS
 
 SHIFT, GROWTH, WEIGHT = range(3)  # of a row of the table
 OWN, SHARED = 0, 1
@@ -274,7 +275,7 @@ class Oracle:
         recall = self.recalls[c]
         if recall.condition != "recovering" and recall.back >= self.back_threshold:
             return "may be back", [c]
-        if recall.n < 15 or recall.n % 2 ** max(int(math.log2(recall.n)) - 4, 0):
+        if recall.n < NUMBERS["EARLIEST"] or recall.n % 2 ** max(int(math.log2(recall.n)) - 4, 0):
             return None
         known = recall.of_normal()[0]
         if recall.condition == "recovering" or recall.settled:
@@ -283,7 +284,11 @@ class Oracle:
                 return "look says normal", [c]
             if support < rules.CONFIRM or recall.condition == "confirmed" or known < rules.LEAST_KNOWN:
                 return None
-            return "look says away" if recall.condition == "recovering" else "look supports it", [c]
+            if recall.condition != "recovering":
+                return "look supports it", [c]
+            if self.nearer(recall) >= math.log(rules.CONFIRM):
+                return "look says nearer", [c]
+            return ("look says as before", [c]) if recall.n >= NUMBERS["LATEST"] else None
         alone, support = self.support(c, False), self.support(c, True)
         group = [k for k, other in enumerate(self.recalls) if other.moved and other.direction == recall.direction
                  and not other.settled and other.condition != "recovering"]  # fmt: skip
@@ -302,6 +307,16 @@ class Oracle:
             return "look supports it", sorted([c, *also])
         return None
 
+    def nearer(self, recall):
+        """How much better two rates fit than one, before and since it may be back, if the second is nearer normal."""
+        seen = np.array([[recall.n, recall.ones], [*recall.away]]) + np.array([1, 0.5])
+        rates = seen[:, 1] / seen[:, 0]
+        same = seen[:, 1].sum() / seen[:, 0].sum()
+        if recall.moved * (rates[0] - rates[1]) >= 0:
+            return 0.0
+        wrong = seen[:, 0] - seen[:, 1]
+        return recall.power * (seen[:, 1] * np.log(rates / same) + wrong * np.log((1 - rates) / (1 - same))).sum()
+
     def decided(self, c, happening, concerned):
         step = LIFE[self.recalls[c].condition, happening]
         now = {k: (self.recalls[k].n, self.recalls[k].ones) for k in concerned}
@@ -312,7 +327,10 @@ class Oracle:
             elif step.condition == "normal":
                 (recall.n, recall.ones), recall.moved, recall.settled = recall.normal, 0, False
                 self.forget(recall)
-            recall.condition, recall.settled = step.condition, recall.settled or happening == "look says away"
+            recall.condition, recall.settled = (
+                step.condition,
+                recall.settled or happening in ("look says nearer", "look says as before"),
+            )
         return [] if step.finding is None else [(step.finding, now)]
 
     def forget(self, recall):
@@ -320,8 +338,9 @@ class Oracle:
 
     def look_at_return(self, c):
         recall = self.recalls[c]
-        if recall.condition != "recovering":
-            recall.away = recall.n, recall.ones
+        if recall.condition == "recovering":
+            return
+        recall.away = recall.n, recall.ones
         recall.n = recall.ones = 0
         recall.condition, direction, recall.direction = "recovering", recall.direction, None
         self.forget(recall)

@@ -66,7 +66,8 @@ LIFE: dict[tuple[Condition, str], Step] = {
     (UNCONFIRMED, "look supports it"): Step(CONFIRMED, "confirmation"),
     **{(away, "look refutes it"): Step(NORMAL, "withdrawal") for away in (UNCONFIRMED, CONFIRMED)},
     **{(away, "look says normal"): Step(NORMAL, "recovery") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
-    (RECOVERING, "look says away"): Step(CONFIRMED, "improvement"),
+    (RECOVERING, "look says nearer"): Step(CONFIRMED, "improvement"),
+    (RECOVERING, "look says as before"): Step(CONFIRMED, None),
     **{(away, "accepted"): Step(NORMAL, "acceptance") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
 }
 DECISIONS = {
@@ -75,7 +76,8 @@ DECISIONS = {
     NUMBERS["WITHDRAW_ALL"]: "look refutes it",
     NUMBERS["RETURN"]: "may be back",
     NUMBERS["RECOVER"]: "look says normal",
-    NUMBERS["IMPROVE"]: "look says away",
+    NUMBERS["IMPROVE"]: "look says nearer",
+    NUMBERS["STAY"]: "look says as before",
 }
 
 
@@ -206,10 +208,11 @@ class Life:
     def _look_at_return(self, c: int, started: int) -> None:
         """A recall that is away may be back since event `started`."""
         recall, look = self._record["recall"], self._record["look"]
-        if self.condition(c) != RECOVERING:
-            most = 2**32 - 1
-            away, right = int(recall["n"][c]), int(recall["ones"][c])
-            look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
+        if self.condition(c) == RECOVERING:  # the look that is under way goes on
+            return
+        most = 2**32 - 1
+        away, right = int(recall["n"][c]), int(recall["ones"][c])
+        look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
         self._set_condition(c, RECOVERING)
         self._begin_level(c)
         look["weight"][c] = self._rules.look_weights(self._memory, c, int(recall["moved"][c]), ALONE, self._far(c))
@@ -236,6 +239,10 @@ class Life:
             age = float(look["back_age"][c]) / max(float(look["back"][c]), 1e-30)
             self._look_at_return(c, events_of(self._record) - round(min(age, 1e15)))
             return []
+        if happening == "look says as before":
+            self._set_condition(c, step.condition)
+            look["settled"][c] = 1
+            return []
         concerned = [c]
         if decision == NUMBERS["WITHDRAW_ALL"]:
             concerned = self._together(c)
@@ -248,8 +255,7 @@ class Life:
                 self._back_to_normal(k)
             else:
                 self._set_condition(k, step.condition)
-                if happening == "look says away":
-                    look["settled"][k] = 1
+                look["settled"][k] |= happening == "look says nearer"
         self._close_if_all_normal()
         return [finding]
 

@@ -12,6 +12,7 @@ from fourrates.kernel.record cimport Rules
 cdef enum:
     RECENT = 500          # observations after which those before them are forgotten
     EARLIEST = 15         # observations since the alarm before which no look decides
+    LATEST = 1000         # since it may be back, after which it has come nearer to normal or has not
     ALONE = 255           # the direction of a look at one recall alone
 
 cdef enum Condition:      # of a recall
@@ -27,7 +28,8 @@ cdef enum Decision:       # of the look at a recall
     WITHDRAW_ALL = 3      # or all that moved together with it
     RETURN = 4            # it may be back: look at that
     RECOVER = 5
-    IMPROVE = 6           # nearer to normal, but not there
+    IMPROVE = 6           # nearer to normal, but not there,
+    STAY = 7              # or as far away as before
 
 
 cdef struct Recent:
@@ -174,6 +176,7 @@ cdef class EvidenceRules(Rules):
                           double* support) noexcept nogil
     cdef double supported(self, char* record, int c, bint together) noexcept nogil
     cdef double recovery_support(self, char* record, int c) noexcept nogil
+    cdef double nearer(self, const Recall* recall, const Look* look) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
                        const float* recalls) noexcept nogil
     cdef int way_of(self, char* record, int first, int c) noexcept nogil

@@ -13,7 +13,7 @@ follows an alarm or a decision is :mod:`fourrates.evidence.life`.
 """
 
 cimport cython
-from libc.math cimport exp, log1p
+from libc.math cimport exp, log, log1p
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -33,9 +33,10 @@ from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, R
 
 NUMBERS = {  # for those who read records in Python
     "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD, "RECENT": RECENT,
+    "EARLIEST": EARLIEST, "LATEST": LATEST,
     "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
-    "RECOVER": RECOVER, "IMPROVE": IMPROVE,
+    "RECOVER": RECOVER, "IMPROVE": IMPROVE, "STAY": STAY,
 }
 
 
@@ -398,7 +399,11 @@ cdef class EvidenceRules(Rules):
                 return RECOVER
             if support < self.confirm or look.condition == CONFIRMED or known < self.least_known:
                 return NONE
-            return IMPROVE if look.condition == RECOVERING else CONFIRM
+            if look.condition != RECOVERING:
+                return CONFIRM
+            if self.nearer(recall, look) >= log(self.confirm):
+                return IMPROVE
+            return STAY if recall.n >= LATEST else NONE
         own = self.supported(record, c, False)
         support = own if look.direction == ALONE else self.supported(record, c, True)
         if support <= self.withdraw:
@@ -454,6 +459,17 @@ cdef class EvidenceRules(Rules):
         for i in range(SIZES):
             found += look.weight[i] * exp(min(support[i], 300.0))
         return found
+
+    @cython.final
+    cdef double nearer(self, const Recall* recall, const Look* look) noexcept nogil:
+        """How much more likely it is that a recall came nearer to normal than that its rate is the same: as a logarithm."""
+        cdef double n = recall.n + 1.0, k = recall.ones + 0.5, m = look.away_n + 1.0, j = look.away_ones + 0.5
+        cdef double same = (k + j) / (n + m)
+        if recall.moved * (k / n - j / m) >= 0:
+            return 0.0
+        return recall.power[BLOCKS - 1] * (
+            k * log(k / (n * same)) + (n - k) * log((n - k) / (n * (1 - same)))
+            + j * log(j / (m * same)) + (m - j) * log((m - j) / (m * (1 - same))))
 
     @cython.final
     cdef double recovery_support(self, char* record, int c) noexcept nogil:
