@@ -92,8 +92,8 @@ def alarms(detector: fr.FourRates, draw: Callable[[np.random.Generator, int], Pa
     found = shifts = 0
     enough, most = (26, 60) if arl >= LONG else (100, 250)
     while found < enough and detector.events < most * arl:
-        drifts = detector.update_many(*draw(random, CHUNK))
-        found, shifts = found + len(drifts), shifts + len(drifts.shifts)
+        found += len(detector.update_many(*draw(random, CHUNK)))
+        shifts += sum(finding.kind == "shift" for finding in detector.findings)
     asked = detector.events / arl
     return {"ratio": found / asked, "alarms": found, "shifts": shifts / asked, "events": detector.events}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import numbers
 import os
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -354,11 +354,3 @@ def key_from_json(saved: Any) -> Hashable:
         case str() | int() | float() | bool() | None:
             return saved
     raise ValueError(f"{saved!r} is no saved key")
-
-
-def known_key(streams: Container[Hashable], saved: Any) -> Hashable:
-    """The key that :func:`key_to_json` was given, which must be that of one of these streams."""
-    key = key_from_json(saved)
-    if key not in streams:
-        raise ValueError(f"{key!r} is not in the bank")
-    return key

@@ -278,8 +278,8 @@ class Life:
         assert opening is not None
         started = opening.started if all(self._record["look"]["opened"][concerned]) else None
         if kind in ("recovery", "improvement"):
-            look, since = self._record["look"], int(self._record["episode"]["at"]) - 1
-            started = min(since + max(int(look["returned"][c]) for c in concerned), at)
+            look, since = self._record["look"][concerned], int(self._record["episode"]["at"]) - 1
+            started = min(since + int(look["returned"].max()), at) if look["away_n"].all() else None
         changes = tuple(self._change(kind, c) for c in concerned)
         closes = back and {*concerned} >= {*np.flatnonzero(self._record["recall"]["moved"]).tolist()}
         return Finding(kind=kind, at=at, changes=changes, started=started, about=opening, closes=closes)
@@ -296,7 +296,7 @@ class Life:
             before, way = Share.of(int(look["away_ones"]), int(look["away_n"]), dispersion), -way
             statistic = rules.returning(self._memory, c)
         else:
-            statistic = max(rules.support(self._memory, c))
+            statistic = (min if kind == "withdrawal" else max)(rules.support(self._memory, c))
         bounds = {"withdrawal": rules.withdraw, "recovery": rules.recover}
         return RateChange(
             rate=self._names[c],
