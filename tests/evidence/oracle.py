@@ -280,7 +280,7 @@ class Oracle:
         known = recall.of_normal()[0]
         if recall.condition == "recovering" or recall.settled:
             support = self.support(c, False, recovering=True)
-            if support <= rules.RECOVER:
+            if support <= (rules.WITHDRAW if recall.condition == "unconfirmed" else rules.RECOVER):
                 return "look says normal", [c]
             if support < rules.CONFIRM or recall.condition == "confirmed" or known < rules.LEAST_KNOWN:
                 return None

@@ -395,7 +395,7 @@ cdef class EvidenceRules(Rules):
             return NONE
         if look.condition == RECOVERING or look.settled:
             support = self.recovery_support(record, c)
-            if support <= self.recover:
+            if support <= (self.withdraw if look.condition == UNCONFIRMED else self.recover):
                 return RECOVER
             if support < self.confirm or look.condition == CONFIRMED or known < self.least_known:
                 return NONE
