@@ -123,6 +123,8 @@ tables: $(VENV)/.installed-relearn
 	$(BIN)/python benchmarks/any_size.py
 	$(BIN)/python benchmarks/six.py
 	$(BIN)/python benchmarks/real_streams.py
+	$(BIN)/python benchmarks/second_look.py
+	$(BIN)/python benchmarks/hold.py
 	$(BIN)/python benchmarks/small_samples.py
 
 # Figures on the pages, from what the benchmarks wrote to docs/_site/results.
