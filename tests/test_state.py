@@ -372,6 +372,15 @@ def test_an_open_drift_that_cannot_be_one_is_refused(field, value, message):
     assert detector.record_bytes == before
 
 
+def test_where_dispersion_is_given_no_block_is_ever_begun():
+    detector = fr.FourRates(1_000, dispersion=1.5)
+    detector.update_many([0, 1] * 200, [0, 1, 1, 1] * 100)
+    record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())
+    record[0]["shared"]["residual"] = 1e-4
+    with pytest.raises(ValueError, match="blocks of no stream"):
+        detector.restore(record.tobytes())
+
+
 @pytest.mark.parametrize("name", ["evidence", "age", "seen", "right"])
 def test_what_is_not_watched_has_left_nothing_however_little(name):
     detector = fr.FourRates(1_000, sides="down")

@@ -127,7 +127,7 @@ class EvidenceLayout:
         recall, shared = ones["recall"], ones["shared"]
         counted = [(recall, recall["phase"].astype(np.int64))] + ([(ones["mix"], events)] if self.watch_mix else [])
         at = events % SMALLEST
-        stray = (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > at + 1e-3).any()
+        stray = (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any()
         stray |= ((shared["block"] < 0) | (shared["block"] > at * self.estimate)).any()
         stray |= any((np.abs(shared[name]) > 1e9).any() for name in ("signed", "both"))
         size = SMALLEST ** np.arange(1, BLOCKS + 1)
