@@ -288,6 +288,7 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("shared", "block"), 3.0, "blocks of no stream"),
         (("shared", "residual"), 9.0, "blocks of no stream"),
         (("shared", "both", 0), 1e10, "blocks of no stream"),
+        (("shared", "both", 1), -9.5, "blocks of no stream"),
         (("mix", "block"), 1, "blocks of no stream"),
         (("mix", "signed", 0), 3, "blocks of no stream"),
         (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),

@@ -129,7 +129,7 @@ class EvidenceLayout:
         at = events % SMALLEST
         stray = (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any()
         stray |= ((shared["block"] < 0) | (shared["block"] > at * self.estimate)).any()
-        stray |= any((np.abs(shared[name]) > 1e9).any() for name in ("signed", "both"))
+        stray |= (np.abs(shared["signed"]) > 1e9).any() or ((shared["both"] < 0) | (shared["both"] > 1e9)).any()
         size = SMALLEST ** np.arange(1, BLOCKS + 1)
         for part, observed in counted:
             observed = observed * self.estimate
