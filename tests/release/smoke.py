@@ -24,8 +24,10 @@ def main():
     y_true, y_pred = SCENARIOS["Imbalance2"].stream(seed=1)
     (drift,) = fr.LFR().update_many(y_true, y_pred)
     assert (drift.at, drift.since, drift.changes[0].rate) == (5098, 5051, "tpr"), drift
-    (drift,) = fr.FourRates(arl=100_000).update_many(y_true, y_pred)
+    watching = fr.FourRates(arl=100_000)
+    drift, *_ = watching.update_many(y_true, y_pred)
     assert "tpr" in {change.rate for change in drift.changes}, drift
+    assert (watching.open, watching.rates["tpr"].state) == (drift, "confirmed"), watching.findings
     detector = fr.LFR.from_bytes(fr.LFR().to_bytes())
     assert detector.update(1, 1) is None
 
