@@ -257,10 +257,9 @@ class FourRates(RecordDetector):
         together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
         dispersion = dispersion_of(recall)
         known, right = known_of(record, i)
-        life = self.life_of(np.frombuffer(record.tobytes(), np.uint8))
-        condition, support = life.condition(i), None
+        memory = np.frombuffer(record.tobytes(), np.uint8)
+        condition, support = self.life_of(memory).condition(i), None
         if condition != "normal":
-            memory = record.tobytes()
             support = rules.returning(memory, i) if condition == RECOVERING else rules.support(memory, i)[0]
         return RateState(
             n=n,

@@ -401,11 +401,19 @@ class Life:
 
     def _clear_shared(self) -> None:
         """No evidence that several recalls moved."""
-        parts = [self._record["shared"]] + ([self._record["joint"]] if self._rules.watch_joint else [])
-        for part in parts:
-            part["total"] = 0.0
-            part["evidence"][:] = 0.0
-            part["age"][:] = 0.0
+        shared = self._record["shared"]
+        shared["total"] = 0.0
+        shared["evidence"][:] = 0.0
+        shared["age"][:] = 0.0
+        self._clear_joint()
+
+    def _clear_joint(self) -> None:
+        """No evidence that they moved as the classes shifted."""
+        if self._rules.watch_joint:
+            joint = self._record["joint"]
+            joint["total"] = 0.0
+            joint["evidence"][:] = 0.0
+            joint["age"][:] = 0.0
 
     def _restart_mix(self) -> None:
         """The class mix begins again; dispersion is remembered."""
@@ -416,7 +424,4 @@ class Life:
             mix[name] = 0
         mix["evidence"][:] = 0.0
         mix["age"][:] = 0.0
-        if self._rules.watch_joint:
-            self._record["joint"]["total"] = 0.0
-            self._record["joint"]["evidence"][:] = 0.0
-            self._record["joint"]["age"][:] = 0.0
+        self._clear_joint()
