@@ -1,6 +1,6 @@
 """The paper's Tables II and III for the synthetic scenarios, with the settings of its Table IV, beside what it printed.
 
-    python benchmarks/paper_tables.py [--runs 100] [--seed 0]
+    PYTHONPATH=. python benchmarks/paper_tables.py [--runs 100] [--seed 0]
 
 For each scenario as many streams of 10,000 events as asked for, with the change at event 5,000. A hit is a stream with
 a drift reported in the 200 events from the change on; a false alarm is any drift reported before it. Both per 100
@@ -26,10 +26,10 @@ import numpy as np
 
 import fourrates as fr
 from fourrates.evaluate import score
-from fourrates.paper import numbers, settings
-from fourrates.paper.compare import Cell, count, share
-from fourrates.paper.synthetic import LENGTH, WINDOW
 from fourrates.streams import SCENARIOS
+from paper import numbers, settings
+from paper.compare import Cell, count, share
+from paper.synthetic import LENGTH, WINDOW
 
 CHANGE = LENGTH // 2
 

@@ -33,9 +33,9 @@ from drawn import keep
 
 import fourrates as fr
 from fourrates.evaluate import Score
-from fourrates.paper import tables, work
-from fourrates.paper.public import Public
 from fourrates.streams.datasets import DatasetError, paths
+from paper import tables, work
+from paper.public import Public
 
 DECAY = 0.9
 LEVELS = (3e-5, 1e-4, 1.7e-4, 3e-4, 5e-4, 1e-3)  # on USENET

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fourrates.paper import dimensions, figures
-from fourrates.paper.dimensions import DETECTORS, NAMES, Change, Dimensions, case, power_at, shares
+from paper import dimensions, figures
+from paper.dimensions import DETECTORS, NAMES, Change, Dimensions, case, power_at, shares
 
 pytestmark = pytest.mark.slow
 

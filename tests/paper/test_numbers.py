@@ -2,7 +2,7 @@
 
 import pytest
 
-from fourrates.paper import numbers, settings
+from paper import numbers, settings
 
 HITS = """
 Balance1 38 12 4 12

@@ -5,9 +5,9 @@ import hashlib
 import re
 from html import unescape
 
-from fourrates.paper.catalogue import ITEMS
-from fourrates.paper.page import Asked, page
-from fourrates.paper.tables import Table
+from paper.catalogue import ITEMS
+from paper.page import Asked, page
+from paper.tables import Table
 
 NASTY = "{{ style }}</table><script>alert(1)</script>"
 
@@ -34,4 +34,4 @@ def test_the_policy_allows_the_style_of_the_page_and_no_script():
 
 
 def test_the_command_on_the_page_can_be_pasted_into_a_shell():
-    assert Asked(2, 0, True, ("a; b",)).command == "fourrates reproduce --runs 2 --seed 0 --quick --only 'a; b'"
+    assert Asked(2, 0, True, ("a; b",)).command == "python -m paper --runs 2 --seed 0 --quick --only 'a; b'"

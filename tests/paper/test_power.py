@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fourrates.paper.power import LEVEL, binomial, naive_power, power
+from paper.power import LEVEL, binomial, naive_power, power
 
 RUNS = 100_000
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
 
-from fourrates.paper.svm import BLOCK, RBF
 from fourrates.streams import hyperplane, sea
+from paper.svm import BLOCK, RBF
 
 
 @pytest.mark.parametrize("stream", [sea, hyperplane])

@@ -5,14 +5,14 @@ import os
 import pytest
 
 from fourrates.evaluate import score, summarise
-from fourrates.paper import numbers, settings, tables
-from fourrates.paper.compare import Cell, count, share
-from fourrates.paper.electricity import LAST, NEVER
-from fourrates.paper.public import Public, loaded, rarer, watched
-from fourrates.paper.settings import NAMES
-from fourrates.paper.settings import PUBLIC as PUBLIC_NAMES
-from fourrates.paper.synthetic import Synthetic
 from fourrates.streams import permuted
+from paper import numbers, settings, tables
+from paper.compare import Cell, count, share
+from paper.electricity import LAST, NEVER
+from paper.public import Public, loaded, rarer, watched
+from paper.settings import NAMES
+from paper.settings import PUBLIC as PUBLIC_NAMES
+from paper.synthetic import Synthetic
 
 DATA = os.environ.get("FOURRATES_DATA")
 here = pytest.mark.skipif(not DATA, reason="FOURRATES_DATA names no folder with the public data sets")
@@ -110,7 +110,7 @@ def test_the_changes_of_usenet_are_found(dataset, hits, false):
     experiment, examples = Public(dataset), loaded(dataset, DATA)
     minority = rarer(examples.labels)
     detector = settings.public(dataset, minority)["LFR"]
-    model = pytest.importorskip("fourrates.paper.svm").RBF()
+    model = pytest.importorskip("paper.svm").RBF()
     found = summarise(
         score(
             watched(permuted(examples, run), model, detector, experiment.relearn)[0],

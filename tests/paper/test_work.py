@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 import fourrates as fr
-from fourrates.paper import work
-from fourrates.paper.public import Public
-from fourrates.paper.store import Store
-from fourrates.paper.synthetic import Synthetic
+from paper import work
+from paper.public import Public
+from paper.store import Store
+from paper.synthetic import Synthetic
 
 DATA = os.environ.get("FOURRATES_DATA")
 

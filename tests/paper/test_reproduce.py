@@ -1,4 +1,4 @@
-"""`fourrates reproduce`, as a person runs it: a small run of everything, and what may go wrong."""
+"""`python -m paper`, as a person runs it: a small run of everything, and what may go wrong."""
 
 import csv
 import io
@@ -9,18 +9,18 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from fourrates.cli import app
-from fourrates.paper.catalogue import ITEMS, choose
-from fourrates.paper.public import Public
-from fourrates.paper.synthetic import Synthetic
 from fourrates.streams import datasets
+from paper.__main__ import main
+from paper.catalogue import ITEMS, choose
+from paper.public import Public
+from paper.synthetic import Synthetic
 
-from .conftest import refused
-
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 DATA = os.environ.get("FOURRATES_DATA")
@@ -28,10 +28,12 @@ here = pytest.mark.skipif(not DATA, reason="FOURRATES_DATA names no folder with 
 
 
 def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = app.run([str(argument) for argument in ("reproduce", *arguments)])
-    return status, out.getvalue(), err.getvalue()
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def refused(ran):
+    """Whether a run ended as bad input should: status 2, nothing printed, one line of what is wrong."""
+    return ran.exit_code == 2 and ran.stdout == "" and ran.stderr.splitlines()[-1].startswith("Error: ")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +41,9 @@ def small(tmp_path_factory):
     """Everything there is, made of two short runs; without data, everything that needs none."""
     folder = tmp_path_factory.mktemp("paper")
     words = ["--quick", "--runs", 2, "--out", folder] + ([] if DATA else ["--only", "synthetic"])
-    status, out, err = run(*words, "--jobs", 1)
-    assert status == 0, err
-    return folder, words, out
+    ran = run(*words, "--jobs", 1)
+    assert ran.exit_code == 0, ran.stderr
+    return folder, words, ran.stdout
 
 
 def _made():
@@ -59,7 +61,7 @@ def test_a_small_run_makes_every_table_and_figure(small):
         drawn = item.name.startswith(("figure", "histogram"))
         assert (folder / "figures" / f"{item.name}.svg").exists() == drawn
         assert (folder / "figures" / f"{item.name}.png").exists() == drawn
-        assert drawn or item.title in out
+        assert (item.title in out) != drawn
 
 
 def test_the_page_has_nothing_to_fetch(small):
@@ -106,50 +108,50 @@ def test_a_second_run_does_no_work_and_finds_the_same(small, monkeypatch):
     monkeypatch.setattr(Synthetic, "run", fail)
     monkeypatch.setattr(Public, "run", fail)
     names = ["table2", "table3", "histogram-imbalance2"]
-    status, out, _ = run(*words, "--jobs", 1, "--json", *(word for name in names for word in ("--only", name)))
-    assert status == 0
-    assert json.loads(out)["items"] == {name: before[name] for name in names}
+    ran = run(*words, "--jobs", 1, "--json", *(word for name in names for word in ("--only", name)))
+    assert ran.exit_code == 0
+    assert json.loads(ran.stdout)["items"] == {name: before[name] for name in names}
 
 
-def test_only_what_is_asked_for_is_made(tmp_path, fourrates):
-    ran = fourrates("reproduce", "--only", "table4", "--only", "figure1", "--out", tmp_path, "--json")
-    assert ran.status == 0
-    assert set(json.loads(ran.out)["items"]) == {"table4", "figure1"}
+def test_only_what_is_asked_for_is_made(tmp_path):
+    ran = run("--only", "table4", "--only", "figure1", "--out", tmp_path, "--json")
+    assert ran.exit_code == 0
+    assert set(json.loads(ran.stdout)["items"]) == {"table4", "figure1"}
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["figure1.png", "figure1.svg"]
 
 
-def test_another_seed_gives_other_numbers(tmp_path, fourrates):
+def test_another_seed_gives_other_numbers(tmp_path):
     def records(seed):
         words = ("--only", "table3", "--only", "synthetic", "--runs", 20, "--jobs", 1, "--out", tmp_path, "--json")
-        ran = fourrates("reproduce", *words, "--seed", seed)
-        return json.loads(ran.out)["items"]["table3"]["records"]
+        ran = run(*words, "--seed", seed)
+        return json.loads(ran.stdout)["items"]["table3"]["records"]
 
     assert records(0) != records(1000)
 
 
-def test_missing_data_is_named_with_its_place_before_any_work(tmp_path, fourrates, monkeypatch):
+def test_missing_data_is_named_with_its_place_before_any_work(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("no way out")
 
     monkeypatch.delenv("FOURRATES_DATA", raising=False)
     monkeypatch.setenv("FOURRATES_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(datasets, "_fetched", fail)
-    ran = fourrates("reproduce", "--only", "table1", "--data", tmp_path / "data", "--out", tmp_path / "out")
+    ran = run("--only", "table1", "--data", tmp_path / "data", "--out", tmp_path / "out")
     assert refused(ran)
-    assert ran.err.count("\n") == 1
+    assert ran.stderr.count("\n") == 1
     for file in ("usenet1.arff", "usenet2.arff", "sea.arff", "hyperplane9.arff"):
-        assert file in ran.err
-    assert str(tmp_path / "data") in ran.err
-    assert "--only synthetic" in ran.err
+        assert file in ran.stderr
+    assert str(tmp_path / "data") in ran.stderr
+    assert "--only synthetic" in ran.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_what_needs_no_data_is_made_without(tmp_path, fourrates, monkeypatch):
+def test_what_needs_no_data_is_made_without(tmp_path, monkeypatch):
     monkeypatch.delenv("FOURRATES_DATA", raising=False)
     monkeypatch.setenv("FOURRATES_CACHE", str(tmp_path / "cache"))
-    ran = fourrates("reproduce", "--only", "table5", "--out", tmp_path / "out")
-    assert ran.status == 0
-    assert "1e-" in ran.out or "0.0001" in ran.out
+    ran = run("--only", "table5", "--out", tmp_path / "out")
+    assert ran.exit_code == 0
+    assert "1e-05" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -161,23 +163,24 @@ def test_what_needs_no_data_is_made_without(tmp_path, fourrates, monkeypatch):
         (["--seed", "-1"], "--seed"),
     ],
 )
-def test_what_cannot_be_made_is_refused(tmp_path, fourrates, words, said):
-    ran = fourrates("reproduce", *words, "--out", tmp_path / "out")
+def test_what_cannot_be_made_is_refused(tmp_path, words, said):
+    ran = run(*words, "--out", tmp_path / "out")
     assert refused(ran)
-    assert said in ran.err
+    assert said in ran.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path, fourrates):
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("mine")
-    assert refused(fourrates("reproduce", "--only", "table4", "--out", tmp_path / "out"))
+    assert refused(run("--only", "table4", "--out", tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_an_interrupt_keeps_what_is_finished_and_the_next_run_goes_on(tmp_path):
+def test_an_interrupt_keeps_what_is_finished_and_the_next_run_resumes(tmp_path):
     words = ["--only", "table2", "--only", "synthetic", "--runs", "150", "--jobs", "2", "--out", str(tmp_path)]
-    command = [sys.executable, "-m", "fourrates", "reproduce", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "paper", *words]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, **piped) as process:
         deadline = time.monotonic() + 100
         while time.monotonic() < deadline and not list(tmp_path.glob("results/*.jsonl")):
             time.sleep(0.02)
@@ -186,12 +189,11 @@ def test_an_interrupt_keeps_what_is_finished_and_the_next_run_goes_on(tmp_path):
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
-    assert "the same command goes on from there" in err.splitlines()[-1]
+    assert "the same command resumes there" in err.splitlines()[-1]
     kept = {path: path.read_bytes() for path in tmp_path.glob("results/*.jsonl")}
     assert kept
     assert not (tmp_path / "index.html").exists()
-    status, _, _ = run(*words[:-4], "--jobs", "1", "--out", tmp_path)
-    assert status == 0
+    assert run(*words[:-4], "--jobs", "1", "--out", tmp_path).exit_code == 0
     for path, content in kept.items():
         assert path.read_bytes().startswith(content)
         runs = [json.loads(line)["run"] for line in path.read_text().splitlines()]

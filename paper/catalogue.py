@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fourrates.evaluate import summarise
-from fourrates.paper import dimensions, figures, numbers, tables
-from fourrates.paper.dimensions import Dimensions
-from fourrates.paper.electricity import Electricity
-from fourrates.paper.power import LAGS, LEVEL, RATES, Power, linear_power, power
-from fourrates.paper.public import CODES, Public
-from fourrates.paper.settings import NAMES
-from fourrates.paper.single import single_run
-from fourrates.paper.store import Result
-from fourrates.paper.synthetic import Synthetic
-from fourrates.paper.tables import Record, Results, Runs, Table, label
-from fourrates.paper.work import Experiment
+from paper import dimensions, figures, numbers, tables
+from paper.dimensions import Dimensions
+from paper.electricity import Electricity
+from paper.power import LAGS, LEVEL, RATES, Power, linear_power, power
+from paper.public import CODES, Public
+from paper.settings import NAMES
+from paper.single import single_run
+from paper.store import Result
+from paper.synthetic import Synthetic
+from paper.tables import Record, Results, Runs, Table, label
+from paper.work import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ class Item:
     title : str
         Above it.
     make : callable
-        From a context to a :class:`~fourrates.paper.tables.Table` or a :class:`Drawing`.
+        From a context to a :class:`~paper.tables.Table` or a :class:`Drawing`.
     needs : tuple of str
         The experiments it is made of.
     data : tuple of str
@@ -323,7 +323,7 @@ def choose(only: Sequence[str], quick: bool) -> Choice:
 
     Examples
     --------
-    >>> from fourrates.paper.catalogue import choose
+    >>> from paper.catalogue import choose
     >>> [one.name for one in choose(["table2", "synthetic"], quick=False).experiments]
     ['Balance1', 'Balance2', 'Balance3', 'Imbalance1', 'Imbalance2', 'Imbalance3']
     """

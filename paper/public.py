@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates import null
-from fourrates.paper import settings
-from fourrates.paper.store import Result
 from fourrates.streams import Examples, datasets, permuted
+from paper import settings
+from paper.store import Result
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.detectors import Detector
-    from fourrates.paper.svm import RBF
+    from paper.svm import RBF
 
 VERSION = 1  # of the numbers: raise it when they come out differently
 DEARER = 100.0  # errors on the minority class, in the paper
@@ -132,7 +132,7 @@ class Public:
 
 
 def _model(minority: int | None) -> RBF:
-    from fourrates.paper.svm import RBF
+    from paper.svm import RBF
 
     return RBF(cost=SLACK) if minority is None else RBF(minority, DEARER, SLACK)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import fourrates
 from fourrates import files
-from fourrates.paper import figures
-from fourrates.paper.catalogue import Drawing, Item
-from fourrates.paper.tables import Record, Table
+from paper import figures
+from paper.catalogue import Drawing, Item
+from paper.tables import Record, Table
 
 PAPER = 'H. Wang and Z. Abraham, "Concept Drift Detection for Streaming Data", IJCNN 2015'
 
@@ -34,7 +34,7 @@ class Asked:
     @property
     def command(self) -> str:
         """As it is typed."""
-        words = ["fourrates", "reproduce", "--runs", str(self.runs), "--seed", str(self.seed)]
+        words = ["python", "-m", "paper", "--runs", str(self.runs), "--seed", str(self.seed)]
         words += ["--quick"] if self.quick else []
         return shlex.join([*words, *(word for name in self.only for word in ("--only", name))])
 

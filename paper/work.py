@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fourrates.paper.store import Result, Store
+from paper.store import Result, Store
 
 
 class Experiment(Protocol):

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fourrates import null
-from fourrates.paper import settings
-from fourrates.paper.public import CODES, RELEARN, SHORT_RELEARN, loaded, rarer, watched
-from fourrates.paper.store import Result
 from fourrates.streams import datasets
+from paper import settings
+from paper.public import CODES, RELEARN, SHORT_RELEARN, loaded, rarer, watched
+from paper.store import Result
 
 VERSION = 1  # of the numbers: raise it when they come out differently
 NEVER, LAST = "never relearnt", "the label before"
@@ -80,6 +80,6 @@ def models() -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from fourrates.paper.svm import RBF
+    from paper.svm import RBF
 
     return {"support vector machine": make_pipeline(StandardScaler(), RBF()), "naive Bayes": GaussianNB()}

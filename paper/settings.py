@@ -7,8 +7,8 @@ from functools import partial
 
 import fourrates as fr
 from fourrates.detectors import Detector
-from fourrates.paper import numbers
-from fourrates.paper.numbers import DECAY, Setting
+from paper import numbers
+from paper.numbers import DECAY, Setting
 
 PLUGIN = "LFR plug-in"
 """The paper's own way to the bounds, with R(0) counted: what LFR is without the exact null."""
@@ -35,7 +35,7 @@ def synthetic() -> dict[str, Detector]:
 
     Examples
     --------
-    >>> from fourrates.paper import settings
+    >>> from paper import settings
     >>> settings.synthetic()["LFR"].parameters["detect"]
     1e-05
     """

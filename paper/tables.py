@@ -14,13 +14,13 @@ from typing import Any
 
 from fourrates.detectors import Detector
 from fourrates.evaluate import Score, Summary, score, summarise
-from fourrates.paper import numbers, settings
-from fourrates.paper.compare import Cell, count, share
-from fourrates.paper.electricity import LAST, NEVER
-from fourrates.paper.public import DEARER, Public, loaded
-from fourrates.paper.settings import NAMES, PLUGIN, PUBLIC, STRICT
-from fourrates.paper.store import Result
-from fourrates.paper.synthetic import Synthetic
+from paper import numbers, settings
+from paper.compare import Cell, count, share
+from paper.electricity import LAST, NEVER
+from paper.public import DEARER, Public, loaded
+from paper.settings import NAMES, PLUGIN, PUBLIC, STRICT
+from paper.store import Result
+from paper.synthetic import Synthetic
 
 Record = dict[str, Any]
 Runs = Synthetic | Public

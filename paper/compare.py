@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourrates.paper.numbers import RUNS
+from paper.numbers import RUNS
 
 ERRORS = 2.0
 """Standard errors within which two counts agree: by chance one pair in 20 does not."""
@@ -20,7 +20,7 @@ class Cell:
 
     Examples
     --------
-    >>> from fourrates.paper.compare import Cell
+    >>> from paper.compare import Cell
     >>> print(Cell(29, 38, 6.7).verdict)
     within sampling error (-1.3 standard errors)
     >>> print(Cell(3, 12, 3.8).verdict)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourrates import null
-from fourrates.paper import settings
-from fourrates.paper.store import Result
 from fourrates.streams import SCENARIOS
+from paper import settings
+from paper.store import Result
 
 VERSION = 1  # of the numbers: raise it when they come out differently
 LENGTH, SHORT = 10_000, 2_000

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.paper.numbers import DECAY, TABLE4
+from paper.numbers import DECAY, TABLE4
 
 BEFORE, LAGS = 1000, 200  # the paper's M and K
 LEVEL = TABLE4["LFR"].warn
@@ -75,7 +75,7 @@ def power(
     --------
     Ten observations after a fall from 0.9 to 0.5, R knows far more often than P-hat; after 100 both do.
 
-    >>> from fourrates.paper.power import power
+    >>> from paper.power import power
     >>> found = power(0.9, (0.5,), lags=100)
     >>> print(f"{found.linear[9, 0]:.2f} against {found.naive[9, 0]:.2f}")
     0.72 against 0.03

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.paper import settings
-from fourrates.paper.synthetic import LENGTH, WINDOW
 from fourrates.streams import SCENARIOS
+from paper import settings
+from paper.synthetic import LENGTH, WINDOW
 
 STEP = 5  # events between two points of a curve
 TRIES = 1000
@@ -57,7 +57,7 @@ def single_run(seed: int) -> SingleRun:
 
     Examples
     --------
-    >>> from fourrates.paper.single import single_run
+    >>> from paper.single import single_run
     >>> run = single_run(0)
     >>> run.change, len(run.found["LFR"]), run.found["LFR"][0] < 5200
     (5000, 1, True)

@@ -34,7 +34,7 @@ class RBF(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from fourrates.paper.svm import RBF
+    >>> from paper.svm import RBF
     >>> x = np.random.default_rng(1).random((200, 3))
     >>> y = (x[:, 1] + x[:, 2] > 1).astype(int)
     >>> model = RBF().fit(x, y)

@@ -31,7 +31,7 @@ class Store:
     Examples
     --------
     >>> import tempfile
-    >>> from fourrates.paper.store import Store
+    >>> from paper.store import Store
     >>> folder = tempfile.mkdtemp()
     >>> Store(folder, "SEA", {"seed": 0}).add(3, {"drifts": [15_200]})
     >>> Store(folder, "SEA", {"seed": 0}).results

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.paper.power import Power
-from fourrates.paper.settings import PLUGIN
+from paper.power import Power
+from paper.settings import PLUGIN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fourrates.paper.single import SingleRun
+    from paper.single import SingleRun
 
 COLOURS = {"LFR": "#0072B2", PLUGIN: "#56B4E9", "NFR": "#D55E00", "DDM": "#009E73", "DDM-OCI": "#CC79A7"}
 STROKES = {"LFR": "-", PLUGIN: (0, (1, 1)), "NFR": "-", "DDM": (0, (4, 1.5)), "DDM-OCI": (0, (3, 1, 1, 1))}

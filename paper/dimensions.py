@@ -21,9 +21,9 @@ import fourrates as fr
 from fourrates import null
 from fourrates.detectors import Detector
 from fourrates.distribution import DensityTest, EDivisive, ErrorTest, MarginTest, RankTest, TwoSampleTest
-from fourrates.paper.figures import Powers
-from fourrates.paper.store import Result
-from fourrates.paper.tables import Record, Table
+from paper.figures import Powers
+from paper.store import Result
+from paper.tables import Record, Table
 
 VERSION = 1  # of the numbers: raise it when they come out differently
 FALSE_ALARMS = 0.05
@@ -269,7 +269,7 @@ def power_at(allowed: float, levels: npt.NDArray[np.float64], false: npt.NDArray
     Examples
     --------
     >>> import numpy as np
-    >>> from fourrates.paper.dimensions import power_at
+    >>> from paper.dimensions import power_at
     >>> false = np.linspace(0.01, 1, 100)
     >>> power_at(0.05, np.array([0.001, 0.02, 0.03, 0.5]), false)
     0.75
