@@ -1,7 +1,9 @@
 """The client, against a real server on the loopback that counts every key once, as a monitor does."""
 
-import errno
 import json
+import os
+import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -14,7 +16,7 @@ from receiver import Receiver
 from served import Served
 
 import fourrates as fr
-from fourrates.client.backlog import Backlog, Batch
+from fourrates.disk_queue import DiskQueue, Entry
 
 pytest.importorskip("starlette")
 from starlette.applications import Starlette
@@ -26,7 +28,7 @@ class Monitor:
     """What was sent, by key; `answers` are given first, and `lost` answers are lost after the batch was taken."""
 
     def __init__(self):
-        self.batches, self.requests, self.answers, self.lost = {}, [], [], 0
+        self.batches, self.requests, self.answers, self.lost, self.most = {}, [], [], 0, 10**9
         self.app = Starlette(routes=[Route("/api/monitors/{name}/{kind}", self.take, methods=["POST"])])
 
     async def take(self, request):
@@ -36,6 +38,8 @@ class Monitor:
         if self.answers:
             return self.answers.pop(0)
         columns = json.loads(body)
+        if len(next(iter(columns.values()))) > self.most:
+            return refused(413, "too many rows")
         known = key in self.batches
         self.batches[key] = (request.path_params["name"], request.path_params["kind"], columns)
         if self.lost:
@@ -122,12 +126,12 @@ def test_what_is_logged_while_the_server_is_away_arrives_in_order_when_it_is_bac
             client.log("m", id=number, y_pred=1)
             time.sleep(0.002)
         assert not client.flush(0.1)
-        wait_for(lambda: list(tmp_path.glob("*.batch")))
+        wait_for(lambda: on_disk(tmp_path) == 50)
         assert len([record for record in caplog.records if "cannot be reached" in record.message]) == 1
         with Served(monitor.app, port):
             assert client.flush(10)
     assert monitor.column("id") == list(range(50))
-    assert list(tmp_path.glob("*.batch")) == []
+    assert on_disk(tmp_path) == 0
     assert client.dropped == 0
 
 
@@ -188,7 +192,7 @@ def test_a_revoked_token_keeps_everything_on_disk_until_there_is_a_new_one(monit
     with fr.Client(served.url, "new", folder=tmp_path) as client:
         client.log("m", y_true=0, y_pred=1)
     assert monitor.column("y_true") == [1, 0]
-    assert "new" not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"new" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_memory_is_bounded_and_what_is_dropped_is_counted(tmp_path):
@@ -199,67 +203,76 @@ def test_memory_is_bounded_and_what_is_dropped_is_counted(tmp_path):
     receiver.wait_for(1)
     for _ in range(2_000):
         client.log("m", y_true=[1] * 10, y_pred=[1] * 10)
-    assert client.waiting * 6 <= 20_000
+    # Ten rows are 56 bytes in memory and 60 on disk, where the batch that is on its way (up to 12,000 in all) stays.
+    assert client.waiting <= 10 * (10_000 // 56 + 12_000 // 60)
     assert client.dropped + client.waiting == 20_001
     began = time.monotonic()
     client.close(0.1)
     assert time.monotonic() - began < 1.5, "closing does not wait for an answer that does not come"
     receiver.close()
-    assert sum(path.stat().st_size for path in tmp_path.glob("*.batch")) < 22_000
+    with sqlite3.connect(tmp_path / "batches.queue") as queue:
+        assert queue.execute("SELECT sum(length(body)) FROM entries").fetchone()[0] < 12_000
+    queue.close()
 
 
-def test_the_folder_is_bounded_too_and_the_oldest_go_first(tmp_path):
-    backlog = Backlog(tmp_path, 1_000)
+def test_the_folder_is_bounded_too_and_the_oldest_go_first(tmp_path, caplog):
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path, limit=1_000)
     for number in range(20):
-        backlog.persist()
-        backlog.put(Batch.new("/api/monitors/m/events", b"%02d" % number + bytes(98), 1))
-    assert (len(backlog), backlog.rows) == (10, 10)
-    again = Backlog(tmp_path, 1_000)
-    assert [again.first().body[:2], len(again)] == [b"10", 10]
+        client.log("m", id=f"{number:02d}", y_pred="x" * 60)
+        client.flush(0)
+    client.close(0)
+    kept = [json.loads(entry.body.split(b"\n")[1])["id"][0] for entry in entries(tmp_path)]
+    assert kept[1:] == [f"{number:02d}" for number in range(21 - len(kept), 20)]  # the first may be on its way
+    assert 3 < len(kept) < 10
+    assert client.dropped == 20 - len(kept)
+    assert "rows were dropped" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{}",
-        b"[" * 100_000,
-        b'{"path": "/api/monitors/m/events", "key": "x", "rows": 1}\n{}',
-        b"\xff\xfe\n",
-        b"1\n",
-    ],
-)
-def test_a_damaged_file_in_the_folder_is_set_aside(monitor, served, tmp_path, content):
-    (tmp_path / f"{7:020d}-{'a' * 32}.batch").write_bytes(content)
+@pytest.mark.parametrize("content", [b"", b"{}", b"y_true,y_pred\n" * 500, b"SQLite format 3\0" + bytes(4096)])
+def test_a_file_that_is_no_queue_is_set_aside_and_logged(monitor, served, tmp_path, caplog, content):
+    (tmp_path / "batches.queue").write_bytes(content)
     (tmp_path / "notes.txt").write_text("not ours")
     with fr.Client(served.url, folder=tmp_path) as client:
         client.log("m", y_true=1, y_pred=1)
     assert monitor.column("y_true") == [1]
-    assert [path.name[-6:] for path in (tmp_path / "refused").iterdir()] == [".batch"]
+    aside = list(tmp_path.glob("batches.queue.damaged-*"))
+    assert [path.read_bytes() for path in aside] == ([content] if content else [])
+    assert all(path.name in caplog.text for path in aside)
     assert (tmp_path / "notes.txt").exists()
 
 
+def test_a_queue_damaged_while_it_is_used_is_set_aside_and_no_new_row_is_lost(monitor, tmp_path, caplog):
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
+    client.log("m", y_true=[1] * 2_000, y_pred=[0] * 2_000)
+    client.close(0)
+    path = tmp_path / "batches.queue"
+    path.write_bytes(path.read_bytes()[:4096] + os.urandom(path.stat().st_size - 4096))
+    client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
+    client.log("m", y_true=[1, 0], y_pred=[1, 1])
+    assert client.close(0) == 2
+    assert on_disk(tmp_path) == 2
+    assert "damaged" in caplog.text
+
+
 @pytest.mark.slow
-def test_a_batch_that_cannot_be_read_now_is_read_later(monitor, served, tmp_path, monkeypatch):
-    with fr.Client("http://127.0.0.1:9", folder=tmp_path, wait=0) as away:
-        away.log("fraud", y_true=[1, 0], y_pred=[1, 0])
-        away.flush(0.1)
-    read, calls = Batch.read.__func__, []
-
-    def failing(cls, file):
-        calls.append(file)
-        if len(calls) == 2:
-            raise OSError(errno.EMFILE, "Too many open files")
-        return read(cls, file)
-
-    monkeypatch.setattr(Batch, "read", classmethod(failing))
-    client = fr.Client(served.url, folder=tmp_path, wait=0)
-    client.log("fraud", y_true=[1], y_pred=[0])
-    assert client.flush(10)
-    client.close()
-    assert len(calls) > 2
-    assert monitor.column("y_true") == [1, 0, 1]
-    assert not (tmp_path / "refused").exists()
+@pytest.mark.skipif(os.name == "nt", reason="limits of a process")
+def test_rows_reach_the_server_where_the_disk_is_full(monitor, served, tmp_path):
+    """Files may not grow in the process: as on a full disk, nothing can be put there."""
+    program = f"""
+import resource, signal
+import fourrates as fr
+client = fr.Client({served.url!r}, folder={str(tmp_path)!r}, wait=0.01)
+client.log("m", id=0, y_pred=1)
+assert client.flush()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+for number in range(1, 50):
+    client.log("m", id=number, y_pred=1)
+assert client.flush()
+client.close()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True)
+    assert monitor.column("id") == list(range(50))
 
 
 def test_rows_that_are_dropped_are_not_dropped_in_silence(tmp_path, caplog):
@@ -273,14 +286,59 @@ def test_rows_that_are_dropped_are_not_dropped_in_silence(tmp_path, caplog):
     assert told[0].endswith("1 rows were dropped so far")
 
 
-def test_a_batch_in_the_folder_goes_nowhere_but_to_a_monitor(monitor, served, tmp_path):
+def test_a_batch_in_the_folder_goes_nowhere_but_to_a_monitor(monitor, served, tmp_path, caplog):
     """Who can write into the folder still cannot make the client post elsewhere, or smuggle a header."""
-    for number, path in enumerate(["/admin", "//evil/api/monitors/x", "/api/monitors/x HTTP/1.1\r\nX: y"]):
-        head = json.dumps({"path": path, "key": f"{number:032d}", "rows": 1})
-        (tmp_path / f"{number:020d}-{number:032d}.batch").write_text(head + "\n{}")
+    queue = DiskQueue(tmp_path / "batches.queue")
+    for number, path in enumerate(["/admin", "//evil/api/monitors/x", "/api/monitors/x HTTP/1.1\r\nX: y", "\xff"]):
+        queue.put([Entry(f"forged{number}", served.url, path.encode() + b"\n{}")])
+    queue.close()
     with fr.Client(served.url, folder=tmp_path) as client:
         client.log("m", y_true=1, y_pred=1)
     assert len(monitor.requests) == 1
+    assert client.refused == len(list((tmp_path / "refused").iterdir())) == 4
+
+
+def test_batches_for_another_address_stay_where_they_are(monitor, served, tmp_path, caplog):
+    with fr.Client("http://127.0.0.1:9", folder=tmp_path) as away:
+        away.log("m", y_true=[1, 0], y_pred=[1, 0])
+        away.flush(0)
+    with fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", y_true=[1], y_pred=[0])
+    assert monitor.column("y_true") == [1]
+    assert on_disk(tmp_path) == 2
+    assert "for other addresses: http://127.0.0.1:9" in caplog.text
+
+
+def test_what_lies_in_the_folder_is_for_its_owner_alone(monitor, served, tmp_path):
+    tmp_path.chmod(0o755)
+    monitor.answers = [refused()]
+    client = fr.Client(served.url, folder=tmp_path)
+    client.log("m", y_true=7, y_pred=1)
+    client.flush()
+    modes = {path.name[:20]: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()}
+    assert len(modes) == 4, "the queue, its log and index, a refused batch"
+    assert set(modes.values()) == {0o600}
+    client.close()
+
+
+def test_one_call_of_a_million_rows_is_divided(monitor, served, tmp_path):
+    with fr.Client(served.url, folder=tmp_path, batch=100_000) as client:
+        assert client.log("m", y_true=[1, 0] * 600_000, y_pred=[1] * 1_200_000) == 1_200_000
+        assert client.flush(60)
+    assert client.sent == 1_200_000
+    assert monitor.column("y_true") == [1, 0] * 600_000
+    assert len(monitor.batches) == 12
+
+
+def test_a_batch_that_is_too_large_is_divided_and_each_row_counts_once(monitor, tmp_path):
+    monitor.most = 70
+    with Served(monitor.app) as served, fr.Client(served.url, folder=tmp_path) as client:
+        client.log("m", id=list(range(1_000)), y_pred=[1.5] * 1_000, by={"country": "FR"})
+        client.log("m", id=1_000, y_pred=1, by={"country": "DE"})
+        assert client.flush(20)
+    assert monitor.column("id") == list(range(1_001))
+    assert monitor.column("y_pred") == [1.5] * 1_000 + [1]
+    assert (client.sent, client.refused) == (1_001, 0)
 
 
 @pytest.mark.parametrize(
@@ -314,9 +372,9 @@ def test_an_address_or_word_that_makes_no_sense_is_refused():
 
 def test_a_name_of_a_monitor_cannot_leave_its_place_in_the_address(monitor, served, tmp_path):
     with fr.Client(served.url, folder=tmp_path) as client:
-        client.log("a b/../c?d#é", y_true=1, y_pred=1)
-    assert client.refused == 1, "a slash is no part of a name: the server does not know the address"
-    with fr.Client(served.url, folder=tmp_path) as client:
+        for name in ("a b/../c?d#é", "", ".", ".."):
+            with pytest.raises(ValueError, match="cannot be the name of a monitor"):
+                client.log(name, y_true=1, y_pred=1)
         client.log("a b?d#é", y_true=1, y_pred=1)
     assert [name for name, _, _ in monitor.batches.values()] == ["a b?d#é"]
 
@@ -408,6 +466,7 @@ class TestAWrappedModel:
         client = fr.Client("http://127.0.0.1:9", folder=tmp_path)
         assert len(client.wrap(model, "m", by=["nowhere"]).predict(X)) == len(X)
         assert "the predictions are not logged" in caplog.text
+        assert client.dropped == len(X)
         client.close(0.1)
 
 
@@ -416,6 +475,18 @@ def test_a_client_that_is_closed_says_so(tmp_path):
     client.close()
     with pytest.raises(RuntimeError, match="closed"):
         client.log("m", y_true=1, y_pred=1)
+
+
+def entries(folder):
+    """What waits in the folder of a client, oldest first."""
+    queue = DiskQueue(folder / "batches.queue")
+    found = queue.entries()
+    queue.close()
+    return found
+
+
+def on_disk(folder):
+    return sum(entry.rows for entry in entries(folder))
 
 
 def wait_for(condition, seconds=10):

@@ -24,7 +24,8 @@ def alert(**payload):
 
 
 def test_an_alert_says_what_where_and_since_when():
-    made = finding_alert(DRIFT, stream="fraud", origin="x", source="log.csv", row=5082, time="2026-01-01T00:00:00Z")
+    drift = replace(DRIFT, source="log.csv", row=5082)
+    made = finding_alert(drift, stream="fraud", origin="x", time="2026-01-01T00:00:00Z")
     assert made["text"] == (
         "fraud: drift at event 5,080 (2026-01-01T00:00:00Z), since event 5,062: tpr down from 0.750 to 0.250"
     )
@@ -42,7 +43,7 @@ def test_an_alert_says_that_the_classes_shifted_with_the_drift():
 
 def test_an_id_depends_on_watch_stream_and_event_alone():
     first = finding_alert(DRIFT, stream="a", origin="x")["id"]
-    assert first == finding_alert(DRIFT, stream="a", origin="x", row=7, time="now")["id"]
+    assert first == finding_alert(replace(DRIFT, row=7), stream="a", origin="x", time="now")["id"]
     others = [finding_alert(DRIFT, stream="b", origin="x"), finding_alert(DRIFT, stream="a", origin="y")]
     assert first not in [other["id"] for other in others]
 

@@ -11,7 +11,9 @@ import time
 
 import pytest
 
-from fourrates.alerts import Failure, Spool, SpoolError, Webhook, store
+from fourrates import disk_queue
+from fourrates.alerts import Entry, Failure, QueueError, Spool, Webhook
+from fourrates.disk_queue import DiskQueue
 
 
 class Told:
@@ -51,7 +53,7 @@ def test_an_alert_is_on_the_disk_when_put_returns(tmp_path):
     spool = Spool(tmp_path / "spool", [channel])
     id = spool.put({"kind": "drift", "at": 7})
     with sqlite3.connect(tmp_path / "spool") as other:
-        assert other.execute("SELECT id FROM alerts WHERE status = 0").fetchall() == [(id,)]
+        assert other.execute("SELECT id FROM entries WHERE status = 0").fetchall() == [(id,)]
     assert [(entry.id, json.loads(entry.body)["at"]) for entry in spool.pending()] == [(id, 7)]
     blocked.set()
     assert spool.close() == []
@@ -102,7 +104,7 @@ def test_closing_with_a_dead_receiver_ends_at_the_deadline(tmp_path):
     channel = Told(failures=10**9)
     spool = Spool(tmp_path / "spool", [channel], first_pause=0.01)
     for at in range(200):
-        spool._store.add(f"a{at}", b"{}", [channel.name])
+        spool._queue.put([Entry(f"a{at}", channel.name, b"{}")])
     start = time.monotonic()
     assert len(spool.close(0.5)) == 200
     assert time.monotonic() - start < 3
@@ -171,12 +173,14 @@ def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
 
 def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
     channel = Told(failures=10**9)
-    spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100)
+    told = []
+    spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100, tell=told.append)
     ids = [spool.put({"at": at}) for at in range(12)]
     kept = [entry.id for entry in spool.pending()]
     assert len(kept) == 5
     assert kept[-4:] == ids[-4:]
     assert spool.dropped == 7
+    assert any("7 of the oldest alerts dropped" in sentence for sentence in told)
     spool.close(0)
 
 
@@ -185,7 +189,7 @@ def test_a_full_spool_may_refuse_instead(tmp_path):
     spool = Spool(tmp_path / "spool", [channel], limit=2, full="refuse", first_pause=100)
     spool.put({"at": 1})
     spool.put({"at": 2})
-    with pytest.raises(SpoolError, match="full, 2 alerts"):
+    with pytest.raises(QueueError, match="full, 2 entries"):
         spool.put({"at": 3})
     spool.close(0)
 
@@ -199,11 +203,10 @@ def test_two_processes_never_deliver_one_alert_at_the_same_time(tmp_path, receiv
         connection.sendall(b"HTTP/1.1 204 OK\r\n\r\n")
 
     receiver.default = slowly
-    files = store.Store(tmp_path / "spool")
+    queue = DiskQueue(tmp_path / "spool")
     hook = Webhook(receiver.url)
-    for at in range(40):
-        files.add(f"a{at}", b"{}", [hook.name])
-    files.close()
+    queue.put([Entry(f"a{at}", hook.name, b"{}") for at in range(40)])
+    queue.close()
     code = (
         "import sys; from fourrates.alerts import Spool, Webhook; Spool(sys.argv[1], [Webhook(sys.argv[2])]).close(30)"
     )
@@ -214,13 +217,13 @@ def test_two_processes_never_deliver_one_alert_at_the_same_time(tmp_path, receiv
 
 def test_what_a_dead_process_held_is_taken_over_at_once_and_what_a_living_one_holds_is_not(tmp_path):
     path = tmp_path / "spool"
-    code = "import sys; from fourrates.alerts.store import Store; s = Store(sys.argv[1]); s.add('a', b'{}', ['c'])\n"
-    code += "assert s.claim('c', 3600); print('held', flush=True); sys.stdin.read()"
+    code = "import sys; from fourrates.disk_queue import DiskQueue, Entry; q = DiskQueue(sys.argv[1])\n"
+    code += "q.put([Entry('a', 'c', b'{}')]); assert q.claim('c', 3600); print('held', flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "held\n"
-    mine = store.Store(path)
+    mine = DiskQueue(path)
     assert mine.claim("c", 1) is None
     process.kill()
     process.communicate()
@@ -229,13 +232,13 @@ def test_what_a_dead_process_held_is_taken_over_at_once_and_what_a_living_one_ho
 
 
 def test_a_clock_set_back_does_not_hold_alerts_back(tmp_path, monkeypatch):
-    files = store.Store(tmp_path / "spool")
-    files.add("a", b"{}", ["c"])
-    files.failed(files.claim("c", 1), "no", 600)
+    queue = DiskQueue(tmp_path / "spool")
+    queue.put([Entry("a", "c", b"{}")])
+    queue.failed(queue.claim("c", 1), "no", 600)
     now = time.time()
-    monkeypatch.setattr(store.time, "time", lambda: now - 10**6)
-    assert files.claim("c", 1) is not None
-    files.close()
+    monkeypatch.setattr(disk_queue.time, "time", lambda: now - 10**6)
+    assert queue.claim("c", 1) is not None
+    queue.close()
 
 
 @pytest.mark.parametrize("damage", ["text", "other database", "more tables", "torn page", "trigger", "folder"])
@@ -250,20 +253,19 @@ def test_a_file_that_is_no_spool_is_refused(tmp_path, damage):
             other.execute("CREATE TABLE t (x)")
     else:
         spool = Spool(path, [])
-        for at in range(100):
-            spool._store.add(f"a{at}", b"x" * 100, ["c"])
+        spool._queue.put([Entry(f"a{at}", "c", b"x" * 100) for at in range(100)])
         spool.close()
         with sqlite3.connect(path) as other:
             if damage == "more tables":
                 other.execute("CREATE TABLE t (x)")
             elif damage == "trigger":
-                other.execute("CREATE TRIGGER t AFTER INSERT ON alerts BEGIN DELETE FROM alerts; END")
+                other.execute("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
         other.close()
         if damage == "torn page":
             whole = bytearray(path.read_bytes())
             whole[8192:12288] = os.urandom(4096)
             path.write_bytes(bytes(whole))
-    with pytest.raises(SpoolError, match="spool"):
+    with pytest.raises(QueueError, match="spool"):
         Spool(path, [])
 
 
@@ -292,16 +294,17 @@ def test_a_row_with_values_that_cannot_be_is_a_damaged_spool(tmp_path, column, v
         spool.put({"at": 1})
         spool.close(0)
     with sqlite3.connect(tmp_path / "spool") as other:
-        other.execute(f"UPDATE alerts SET {column} = ?", (value,))
+        other.execute("PRAGMA ignore_check_constraints = ON")
+        other.execute(f"UPDATE entries SET {column} = ?", (value,))
     other.close()
-    with pytest.raises(SpoolError, match="a damaged spool of alerts"):
+    with pytest.raises(QueueError, match="a damaged queue"):
         Spool(tmp_path / "spool", [Told()])
 
 
 def test_a_forged_row_is_a_failure_not_an_end(tmp_path):
     channel = Told()
     spool = Spool(tmp_path / "spool", [channel], first_pause=0.01)
-    spool._store.add("bad", b"\xff not json", [channel.name])
+    spool._queue.put([Entry("bad", channel.name, b"\xff not json")])
     good = spool.put({"at": 1})
     eventually(lambda: len(channel.got) == 1)
     assert channel.got[0].id == good

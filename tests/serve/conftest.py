@@ -1,4 +1,7 @@
-"""Servers on the loopback, as they are started."""
+"""Servers on the loopback, as they are started, and a PostgreSQL."""
+
+import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -7,9 +10,11 @@ pytest.importorskip("starlette")
 from served import Served
 
 from fourrates.serve.app import create_app
-from fourrates.serve.direct import DirectProtocol
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from servers import Postgres, postgres_programs
 
 
 @pytest.fixture
@@ -20,7 +25,7 @@ def start(tmp_path):
     def begin(**settings):
         chosen = Settings(data=tmp_path / "data", **settings)
         app = create_app(chosen)
-        served = Served(app, **uvicorn_options(chosen.max_body, protocol=DirectProtocol, direct=app.state.direct))
+        served = Served(app, **uvicorn_options(chosen.max_body))
         served.app, served.data = app, chosen.data
         served.http = httpx.Client(base_url=served.url, timeout=30)
         running.append(served)
@@ -30,3 +35,11 @@ def start(tmp_path):
     for served in running:
         served.http.close()
         served.close()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    if postgres_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    with Postgres() as database:
+        yield database

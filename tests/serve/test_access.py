@@ -1,5 +1,6 @@
 """Who may do what: tokens, scopes, and pages of other sites where no token is needed."""
 
+import asyncio
 import json
 import os
 import stat
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from fourrates.cli.app import run
 from fourrates.serve import tokens as tokens_module
 from fourrates.serve.access import Access, needed
+from fourrates.serve.errors import ApiError
 from fourrates.serve.settings import Settings
 from fourrates.serve.tokens import SCOPES, Tokens
 
@@ -39,8 +41,6 @@ async def asked(tokens, method, path, headers=None, **options):
 
 
 def ask(*args, **options):
-    import asyncio
-
     return asyncio.run(asked(*args, **options))
 
 
@@ -261,7 +261,8 @@ class TestEveryEndpointOfAServer:
                     assert answer.status_code == 200, path
                 else:
                     assert answer.status_code == status, (method, path)
-                    assert method == "HEAD" or answer.json()["error"]["code"] in ("unauthorized", "forbidden")
+                    if method != "HEAD":  # which has no body
+                        assert answer.json()["error"]["code"] == {401: "unauthorized", 403: "forbidden"}[status]
             for other, text in held.items():
                 answer = served.http.request(method, path, headers=bearer(text))
                 allowed = scope is None or other in (scope, "admin")
@@ -324,3 +325,39 @@ def test_other_origins_are_answered_only_where_they_are_named(start):
         answer = served.http.options("/api/monitors", headers={"Origin": origin, **preflight})
         assert (answer.headers.get("access-control-allow-origin") == origin) == allowed
     assert "access-control-allow-origin" not in served.http.get("/healthz").headers
+
+
+def test_a_token_that_cannot_be_read_now_is_not_called_unknown(tokens):
+    import resource
+
+    text, _ = tokens.create("t", ["read"])
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def out_of_descriptors():
+        async with client(tokens) as http:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+            try:
+                return await http.get("/api/monitors", headers=bearer(text))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    answer = asyncio.run(out_of_descriptors())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert answer.headers["Retry-After"] == "1"
+    assert ask(tokens, "GET", "/api/monitors", bearer(text)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("host", "127.0.0.1:8421"), ("host", "127.0.0.1:8421")],
+        [("host", "evil.example"), ("host", "127.0.0.1:8421")],
+        [("host", "127.0.0.1:8421"), ("origin", "https://evil.example"), ("origin", "http://127.0.0.1:8421")],
+    ],
+)
+def test_a_host_that_is_missing_or_headers_that_come_twice_are_refused(tokens, headers):
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    scope = {"type": "http", "method": "GET", "path": "/api/monitors", "headers": raw}
+    with pytest.raises(ApiError, match="one Host header"):
+        Access(None, tokens, required=False).check(scope)

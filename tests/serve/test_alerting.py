@@ -509,3 +509,41 @@ def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
         assert len(ids_of) == len(set(ids_of)), "each finding is told under one id"
     finally:
         receiver.close()
+
+
+def test_a_clock_that_was_a_year_ahead_silences_nothing(tmp_path, receiver):
+    bench = Bench(tmp_path / "data", receiver, group_interval=60.0, repeat=3_600.0)
+    year = 365 * 86_400.0
+    bench.find()
+    bench.tick(year, standing=[None], rules={"silent_after": "1 hour"})
+    bench.find("recovery")
+    bench.tick(600, standing=[], rules={"silent_after": "1 hour"})
+    bench.find()
+    bench.tick(1_200, standing=[None], rules={"silent_after": "1 hour"})
+    told = bench.told(3)
+    assert [one["kind"] for one in told] == ["drift", "recovery", "drift"]
+    assert [one["status"] for one in told] == ["firing", "resolved", "firing"]
+    bench.tick(1_200 + 3_601, standing=[None], rules={"silent_after": "1 hour"})
+    assert {alert["labels"]["alertname"] for alert in bench.told(4)[3]["alerts"]} == {"ClassifierDrift", "NoEvents"}
+    bench.close()
+
+
+def test_alerts_of_a_damaged_monitor_stay_as_they_are(bench):
+    bench.find()
+    bench.tick(0, standing=[None])
+    assert len(bench.told(1)) == 1
+    bench.begin()
+    bench.alerting.tick(T + 10, [Watched(bench.row.id, "u1", "fraud", damaged=True)])
+    bench.find("recovery")
+    bench.tick(20, standing=[])
+    assert bench.told(2)[1]["status"] == "resolved"
+
+
+def test_a_finding_that_cannot_be_read_holds_up_no_other_monitor(bench):
+    other = bench.store.add_monitor("other", "u2", bytes(16), b"{}", T)
+    bench.store.commit(Group(findings=[Finding("bad", other.id, "drift", T, b"\0")]))
+    bench.find()
+    watched = [Watched(other.id, "u2", "other"), bench.watched(standing=[None])]
+    bench.alerting.tick(T, watched)
+    bench.alerting.tick(T + 1, watched)
+    assert [one["monitor"] for one in bench.told(1)] == ["fraud"]

@@ -10,7 +10,8 @@ import click
 import pytest
 
 pytest.importorskip("starlette")
-from fourrates.cli.serve import serve
+from fourrates.cli.serve import AWAY, serve
+from fourrates.serve.access import FORWARDED
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
 
@@ -50,3 +51,15 @@ def test_a_server_loads_neither_kafka_nor_the_report_without_need(tmp_path):
     loaded = set(done.stdout.split())
     assert "fourrates.serve.writer" in loaded
     assert not loaded & {"jinja2", "fourrates.report", "fourrates.engines.kafka", "confluent_kafka", "pyarrow"}
+
+
+def test_a_proxy_set_up_as_the_guide_says_is_noticed_where_no_token_is_required():
+    guide = (DEPLOY.parents[1] / "docs" / "serve.md").read_text()
+    marked = {name.lower().encode() for name in re.findall(r"proxy_set_header (\S+)", guide)}
+    assert marked & set(FORWARDED)
+
+
+def test_the_unit_starts_a_server_again_whose_database_is_away():
+    unit = (DEPLOY / "fourrates-serve.service").read_text()
+    assert str(AWAY) not in re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)[1].split()
+    assert "Restart=on-failure" in unit

@@ -9,11 +9,12 @@ pytest.importorskip("starlette")
 import pyarrow as pa
 
 from fourrates.serve.batch import KINDS
-from fourrates.serve.bodies import make_batch, read_table
+from fourrates.serve.bodies import Limits, make_batch, read_table
 from fourrates.serve.columns import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 
+LIMITS = Limits(1_000, 1 << 20)
 LARGE = pa.array([0, 1, 2**62 + 7, None], pa.int64())
 COLUMNS = {
     "microseconds": LARGE.cast(pa.timestamp("us"), safe=False),
@@ -50,11 +51,20 @@ def test_a_column_of_any_type_in_any_place_is_taken_or_refused(kind, place):
             writer.write_table(table)
         for skip in (False, True):
             try:
-                read = read_table(sink.getvalue(), "application/vnd.apache.arrow.stream", ["country"], 1_000)
-                batch, rejected = make_batch(KINDS[kind], read, plan, time.time(), max_rows=1_000, skip=skip)
+                read = read_table(sink.getvalue(), "application/vnd.apache.arrow.stream", ["country"], LIMITS)
+                batch, rejected = make_batch(KINDS[kind], read, plan, time.time(), limits=LIMITS, skip=skip)
             except ApiError as error:
                 problem = f"{name}: {error.status}"
                 taken = None if error.status in (400, 422) else 0
             else:
                 problem, taken = name, batch.size + len(rejected)
             assert taken in (None, 4), problem
+
+
+def test_names_of_columns_that_are_no_text_are_refused():
+    table, sink = pa.table({"y_true": [0], "y_pred": [1]}), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(ApiError) as raised:
+        read_table(sink.getvalue().replace(b"y_true", b"y_tru\xa6"), "application/vnd.apache.arrow.stream", [], LIMITS)
+    assert (raised.value.status, raised.value.code) == (400, "bad_arrow")

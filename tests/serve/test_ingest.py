@@ -67,7 +67,7 @@ def test_a_bad_row_refuses_the_batch_and_is_named(server):
     status, answer = post(server, body={"y_true": [0, 7, 1], "y_pred": [0, 1, "x"]})
     assert status == 422
     assert answer["error"]["code"] == "bad_label"
-    assert answer["error"]["message"] == "y_true: label 7 at position 1 is not one of (0, 1)"
+    assert answer["error"]["message"] == "row 1: 7 in column 'y_true' is not one of the labels 0, 1"
     assert answer["error"]["where"]["row"] == 1
     assert answer["error"]["where"]["bad_rows"] == 2
     assert shown(server)["events"] == 0
@@ -177,11 +177,11 @@ def test_equal_values_are_one_segment_and_text_is_another(start):
 
 
 def test_quick_and_slow_reading_agree():
-    from fourrates.serve.bodies import make_batch, read_table
+    from fourrates.serve.bodies import Limits, make_batch, read_table
     from fourrates.serve.columns import Plan
     from fourrates.serve.config import parse_config
 
-    random = np.random.default_rng(5)
+    random, limits = np.random.default_rng(5), Limits(100, 1 << 20)
     plan = Plan(parse_config(b'{"labels": ["a", "b", "c"], "by": ["s"]}'))
     for _ in range(50):
         size = int(random.integers(0, 40))
@@ -193,7 +193,9 @@ def test_quick_and_slow_reading_agree():
         }
         quick = json.dumps(rows, ensure_ascii=False, indent=1).encode()
         slow = json.dumps(rows).encode().replace(b'"a"', b'"\\u0061"').replace(b'"u"', b'"\\u0075"')
-        made = [make_batch(0, read_table(body, "", ["s"], 100), plan, 1.0, max_rows=100)[0] for body in (quick, slow)]
+        made = [
+            make_batch(0, read_table(body, "", ["s"], limits), plan, 1.0, limits=limits)[0] for body in (quick, slow)
+        ]
         assert made[0].truths == made[1].truths
         assert made[0].guesses == made[1].guesses
         assert made[0].ids.pick(np.arange(size)) == made[1].ids.pick(np.arange(size)) == rows["id"]

@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +12,13 @@ import pytest
 
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Group, JournalRow, KeyRow, StoreError, open_store
-from fourrates.serve.store.schema import MIGRATIONS
+from fourrates.serve.store import Finding, Group, StoreError, open_store
+from fourrates.serve.tokens import Tokens
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from servers import Client, Postgres, Server, postgres_programs
+from servers import Client, Server, postgres_programs
 
 FACTS = ("events", "confusion", "waiting", "waiting_labels", "evidence", "drifts", "segments", "rates", "counts", "arl")
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    if postgres_programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    with Postgres() as database:
-        yield database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -76,7 +70,8 @@ def test_a_monitor_that_was_killed_comes_back_as_it_was(tmp_path, options):
 
 
 @pytest.mark.slow
-def test_a_second_server_on_the_same_data_is_refused(tmp_path, options):
+def test_a_second_server_on_the_same_data_is_refused(tmp_path, options, monkeypatch):
+    monkeypatch.setattr("fourrates.serve.store.postgres.STARTING", 0.0)
     settings = Settings(data=tmp_path, database=options[1] if options else None)
     store = open_store(settings)
     try:
@@ -107,6 +102,56 @@ def test_a_backup_taken_while_it_runs_is_a_whole_server(tmp_path):
     other = Server(tmp_path / "restored")
     with other, Client(other.port) as client:
         assert facts(client, "m") == before
+
+
+@pytest.mark.slow
+def test_a_backup_that_is_killed_leaves_nothing_under_its_name(tmp_path):
+    store = open_store(Settings(data=tmp_path / "data"))
+    store.put_document("large", "one", bytes(80 << 20))
+    store.close()
+    program = "import sys; from fourrates.cli import main; sys.argv[0] = 'fourrates'; main()"
+    target = tmp_path / "copy.db"
+    words = [sys.executable, "-c", program, "serve", "backup", "--data", tmp_path / "data", target]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not [*tmp_path.glob("*copy.db*")] and process.poll() is None:
+            time.sleep(0.001)
+        running = process.poll() is None
+        process.kill()
+    assert running
+    assert not target.exists()
+
+
+def test_the_folder_of_the_data_is_for_its_owner_alone(tmp_path):
+    open_store(Settings(data=tmp_path / "data")).close()
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+    Tokens(tmp_path / "other").create("t", ["read"])
+    assert (tmp_path / "other").stat().st_mode & 0o077 == 0
+
+
+def test_the_open_drift_overall_is_found_behind_any_number_of_findings_of_segments(tmp_path):
+    from fourrates.serve.batch import EVENTS, Batch
+    from fourrates.serve.config import parse_config
+    from fourrates.serve.registry import Registry
+
+    settings = Settings(data=tmp_path)
+    store = open_store(settings)
+    registry = Registry(settings, store)
+    live = registry.create("m", parse_config({"arl": 2_000, "reference": [[900, 100], [100, 900]]}))
+    outcome = live.monitor.apply(Batch(EVENTS, 1e9, 400, bytes([0, 1] * 200), bytes([1, 0] * 200)))
+    (drift,) = [registry.finding(live, one, 0, []) for one in outcome.found if one.kind == "drift"]
+    body = {**json.loads(drift.body), "segment": {"s": "a"}}
+    others = [
+        Finding(f"s{number}", live.row.id, "drift", 1.0, json.dumps(body).encode(), segment='["a"]')
+        for number in range(5_100)
+    ]
+    store.commit(Group(findings=[drift, *others]))
+    for _ in registry.save(live):
+        pass
+    registry.refresh({live.row.id})
+    assert registry.lives["m"].about()["drift"]["id"] == drift.id
+    assert [one.id for one in store.findings(live.row.id, 10, overall=True)] == [drift.id]
+    assert [one.id for one in store.findings(live.row.id, 2, "s2")] == ["s1", "s0"]
+    store.close()
 
 
 @pytest.mark.parametrize(
@@ -157,25 +202,6 @@ def test_the_journal_is_cut_where_a_snapshot_covers_it_but_for_the_latest_events
     assert 0 < first <= events - 1_000
 
 
-@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
-def test_a_database_of_an_earlier_release_goes_on(tmp_path, monkeypatch, version):
-    settings = Settings(data=tmp_path)
-    with monkeypatch.context() as earlier:
-        earlier.setattr("fourrates.serve.store.base.MIGRATIONS", MIGRATIONS[:version])
-        store = open_store(settings)
-        store.add_monitor("m", "uid", b"k" * 16, b"{}", 1.0, b"snapshot")
-        store.commit(Group(journal=[JournalRow(1, 0, 1, b"body")], keys=[KeyRow(b"h", b"d", 1.0, b"answer")]))
-        store.close()
-    for _ in range(2):  # and again, when nothing is left to be done
-        store = open_store(settings)
-        assert [row.name for row in store.monitors()] == ["m"]
-        assert store.snapshot(1) == (0, b"snapshot")
-        assert [row.body for row in store.journal(1, 0)] == [b"body"]
-        assert store.known_keys([b"h"]) == {b"h": (b"d", b"answer")}
-        assert store.next_of_source(1, "topic", 0) is None
-        store.close()
-
-
 @pytest.mark.slow
 def test_tables_of_others_in_the_same_database_are_left_alone(postgres, tmp_path):
     import psycopg
@@ -191,13 +217,14 @@ def test_tables_of_others_in_the_same_database_are_left_alone(postgres, tmp_path
     store.close()
 
 
-def test_a_database_of_a_later_release_is_refused(tmp_path):
+@pytest.mark.parametrize("version", [2, 99])
+def test_a_database_of_another_version_is_refused(tmp_path, version):
     store = open_store(Settings(data=tmp_path))
     store.close()
     with sqlite3.connect(tmp_path / "fourrates.db") as connection:
-        connection.execute("UPDATE version SET number = 99")
+        connection.execute("UPDATE version SET number = ?", (version,))
     connection.close()
-    with pytest.raises(StoreError, match="version 99"):
+    with pytest.raises(StoreError, match=f"version {version}"):
         open_store(Settings(data=tmp_path))
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -12,7 +14,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-from fourrates.serve.batch import EVENTS, Batch
+from fourrates.serve.batch import EVENTS, Batch, Ids
+from fourrates.serve.clock import Clock
 from fourrates.serve.config import check_name, parse_config
 from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
@@ -196,7 +199,7 @@ def test_a_monitor_is_made_with_its_first_snapshot_or_not_at_all(tmp_path, monke
     assert store.monitors() == []
     monkeypatch.undo()
     live = registry.create("m", parse_config(b"{}"))
-    assert store.snapshot(live.row.id) is not None
+    assert store.snapshot(live.row.id)[1]
     store.close()
 
 
@@ -213,6 +216,142 @@ def test_a_monitor_that_is_removed_while_it_is_saved_leaves_nothing_behind(tmp_p
     for table in ("snapshots", "snapshot_parts"):
         assert store._query(f"SELECT count(*) FROM {table}") == [(0,)], table
     store.close()
+
+
+# A write that reached the store, though nobody knows ---------------------------------------------------------------
+
+
+@contextmanager
+def lost_answer(store, times=1):
+    """The next transactions are committed, and the server does not get to know."""
+    query = store._query
+
+    def cut(sql, values=()):
+        nonlocal times
+        found = query(sql, values)
+        if sql == "COMMIT" and times:
+            times -= 1
+            raise StoreError("the connection was lost")
+        return found
+
+    store._query = cut
+    try:
+        yield
+    finally:
+        store._query = query
+    assert not times
+
+
+def test_a_monitor_whose_commit_was_not_answered_is_there(start):
+    served = start()
+    with lost_answer(served.app.state.service.store):
+        assert served.http.put("/api/monitors/m", json={}).status_code == 503
+    assert served.http.put("/api/monitors/m", json={}).status_code == 200
+    assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 200
+
+
+def test_a_monitor_whose_removal_was_not_answered_is_gone(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    with lost_answer(served.app.state.service.store):
+        assert served.http.delete("/api/monitors/m").status_code == 503
+    assert served.http.post("/api/monitors/m/events", json=events(10, 0.9)).status_code == 404
+    assert served.app.state.service.store._query("SELECT count(*) FROM journal") == [(0,)]
+
+
+def test_a_silence_that_was_not_answered_holds(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    with lost_answer(served.app.state.service.store):
+        body = {"until": "2099-01-01T00:00:00Z"}
+        assert served.http.put("/api/monitors/m/silence", json=body).status_code == 503
+    assert served.http.get("/api/monitors/m").json()["silenced_until"].startswith("2099")
+
+
+def test_a_snapshot_in_use_outlives_the_next_one(tmp_path, monkeypatch):
+    settings = Settings(data=tmp_path)
+    store = open_store(settings)
+    registry = Registry(settings, store)
+    live = registry.create("m", parse_config(b"{}"))
+    monkeypatch.setattr("fourrates.serve.registry.PART", 100)
+    parts = registry.save(live)
+    for _ in range(-(-len(live.monitor.snapshot()) // 100)):
+        next(parts)
+    with lost_answer(store), pytest.raises(StoreError, match="lost"):
+        next(parts)
+    next(registry.save(live))  # at the same position; and then the server is killed
+    store.close()
+    again = open_store(settings)
+    registry = Registry(settings, again)
+    registry.refresh()
+    assert registry.lives["m"].monitor.snapshot() == live.monitor.snapshot()
+    for _ in registry.save(registry.lives["m"]):
+        pass
+    assert again._query("SELECT count(DISTINCT generation) FROM snapshot_parts") == [(1,)]
+    again.close()
+
+
+# Damage ---------------------------------------------------------------------------------------------------------
+
+DAMAGE = {
+    "journal cut": "UPDATE journal SET body = substr(body, 1, 20) WHERE monitor = 2",
+    "journal row lost": "DELETE FROM journal WHERE position = (SELECT min(position) FROM journal WHERE monitor = 2)",
+    "snapshot cut": "UPDATE snapshot_parts SET body = substr(body, 1, 100) WHERE monitor = 2",
+    "snapshot changed": "UPDATE snapshot_parts SET body = zeroblob(length(body)) WHERE monitor = 2",
+    "snapshot lost": "DELETE FROM snapshots WHERE monitor = 2",
+    "finding": "INSERT INTO findings VALUES (99, 'f', 2, NULL, 'drift', 1.0, x'00', NULL, 0)",
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_monitor_is_named_and_the_others_run(start, kind):
+    served = start()
+    for name in ("good", "hurt"):
+        served.http.put(f"/api/monitors/{name}", json={})
+        for seed in range(2):
+            served.http.post(f"/api/monitors/{name}/events", json=events(50, 0.9, seed))
+    served.close()
+    served.app.state.service.store.close()
+    with sqlite3.connect(served.data / "fourrates.db") as connection:
+        connection.execute(DAMAGE[kind])
+    connection.close()
+    again = start()
+    assert again.http.get("/readyz").status_code == 200
+    assert again.http.get("/api/monitors/good").json()["events"] == 100
+    assert again.http.post("/api/monitors/good/events", json=events(50, 0.9)).status_code == 200
+    listed = again.http.get("/api/monitors").json()
+    assert [one["name"] for one in listed["monitors"]] == ["good"]
+    assert [one["name"] for one in listed["damaged"]] == ["hurt"]
+    calls = [("GET", "", None), ("PUT", "", {}), ("POST", "/events", events(1, 0.9)), ("PATCH", "", {"arl": 9_000})]
+    for method, path, body in calls:
+        answer = again.http.request(method, f"/api/monitors/hurt{path}", json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "damaged"), method
+        assert "hurt" in answer.json()["error"]["message"]
+    assert again.http.delete("/api/monitors/hurt").status_code == 204
+    assert again.http.put("/api/monitors/hurt", json={}).status_code == 201
+
+
+@pytest.mark.slow
+def test_a_server_whose_database_cannot_be_read_says_so(tmp_path):
+    open_store(Settings(data=tmp_path / "data")).close()
+    with sqlite3.connect(tmp_path / "data" / "fourrates.db") as connection:
+        connection.execute("DROP TABLE monitors")
+    connection.close()
+    program = "import sys; from fourrates.cli import main; sys.argv[0] = 'fourrates'; main()"
+    words = [sys.executable, "-c", program, "serve", "--port", "0", "--data", tmp_path / "data"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "fourrates: fourrates.db: no such table: monitors"
+
+
+def test_a_rejected_batch_leaves_no_segments_behind(tmp_path):
+    monitor = Monitor(parse_config(b'{"by": ["c"]}'), bytes(16), Settings(data=tmp_path))
+    for ids in (b"[1, null]", b'[1, {"no": "id"}]'):
+        ghosts = {"segments": ["ghost", "other"], "segment_codes": np.array([0, 1], "<u4").tobytes()}
+        batch = Batch(EVENTS, 1e9, 2, b"\0\1", b"\0\1", Ids("j", ids), **ghosts)
+        with pytest.raises(ValueError, match="cannot be an id"):
+            monitor.apply(batch)
+    assert len(monitor.segments) == 0
 
 
 # Settings that change -------------------------------------------------------------------------------------------
@@ -327,6 +466,32 @@ def test_the_series_goes_on_when_the_clock_of_the_server_is_put_back(tmp_path, j
         monitor.apply(Batch(EVENTS, 1.8e9 + jump + 2 * second, 2, b"\0\1", b"\0\1"))
     assert len(monitor.series.recent) > 90
     assert monitor.last_time == 1.8e9 + jump + 98
+
+
+def test_a_clock_that_is_a_year_ahead_for_a_moment_expires_nothing(start, monkeypatch, caplog):
+    served = start()
+    served.http.put("/api/monitors/m", json={"max_wait": "30 days"})
+    ids = [*range(1_000)]
+    served.http.post("/api/monitors/m/predictions", json={"id": ids, "y_pred": [0] * 1_000})
+    clock = time.time
+    with monkeypatch.context() as wrong:
+        wrong.setattr(time, "time", lambda: clock() + 365 * 86_400.0)
+        served.http.post("/api/monitors/m/events", json={"id": ["x"], "y_true": [0], "y_pred": [0]})
+    assert "the clock leapt ahead by 31536000 s" in caplog.text
+    served.http.post("/api/monitors/m/labels", json={"id": ids, "y_true": [0] * 1_000})
+    one = served.http.get("/api/monitors/m").json()
+    assert (one["events"], one["counts"]["expired"]) == (1_001, 0)
+
+
+def test_a_clock_that_stays_ahead_is_believed_after_an_hour_and_one_put_back_at_once():
+    day, passed = 1e9, 0.0
+    clock = Clock(lambda: day, lambda: passed)
+    hour = 3_600
+    for ahead, after, expected in [(30, 10, 30), (9e6, 20, 40), (9e6, hour, hour + 20), (9e6, hour + 100, 9e6)]:
+        day, passed = 1e9 + ahead, after
+        assert clock.now() == 1e9 + expected
+    day = 5e8
+    assert clock.now() == 5e8
 
 
 def test_a_name_that_an_address_would_lose_is_refused():

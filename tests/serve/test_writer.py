@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -9,15 +10,17 @@ import pytest
 pytest.importorskip("starlette")
 
 from fourrates.serve.batch import EVENTS, Batch, can_join, decode, joined
-from fourrates.serve.bodies import make_batch, read_table
+from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table
 from fourrates.serve.columns import Plan
 from fourrates.serve.config import parse_config
 from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Store, StoreError, open_store
+from fourrates.serve.store import SourceRow, Store, StoreError, open_store
 from fourrates.serve.writer import Writer
+
+LIMITS = Limits(100_000, 1 << 24)
 
 
 def events(truths, guesses, shops=None, times=None):
@@ -43,7 +46,7 @@ class Together:
     async def _send(self, groups, key_of):
         store = open_store(self.settings)
         registry = self.registry = Registry(self.settings, store)
-        registry.load()
+        registry.refresh()
         live = registry.lives.get("m") or registry.create("m", parse_config(self.config))
         self.writer = writer = Writer(registry, lambda changed, told: None)
         writer.start(asyncio.get_running_loop())
@@ -51,10 +54,10 @@ class Together:
         for bodies in groups:
             waiting = []
             for place, body in enumerate(bodies):
-                table = read_table(msgspec.json.encode(body), "application/json", live.plan.by, 100_000)
-                batch, _ = make_batch(EVENTS, table, live.plan, 1_700_000_000.0 + place, max_rows=100_000)
+                table = read_table(msgspec.json.encode(body), "application/json", live.plan.by, LIMITS)
+                batch, _ = make_batch(EVENTS, table, live.plan, 1_700_000_000.0 + place, limits=LIMITS)
                 key = key_of(place)
-                waiting.append(writer.submit(live, batch, [], key, b"" if key is None else batch.truths))
+                waiting.append(writer.submit(live, batch, Rejections(), key, b"" if key is None else batch.truths))
             answers += await asyncio.gather(*waiting, return_exceptions=True)
         self.entries = [entry for row in store.journal(live.row.id, 0) for entry in decode(row.body)]
         self.commits, self.monitor = writer.commits, registry.lives["m"].monitor
@@ -129,8 +132,8 @@ def test_more_requests_than_a_group_holds_are_all_answered(tmp_path):
 
 
 def test_batches_with_ids_stay_by_themselves():
-    table = read_table(b'{"y_true": [1], "y_pred": [1], "id": ["a"]}', "application/json", [], 10)
-    batch, _ = make_batch(EVENTS, table, Plan(parse_config(b"{}")), 0.0, max_rows=10)
+    table = read_table(b'{"y_true": [1], "y_pred": [1], "id": ["a"]}', "application/json", [], LIMITS)
+    batch, _ = make_batch(EVENTS, table, Plan(parse_config(b"{}")), 0.0, limits=LIMITS)
     assert not can_join(batch, batch)
 
 
@@ -157,3 +160,74 @@ def test_a_store_that_fails_refuses_the_group_and_the_monitor_comes_back(tmp_pat
     answers = together.send([events([1], [1])] * 3, [events([0], [0])] * 2)
     assert [getattr(one, "status", 200) for one in answers] == [503] * 3 + [200] * 2
     assert together.monitor.events == 2
+
+
+@pytest.mark.parametrize("failing", ["apply", "finding"])
+def test_a_defect_with_one_batch_is_that_of_its_request_alone(tmp_path, monkeypatch, failing):
+    together = Together(tmp_path, b'{"arl": 1000, "reference": [[900, 100], [100, 900]]}')
+    apply, finding = Monitor.apply, Registry.finding
+
+    def half_applied(self, batch):
+        outcome = apply(self, batch)
+        if batch.size == 77:
+            raise TypeError("a defect")
+        return outcome
+
+    def not_found(self, live, found, first, pending):
+        if pending[-1].batch.size == 77:
+            raise TypeError("a defect")
+        return finding(self, live, found, first, pending)
+
+    if failing == "apply":
+        monkeypatch.setattr(Monitor, "apply", half_applied)
+    else:
+        monkeypatch.setattr(Registry, "finding", not_found)
+    monkeypatch.setattr("fourrates.serve.writer.JOINED", 100)
+    good, bad = events([1] * 50, [1] * 50), events([1] * 77, [0] * 77)
+    answers = together.send([good, bad, good, good, bad, good])
+    codes = [getattr(one, "code", None) for one in answers]
+    assert codes == [None, "defect", None, None, "defect", None]
+    assert together.monitor.events == 200
+    assert sum(entry.events for entry in together.entries) == 200
+
+
+def test_a_request_to_another_monitor_does_not_see_a_defect(start, monkeypatch):
+    served = start()
+    for name in ("m", "other"):
+        served.http.put(f"/api/monitors/{name}", json={"labels": [0, 1]})
+    apply = Monitor.apply
+    broken = served.app.state.service.registry.lives["m"].monitor.key
+
+    def failing(self, batch):
+        if self.key == broken:
+            raise TypeError("a defect")
+        return apply(self, batch)
+
+    monkeypatch.setattr(Monitor, "apply", failing)
+
+    async def both():
+        async with httpx.AsyncClient(base_url=served.url, timeout=30) as http:
+            sent = [("m", 7), ("other", 2)] * 20
+            calls = [http.post(f"/api/monitors/{n}/events", json=events([1] * k, [1] * k)) for n, k in sent]
+            return [answer.status_code for answer in await asyncio.gather(*calls)]
+
+    assert asyncio.run(both()) == [500, 200] * 20
+    assert served.http.get("/api/monitors/other").json()["events"] == 40
+
+
+def test_a_place_in_a_topic_from_before_another_server_read_it_is_refused(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={})
+    service = served.app.state.service
+    live, batch = service.registry.lives["m"], Batch(EVENTS, 1e9, 1, b"\1", b"\1")
+
+    async def hand_in(epoch):
+        await service.writer.submit(live, batch, Rejections(), source=SourceRow(live.row.id, "g/t", 0, 7, epoch))
+
+    loop = service.writer._loop
+    with pytest.raises(ApiError, match="another server has read this topic"):
+        asyncio.run_coroutine_threadsafe(hand_in(service.store.epoch - 1), loop).result(10)
+    assert service.store.next_of_source(live.row.id, "g/t", 0) is None
+    asyncio.run_coroutine_threadsafe(hand_in(service.store.epoch), loop).result(10)
+    assert service.store.next_of_source(live.row.id, "g/t", 0) == 7
+    assert served.http.get("/api/monitors/m").json()["events"] == 1

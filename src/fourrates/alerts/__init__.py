@@ -13,8 +13,8 @@ from fourrates.alerts.payload import finding_alert, stable_id
 from fourrates.alerts.signature import SignatureError, sign, verify
 from fourrates.alerts.slack import Slack
 from fourrates.alerts.spool import Spool
-from fourrates.alerts.store import Entry, SpoolError
 from fourrates.alerts.webhook import Webhook
+from fourrates.disk_queue import Entry, QueueError
 
 __all__ = [
     "Alert",
@@ -23,10 +23,10 @@ __all__ = [
     "Command",
     "Entry",
     "Failure",
+    "QueueError",
     "SignatureError",
     "Slack",
     "Spool",
-    "SpoolError",
     "Webhook",
     "finding_alert",
     "sign",

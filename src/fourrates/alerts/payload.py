@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourrates.alerts.text import plain
-from fourrates.findings import Drift, Finding, RateChange
-from fourrates.plain import changes, of_drift, precisions, start, with_shift
+from fourrates.findings import Drift, Finding, RateChange, RateState
+from fourrates.plain import changes, of_drift, precisions, start, state_record, with_shift
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
 NAMED = 8  # rates in the sentence
@@ -21,9 +21,9 @@ def finding_alert(
     *,
     stream: str,
     origin: str,
-    source: str | None = None,
-    row: int | None = None,
     time: str | None = None,
+    started_time: str | None = None,
+    rates: Mapping[str, RateState] | None = None,
 ) -> dict[str, Any]:
     """The payload of a drift, or of what became of one; `kind` says which.
 
@@ -36,8 +36,10 @@ def finding_alert(
     origin : str
         What tells this detector from any other, such as a random name kept with its state: with the stream and the
         event it makes the id, so that the same drift found again after a restart has the same id.
-    source, row, time
-        Where the event stands that showed it, and when it happened.
+    time, started_time : str, optional
+        When the event that showed it happened, and when the new level started.
+    rates : mapping, optional
+        The rates of the stream now; those the finding is about are sent.
 
     Examples
     --------
@@ -61,10 +63,12 @@ def finding_alert(
         "at": finding.at,
         **of_drift(finding),
         **({} if time is None else {"time": time}),
-        **({} if source is None else {"source": source}),
-        **({} if row is None else {"row": row}),
+        **({} if finding.source is None else {"source": finding.source}),
+        **({} if finding.row is None else {"row": finding.row}),
         **start(finding),
+        **({} if started_time is None else {"started_time": started_time}),
         "changes": changes(finding),
+        **({} if rates is None else {"now": {c.rate: state_record(rates[c.rate]) for c in finding.changes}}),
         **precisions(finding),
         **with_shift(finding),
         **({"confusion": drift.confusion} if drift is not None and len(drift.confusion) <= LARGEST else {}),

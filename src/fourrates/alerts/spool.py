@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.payload import encode, stable_id
-from fourrates.alerts.store import DEAD, WAITING, Entry, Full, SpoolError, Store
+from fourrates.disk_queue import DEAD, DiskQueue, Entry, Full, QueueError
 
 LOOK = 5.0  # seconds between looks at a file that another process may have put an alert into
 MARGIN = 10.0  # seconds that an alert is held beyond its channel's deadline
@@ -39,13 +39,15 @@ class Spool:
     first_pause, longest_pause : float
         Seconds before the second attempt, and at most between two.
     limit, limit_bytes, full
-        How many alerts and bytes may wait, and what happens beyond that: ``"drop-oldest"`` counts what it drops in
-        :attr:`dropped`, ``"refuse"`` raises :class:`SpoolError`.
+        How many alerts and bytes may wait, and what happens beyond that: ``"drop-oldest"`` reports what it drops and
+        counts it in :attr:`dropped`, ``"refuse"`` raises :class:`QueueError`.
     tell : callable, optional
         Given a sentence when a channel begins to fail, works again, or gave up on an alert.
 
     Attributes
     ----------
+    dropped : int
+        How many alerts this spool has dropped because the file was full.
     left : list of Entry
         What was undelivered when the spool was closed.
 
@@ -74,11 +76,11 @@ class Spool:
         full: Full = "drop-oldest",
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path, self.dropped = os.fspath(path), 0
         self.left: list[Entry] = []
         self.channels = {channel.name: channel for channel in channels}
         self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
-        self._store = Store(path, limit=limit, limit_bytes=limit_bytes, full=full)
+        self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes, full=full)
         self._tell = tell or (lambda sentence: None)
         self._changed = threading.Condition()
         self._put = 0  # how often something was put: a worker that saw an older number has something to look at
@@ -103,11 +105,16 @@ class Spool:
         already, delivered in the last week or not yet, is not taken twice.
         """
         if self._closing:
-            raise SpoolError(f"{self._store.path}: the spool is closed")
+            raise QueueError(f"{self.path}: the spool is closed")
         id = str(payload.get("id") or stable_id(payload))
         if not id.isascii() or not id.isprintable() or len(id) > 200:
             raise ValueError(f"an id of an alert is up to 200 printable ASCII characters, not {id[:40]!r}")
-        self._store.add(id, encode({**payload, "id": id}), list(self.channels))
+        body = encode({**payload, "id": id})
+        if len(body) > (most := self._queue.limit_bytes):
+            raise QueueError(f"{self.path}: an alert of {len(body):,} bytes, where {most:,} are allowed")
+        if dropped := self._queue.put([Entry(id, channel, body) for channel in self.channels]):
+            self.dropped += dropped
+            self._tell(f"{self.path}: full, {self.dropped:,} of the oldest alerts dropped so far")
         with self._changed:
             self._put += 1
             self._changed.notify_all()
@@ -115,20 +122,15 @@ class Spool:
 
     def pending(self) -> list[Entry]:
         """What waits to be delivered through the channels of this spool, oldest first."""
-        return self._store.entries(WAITING, list(self.channels))
+        return [entry for entry in self._queue.entries() if entry.channel in self.channels]
 
     def stranded(self) -> list[Entry]:
         """What waits in the file for channels that this spool does not have."""
-        return [entry for entry in self._store.entries(WAITING) if entry.channel not in self.channels]
+        return [entry for entry in self._queue.entries() if entry.channel not in self.channels]
 
     def dead_letters(self) -> list[Entry]:
         """What was given up."""
-        return self._store.entries(DEAD)
-
-    @property
-    def dropped(self) -> int:
-        """How many alerts were dropped, ever, because the file was full."""
-        return self._store.dropped
+        return self._queue.entries(DEAD)
 
     def close(self, deadline: float = 10.0) -> list[Entry]:
         """Deliver what can be delivered within this number of seconds, end the threads, and return what is left.
@@ -153,22 +155,22 @@ class Spool:
             for thread in self._threads:
                 thread.join(1.0)
             self.left = self.pending()
-            self._store.close()
+            self._queue.close()
         return self.left
 
     # In a thread for each channel ---------------------------------------------------------------------------
 
     def _work(self, channel: Channel) -> None:
         failures, hastened = 0, False
-        self._guarded(lambda: self._store.hasten(channel.name))  # a restart may have mended what was wrong
+        self._guarded(lambda: self._queue.hasten(channel.name))  # a restart may have mended what was wrong
         while not self._stopped:
             seen = self._put
             if self._closing and not hastened:
                 hastened = True
-                self._guarded(lambda: self._store.hasten(channel.name))
-            entry = self._guarded(lambda: self._store.claim(channel.name, channel.deadline + MARGIN))
+                self._guarded(lambda: self._queue.hasten(channel.name))
+            entry = self._guarded(lambda: self._queue.claim(channel.name, channel.deadline + MARGIN))
             if entry is None:
-                due = self._guarded(lambda: self._store.next_due(channel.name))
+                due = self._guarded(lambda: self._queue.next_due(channel.name))
                 if self._closing and due is None:
                     return
                 self._rest(min(LOOK, max(due, 0.05)) if due is not None else LOOK, seen)
@@ -177,7 +179,7 @@ class Spool:
             if problem is None:
                 if failures > PATIENCE:
                     self._tell(f"{channel.name} works again")
-                    self._guarded(lambda: self._store.hasten(channel.name))
+                    self._guarded(lambda: self._queue.hasten(channel.name))
                 failures = 0
                 continue
             failures += 1
@@ -194,10 +196,10 @@ class Spool:
         except BaseException as error:
             problem = " ".join(str(error).split()) or type(error).__name__
             if time.time() - entry.created > self.max_age:  # what grew old while nobody ran was tried once more
-                self._guarded(lambda: self._store.bury(entry, problem))
+                self._guarded(lambda: self._queue.bury(entry, problem))
                 self._tell(
                     f"{channel.name}: alert {entry.id} given up after {entry.tries + 1} attempts ({problem}); "
-                    f"it stays in {self._store.path} as a dead letter"
+                    f"it stays in {self.path} as a dead letter"
                 )
                 return problem
             pause = self._pause(entry.tries + 1)
@@ -205,9 +207,9 @@ class Spool:
                 pause = max(pause, min(error.retry_after, self.longest_pause))
             if self._closing:
                 pause = min(pause, HURRY)
-            self._guarded(lambda: self._store.failed(entry, problem, pause))
+            self._guarded(lambda: self._queue.failed(entry, problem, pause))
             return problem
-        self._guarded(lambda: self._store.delivered(entry))
+        self._guarded(lambda: self._queue.delivered(entry))
         return None
 
     def _pause(self, tries: int) -> float:
@@ -216,16 +218,11 @@ class Spool:
 
     def _rest(self, seconds: float, seen: int | None) -> None:
         """Wait; less if the spool is closed meanwhile or, where `seen` is given, something new was put."""
-        end = time.monotonic() + seconds
         with self._changed:
-            was_closing = self._closing
-            while not self._stopped and (left := end - time.monotonic()) > 0:
-                if self._closing and not was_closing:
-                    return
-                if self._closing:
-                    left = min(left, end - time.monotonic(), HURRY)
-                    end = min(end, time.monotonic() + left)
-                if seen is not None and self._put != seen:
+            closing = self._closing
+            end = time.monotonic() + (min(seconds, HURRY) if closing else seconds)
+            while not self._stopped and self._closing == closing and seen in (None, self._put):
+                if (left := end - time.monotonic()) <= 0:
                     return
                 self._changed.wait(left)
 
@@ -233,7 +230,7 @@ class Spool:
         """A step on the file. One that fails (a full disk) is reported, and taken again at the next turn."""
         try:
             return step()
-        except SpoolError as error:
+        except QueueError as error:
             if not self._stopped:
                 self._tell(str(error))
                 time.sleep(1.0)

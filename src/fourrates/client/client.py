@@ -1,12 +1,15 @@
-"""The client: what is logged is collected, sent by a thread, and kept on disk while the server is away."""
+"""The client: rows are collected, put on disk, and sent from there until the server has acknowledged them.
+
+One thread saves: rows that are many or old enough become batches in a queue on disk. Another sends: the oldest batch
+first, each until its answer says that the server has all its rows.
+"""
 
 from __future__ import annotations
 
 import atexit
-import json
 import logging
 import os
-import socket
+import sys
 import threading
 import time
 import weakref
@@ -15,33 +18,35 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote, urlsplit
 
-from fourrates.client.backlog import Backlog, Batch
+from fourrates.client import refused
+from fourrates.client.batch import Batch
 from fourrates.client.columns import ORDER, as_list, body_of, encoded, kind_of
 from fourrates.client.model import WatchedModel
-from fourrates.names import printable
-
-if TYPE_CHECKING:
-    from http.client import HTTPConnection
+from fourrates.client.server import Answer, Server
+from fourrates.disk_queue import MEMORY, DamagedQueue, DiskQueue, Entry, QueueError, default_path, set_aside
 
 logger = logging.getLogger("fourrates.client")
 
 Stream = tuple[int, str, tuple[str, ...], tuple[str, ...]]  # the place of its kind in ORDER, monitor, columns, segments
-LATER = (401, 403, 408, 425, 429)  # answers that may be different next time; so may every 5xx
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between two attempts
-ANSWER = 1 << 20  # bytes of an answer that are read
+LOOK = 5.0  # seconds between looks at a queue that another process may have left something in
+MARGIN = 10.0  # seconds that a batch is held beyond the time for its answer
+FILE, REFUSED = "batches.queue", "refused"
+NOTHING = Answer(0, None, "")
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 
 class Client:
     """Sends predictions and labels to a monitor, in the background.
 
-    What is logged waits for up to `wait` seconds or `batch` rows, then it is sent. While the server cannot be reached,
-    or is overloaded, batches lie in `folder`, in order; they outlive the process, and the next client takes them up. At
-    the end of the program everything is sent, or put into the folder. What a process that is killed had logged in its
-    last `wait` seconds is lost.
+    Rows wait in memory for up to `wait` seconds or `batch` rows. Then they are on disk, in `folder`, until the server
+    has acknowledged every one of them: they outlive the process, and the next client sends them, in order. When the
+    program ends, in whatever way lets Python clean up, everything is sent or on disk. A process that is killed
+    (SIGKILL, a SIGTERM nobody handles, ``os._exit``) loses what it logged in its last `wait` seconds, unless it calls
+    :meth:`flush` first.
 
     Parameters
     ----------
@@ -50,23 +55,25 @@ class Client:
     token : str, optional
         A token with the scope `ingest`; without one the variable FOURRATES_TOKEN is used, if it is set.
     folder : path, optional
-        Where batches wait while the server is away; by default one for this address in the user's folder of state.
+        Where batches wait; by default one for this address in the user's folder of state. Processes may share it.
     batch : int
         Rows that are sent at once.
     wait : float
         Seconds that a row waits for others at most.
     limit : int
         Bytes that may wait in memory, and again in the folder. Beyond that the oldest are dropped and counted.
+    refused_limit : int
+        Bytes of refused batches that are kept. Beyond that the oldest are deleted and counted as dropped.
     bad : {"skip", "refuse"}
-        A row that the monitor cannot use is set aside by the server, or the batch it is in is refused.
+        The server rejects a row that the monitor cannot use, or refuses the batch it is in.
     timeout : float
         Seconds for an answer.
 
     Attributes
     ----------
     sent, repeated, rejected, dropped, refused : int
-        Rows that the server has, that it had already, that it has set aside; that were dropped here because too much
-        waited, which is logged; and those of batches that it would not have, which lie in the folder ``refused``.
+        Rows that the server accepted, had already, and rejected; rows dropped here because there was no room for them,
+        which is logged; and rows of batches that it refused for good, which are kept in the folder ``refused``.
 
     Examples
     --------
@@ -92,6 +99,7 @@ class Client:
         batch: int = 1_000,
         wait: float = 1.0,
         limit: int = 1 << 26,
+        refused_limit: int = 1 << 26,
         bad: Literal["skip", "refuse"] = "skip",
         timeout: float = 10.0,
     ) -> None:
@@ -106,13 +114,14 @@ class Client:
         if token is not None and not (token.isascii() and token.isprintable()):
             raise ValueError("a token is printable ASCII")
         self.url, self.batch, self.wait, self.limit, self.bad, self.timeout = url, batch, wait, limit, bad, timeout
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
+        self.refused_limit = refused_limit
+        self._address, self._channel = parts, url.rstrip("/")
         self._headers = {"Content-Type": "application/json", "User-Agent": "fourrates"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._folder = None if folder is None else Path(folder)
         self.sent = self.repeated = self.rejected = self.dropped = self.refused = 0
+        self._drops_reported = 0
         self._begin()
         _clients.add(self)
 
@@ -121,12 +130,14 @@ class Client:
         self._changed = threading.Condition()
         self._open: dict[Stream, _Rows] = {}  # what is being collected
         self._size = 0  # bytes in it
-        self._logged = self._settled = self._urgent = 0  # calls of log: all, those sent, those that are waited for
-        self._closed = False
-        self._drops_told = 1
-        self._thread: threading.Thread | None = None
-        self._backlog: Backlog | None = None
-        self._connection: HTTPConnection | None = None
+        self._saving = threading.RLock()  # held by whoever puts rows on disk
+        self._saves = 0
+        self._flushing = 0  # how many wait for everything to be sent
+        self._closed = self._ended = False
+        self._left = 0
+        self._threads: list[threading.Thread] = []
+        self._queues: list[DiskQueue] = []  # the one on disk, if there is one, and one in memory for when it fails
+        self._server = Server(self._address, self._headers, self.timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +172,11 @@ class Client:
         by : mapping, optional
             Segment columns by name, such as ``{"country": [...]}``; a single value holds for all rows.
         """
-        columns = {"y_true": y_true, "y_pred": y_pred, "score": score, "id": id, "time": time}
-        given = {name: as_list(name, value) for name, value in columns.items() if value is not None}
+        values_of = {"y_true": y_true, "y_pred": y_pred, "score": score, "id": id, "time": time}
+        given = {name: as_list(name, value) for name, value in values_of.items() if value is not None}
         kind = kind_of(given)
+        if not monitor or "/" in monitor or monitor in (".", ".."):
+            raise ValueError(f"{monitor!r} cannot be the name of a monitor")
         length = len(next(iter(given.values())))
         for name, values in given.items():
             if len(values) != length:
@@ -175,29 +188,45 @@ class Client:
         if length == 0:
             return 0
         # Encoded here, so that what cannot be sent is an error where it was logged.
-        texts = [encoded(name, values) for part in (given, segments) for name, values in part.items()]
-        self._add((ORDER.index(kind), monitor, tuple(given), tuple(segments)), texts, length)
+        columns = {**given, **{f"by {name!r}": values for name, values in segments.items()}}
+        chunks = []
+        for start in range(0, length, self.batch):
+            texts = [encoded(name, values, start, self.batch) for name, values in columns.items()]
+            chunks.append((texts, min(self.batch, length - start)))
+        self._add((ORDER.index(kind), monitor, tuple(given), tuple(segments)), chunks)
         return length
 
-    def _add(self, key: Stream, texts: list[str], length: int) -> None:
-        size = sum(map(len, texts))
+    def _add(self, key: Stream, chunks: list[tuple[list[str], int]]) -> None:
         with self._changed:
             if self._closed:
                 raise RuntimeError("the client is closed")
-            self._logged += 1
             rows = self._open.get(key)
             if rows is None:
                 rows = self._open[key] = _Rows(time.monotonic())
-            rows.chunks.append((texts, length))
-            rows.length += length
-            self._size += size
+                self._changed.notify_all()
+            for texts, length in chunks:
+                rows.chunks.append((texts, length))
+                rows.length += length
+                self._size += sum(map(len, texts))
+            if rows.length >= self.batch:
+                self._changed.notify_all()
             while self._size > self.limit:
                 self._drop_oldest()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, daemon=True, name="fourrates client")
-                self._thread.start()
-            if rows.length >= self.batch or len(rows.chunks) == 1:
-                self._changed.notify_all()
+            if not self._threads:
+                self._start()
+
+    def _start(self) -> None:
+        """Start the threads: at the first row that this process logs."""
+        for job, name in ((self._save_in_time, "save"), (self._send_in_order, "send")):
+            thread = threading.Thread(target=job, daemon=True, name=f"fourrates client: {name}")
+            with suppress(RuntimeError):  # the interpreter is shutting down: `close` puts everything on disk
+                thread.start()
+                self._threads.append(thread)
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None and multiprocessing.parent_process() is not None:
+            from multiprocessing.util import Finalize
+
+            Finalize(None, _close_all, exitpriority=100)  # such processes end without `atexit`
 
     def _drop_oldest(self) -> None:
         key = min(self._open, key=lambda key: self._open[key].since)
@@ -205,7 +234,7 @@ class Client:
         texts, length = rows.chunks.popleft()
         rows.length -= length
         self._size -= sum(map(len, texts))
-        self._count_dropped(length)
+        self._count_dropped(length, f"more than {self.limit:,} bytes wait in memory")
         if not rows.chunks:
             del self._open[key]
 
@@ -231,118 +260,138 @@ class Client:
         by : sequence of str
             Columns that name the segments.
         """
-        return WatchedModel(self.log, model, monitor, id, tuple(by))
+        return WatchedModel(self.log, self._count_dropped, model, monitor, id, tuple(by))
 
     @property
     def waiting(self) -> int:
         """Rows that are not sent yet, in memory and in the folder."""
-        with self._changed:
-            collected = sum(rows.length for rows in self._open.values())
-        return collected + (0 if self._backlog is None else self._backlog.rows)
+        with self._saving:
+            with self._changed:
+                collected = sum(rows.length for rows in self._open.values())
+            return self._left + collected + sum(self._waiting_in(queue)[0] for queue in self._queues)
 
     def flush(self, deadline: float = 10.0) -> bool:
-        """Send everything that was logged up to now; true if that was done within this number of seconds."""
+        """Put everything that was logged on disk, and send it; true if that was done within this number of seconds.
+
+        On return the rows are on disk in any case: before ``os._exit``, ``flush(0)`` is enough.
+        """
         end = time.monotonic() + deadline
+        if not self._threads and not self._open:
+            return True
         with self._changed:
-            target = self._urgent = self._logged
-            self._changed.notify_all()
-            while self._settled < target:
-                if (left := end - time.monotonic()) <= 0:
-                    return False
-                self._changed.wait(left)
-        return True
+            self._flushing += 1
+        try:
+            self._save()
+            targets = [(queue, self._waiting_in(queue)[2]) for queue in self._queues]
+            while any(0 < self._waiting_in(queue)[1] <= target for queue, target in targets):
+                with self._changed:
+                    left = end - time.monotonic()
+                    if left <= 0 or self._ended or not any(thread.is_alive() for thread in self._threads):
+                        return False
+                    self._changed.wait(min(left, 0.1))
+            return True
+        finally:
+            with self._changed:
+                self._flushing -= 1
 
     def close(self, deadline: float = 5.0) -> int:
-        """Send what can be sent within this time, put the rest into the folder, and return how many rows wait."""
-        self.flush(deadline)
+        """Put everything on disk, send what can be sent within this time, and return how many rows wait."""
         with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        if self._thread is not None:
-            self._break_off()
-            self._thread.join(self.timeout)
+            closed, self._closed = self._closed, True
+        if not closed:
+            self.flush(deadline)
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+            self._server.ended = True
+            self._server.break_off()
+            for thread in self._threads:
+                thread.join(1.0)
+            with self._saving:
+                self._leave()
         return self.waiting
 
-    # In the thread ------------------------------------------------------------------------------------------
-
-    def _work(self) -> None:
-        self._backlog = backlog = self._open_backlog()
-        pause, due = FIRST_PAUSE, 0.0
-        while True:
-            batches, calls, closed = self._collect(due if backlog else None)
-            self._count_dropped(sum(backlog.put(batch) for batch in batches))
-            while not closed and backlog:
-                problem = self._send_oldest(backlog)
-                if problem is None:
-                    pause, due = FIRST_PAUSE, 0.0
-                    continue
-                if due == 0.0:
-                    logger.warning("%s %s; what is logged waits in %s", self.url, problem, backlog.folder)
-                due = time.monotonic() + max(pause, min(problem.seconds, LONGEST_PAUSE))
-                pause = min(LONGEST_PAUSE, 2 * pause)
-                backlog.persist()
-                break
-            if closed:
-                backlog.persist()
-                self._disconnect()
-            with self._changed:
-                if not backlog:
-                    self._settled = calls
-                    self._changed.notify_all()
-            if closed:
-                return
-
-    def _send_oldest(self, backlog: Backlog) -> _Problem | None:
-        """Send the oldest batch and forget it; the problem if it has to be tried again."""
-        try:
-            batch = backlog.first()
-        except OSError as error:
-            return _Problem(f"waits: {error}")
-        problem = None if batch is None else self._send(batch)
-        if batch is not None and problem is None:
-            backlog.done()
-        return problem
-
-    def _count_dropped(self, rows: int) -> None:
-        """Count rows that were dropped, and say so: at the first, and each time they are twice as many."""
-        if not rows:
+    def _leave(self) -> None:
+        """Put what is in memory alone on disk, or count it as dropped; close the files."""
+        if not self._queues:
             return
-        self.dropped += rows
-        if self.dropped >= self._drops_told:
-            self._drops_told = 2 * self.dropped
-            logger.error("%s: more than %d bytes wait; %d rows were dropped so far", self.url, self.limit, self.dropped)
+        *disks, memory = self._queues
+        if entries := memory.entries():
+            try:
+                self._count_dropped(disks[0].put(entries), f"more than {self.limit:,} bytes wait in {disks[0].path}")
+            except (QueueError, IndexError) as error:
+                self._count_dropped(sum(entry.rows for entry in entries), f"they cannot be put on disk ({error})")
+        if self.dropped > self._drops_reported:
+            logger.error("%s: %d rows were dropped in all", self.url, self.dropped)
+        self._left = sum(self._waiting_in(queue)[0] for queue in disks)
+        for queue in self._queues:
+            queue.close()
+        self._queues = []
 
-    def _open_backlog(self) -> Backlog:
-        from fourrates.alerts.folder import default_path
+    # In the thread that saves -------------------------------------------------------------------------------
 
-        try:
-            folder = self._folder or Path(default_path("client", self.url, suffix=".batches"))
-            return Backlog(folder, self.limit)
-        except OSError as error:
-            logger.error("%s: batches are kept in memory alone while the server is away (%s)", self.url, error)
-            return Backlog(None, self.limit)
+    def _save_in_time(self) -> None:
+        with self._saving:
+            self._open_queues()
+        while True:
+            with self._changed:
+                while not self._ended and (seconds := self._until_saved()) > 0.0:
+                    self._changed.wait(min(seconds, 1.0 if self._server.watch() else threading.TIMEOUT_MAX))
+                if self._ended:
+                    return
+            self._save()
 
-    def _collect(self, due: float | None) -> tuple[list[Batch], int, bool]:
-        """Wait for rows that are many or old enough, or for the time of another attempt."""
+    def _until_saved(self) -> float:
+        """Seconds until rows are old enough to be saved; 0 once they are many enough."""
+        if any(rows.length >= self.batch for rows in self._open.values()):
+            return 0.0
+        first = min((rows.since for rows in self._open.values()), default=float("inf"))
+        return max(0.0, first + self.wait - time.monotonic())
+
+    def _save(self) -> None:
+        """Put all that was collected on disk. Once one stream is ready the others go along, so that order is kept."""
+        with self._saving:
+            with self._changed:
+                taken, self._open, self._size = self._open, {}, 0
+            batches = [batch for stream in sorted(taken) for batch in self._seal(stream, taken[stream])]
+            self._put([batch.entry(self._channel) for batch in batches])
         with self._changed:
-            while True:
-                now = time.monotonic()
-                hurry = self._urgent > self._settled
-                ready = any(rows.length >= self.batch or rows.since + self.wait <= now for rows in self._open.values())
-                # What was logged before is sent before: once one stream is ready the others go along.
-                if ready or self._closed or (hurry and self._open):
-                    break
-                moments = [rows.since + self.wait for rows in self._open.values()]
-                if due is not None:
-                    moments.append(min(due, now + FIRST_PAUSE) if hurry else due)
-                if moments and min(moments) <= now:
-                    break
-                self._changed.wait(min(moments) - now if moments else None)
-                if due is not None and hurry and not self._open and not self._closed:
-                    break
-            taken, self._open, self._size = self._open, {}, 0
-            calls, closed = self._logged, self._closed
-        return [batch for stream in sorted(taken) for batch in self._seal(stream, taken[stream])], calls, closed
+            self._saves += 1
+            self._changed.notify_all()
+
+    def _put(self, entries: list[Entry]) -> None:
+        self._open_queues()
+        for queue in self._queues.copy() if entries else []:
+            try:
+                return self._count_dropped(queue.put(entries), f"more than {self.limit:,} bytes wait in {queue.path}")
+            except QueueError as error:
+                logger.error("%s; batches are kept in memory", error)
+                if isinstance(error, DamagedQueue):
+                    queue.close()
+                    self._queues[:1] = self._open_disk()
+
+    def _open_queues(self) -> None:
+        if not self._queues:
+            self._queues = [*self._open_disk(), DiskQueue(MEMORY, limit_bytes=self.limit)]
+
+    def _open_disk(self) -> list[DiskQueue]:
+        """The queue in the folder; none, and why in the log, where there cannot be one."""
+        try:
+            if self._folder is None:
+                self._folder = Path(default_path("client", self.url, suffix=".batches"))
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = str(self._folder / FILE)
+            try:
+                queue = DiskQueue(path, limit=10**9, limit_bytes=self.limit)
+            except DamagedQueue as error:
+                logger.error("%s; it is now %s, and a new one is begun", error, set_aside(path))
+                queue = DiskQueue(path, limit=10**9, limit_bytes=self.limit)
+        except OSError as error:
+            logger.error("%s: batches are kept in memory alone (%s)", self.url, error)
+            return []
+        if others := queue.channels() - {self._channel}:
+            logger.warning("%s: batches wait there for other addresses: %s", path, ", ".join(sorted(others)))
+        return [queue]
 
     def _seal(self, stream: Stream, rows: _Rows) -> list[Batch]:
         order, monitor, columns, segments = stream
@@ -360,65 +409,110 @@ class Client:
             sealed.append(Batch.new(path, body_of(chunks, columns, segments), length))
         return sealed
 
-    def _send(self, batch: Batch) -> _Problem | None:
-        """Send a batch; the problem if it has to be tried again."""
-        from http.client import HTTPException
+    # In the thread that sends -------------------------------------------------------------------------------
 
+    def _send_in_order(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._ended:
+            saves = self._saves
+            problem = self._send_oldest()
+            if problem is None:
+                pause = FIRST_PAUSE
+            elif problem is NOTHING:
+                self._rest(LOOK, 0.05, saves)
+            else:
+                if pause == FIRST_PAUSE:
+                    logger.warning("%s %s; rows wait in %s", self.url, problem.text, self._folder or "memory")
+                self._rest(max(pause, min(problem.seconds, LONGEST_PAUSE)), FIRST_PAUSE, None)
+                pause = min(LONGEST_PAUSE, 2 * pause)
+        self._server.disconnect()
+
+    def _rest(self, seconds: float, hurried: float, saves: int | None) -> None:
+        """Wait; less while somebody waits for everything to be sent, or where rows beyond those `saves` were saved."""
+        began = time.monotonic()
+        with self._changed:
+            while not self._ended and saves in (None, self._saves):
+                left = began + (min(seconds, hurried) if self._flushing else seconds) - time.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(left)
+
+    def _send_oldest(self) -> Answer | None:
+        """Send the oldest batch; None if that is settled, else the problem, or that there is nothing to send."""
+        problem = NOTHING
+        for queue in self._queues.copy():
+            try:
+                entry = queue.claim(self._channel, 2 * self.timeout + MARGIN, in_order=True)
+                if entry is not None:
+                    return self._send(queue, entry)
+            except QueueError as error:
+                problem = Answer(0, None, f"waits: {error}")
+        return problem
+
+    def _send(self, queue: DiskQueue, entry: Entry) -> Answer | None:
+        """Send a batch, or those of its first rows that the server is willing to read."""
+        with self._changed:
+            self._changed.notify_all()  # the thread that saves watches how long it takes
         try:
-            status, retry_after, answer = self._post(batch)
-        except (OSError, HTTPException) as error:
-            return _Problem(f"cannot be reached ({' '.join(str(error).split()) or type(error).__name__})")
-        if 200 <= status < 300:
-            self.sent += _count(answer, "accepted")
-            self.repeated += _count(answer, "repeated")
-            self.rejected += _count(answer, "rejected")
+            part = batch = Batch.of(entry)
+            answer = self._server.post(part)
+            while answer.status == 413 and part.rows > 1:
+                part = batch.part(0, part.rows // 2)
+                answer = self._server.post(part)
+        except ValueError as error:
+            self._refuse(Batch("", entry.id, entry.body, entry.rows), str(error))
+            queue.remove(entry)
             return None
-        if status in LATER or status >= 500:
-            seconds = float(retry_after) if retry_after.isascii() and retry_after.isdecimal() else 0.0
-            return _Problem(f"answered {status}{_message(answer)}", seconds)
-        assert self._backlog is not None
-        self.refused += batch.rows
-        where = self._backlog.refuse()
-        logger.error("%s%s answered %d%s; the batch is in %s", self.url, batch.path, status, _message(answer), where)
+        if counts := answer.counts(part.rows):
+            self.sent += counts[0]
+            self.repeated += counts[1]
+            self.rejected += counts[2]
+        elif answer.final:
+            self._refuse(part, answer.text)
+        else:
+            queue.failed(entry, answer.text)
+            return answer
+        if part is batch:
+            queue.remove(entry)
+        else:
+            queue.replace(entry, batch.part(part.rows, batch.rows).entry(self._channel))
+        with self._changed:
+            self._changed.notify_all()
         return None
 
-    def _post(self, batch: Batch) -> tuple[int, str, Any]:
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
-
-        headers = {**self._headers, "Idempotency-Key": batch.key}
-        while True:
-            fresh = self._connection is None
-            if self._connection is None:
-                kind = HTTPSConnection if self._secure else HTTPConnection
-                self._connection = kind(self._host, self._port, timeout=self.timeout)
-            try:
-                self._connection.request("POST", self._prefix + batch.path, batch.body, headers)
-                response = self._connection.getresponse()
-                text = response.read(ANSWER)
-                if not response.isclosed() or response.will_close:
-                    self._disconnect()
-                break
-            except (OSError, HTTPException) as error:
-                self._disconnect()
-                if fresh or self._closed or isinstance(error, TimeoutError):
-                    raise  # else the server had closed a connection that was idle
+    def _refuse(self, batch: Batch, problem: str) -> None:
+        """Keep a batch that will never be accepted where a person can look at it."""
+        self.refused += batch.rows
         try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):
-            answer = None
-        return response.status, response.getheader("Retry-After") or "", answer
+            if self._folder is None:
+                raise FileNotFoundError("there is no folder")
+            path, deleted = refused.keep(self._folder / REFUSED, batch, problem, self.refused_limit)
+        except OSError as error:
+            logger.error("%s%s %s", self.url, batch.path, problem)
+            self._count_dropped(batch.rows, f"a refused batch cannot be kept ({error})")
+            return
+        logger.error("%s%s %s; the batch is in %s", self.url, batch.path, problem, path)
+        for other, rows in deleted:
+            logger.error("%s: %s is deleted; more than %d bytes were refused", self.url, other, self.refused_limit)
+            self._count_dropped(rows, "refused batches are deleted")
 
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+    # In any thread ------------------------------------------------------------------------------------------
 
-    def _break_off(self) -> None:
-        """End a call that waits for an answer, from another thread."""
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
-            with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+    def _waiting_in(self, queue: DiskQueue) -> tuple[int, int, int]:
+        """Rows that wait, the first place and the last; a queue that cannot be read is not known to be empty."""
+        try:
+            return queue.waiting(self._channel)
+        except QueueError as error:
+            logger.error("%s", error)
+            return 0, 1, 1
+
+    def _count_dropped(self, rows: int, reason: str) -> None:
+        """Count rows that were dropped, and say so: at the first, and each time they are twice as many."""
+        with self._changed:
+            self.dropped += rows
+            if rows and self.dropped >= 2 * self._drops_reported:
+                self._drops_reported = self.dropped
+                logger.error("%s: %s; %d rows were dropped so far", self.url, reason, self.dropped)
 
 
 @dataclass(slots=True)
@@ -430,33 +524,16 @@ class _Rows:
     length: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    text: str
-    seconds: float = 0.0  # for which the server asked to be left alone
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def _count(answer: Any, name: str) -> int:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    return found if isinstance(found, int) else 0
-
-
-def _message(answer: Any) -> str:
-    error = answer.get("error") if isinstance(answer, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return f": {printable(str(message))[:300]}" if message else ""
-
-
 def _close_all() -> None:
-    """At the end of the program, all at once: what takes long for one takes no longer for several."""
-    threads = [threading.Thread(target=client.close) for client in list(_clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """At the end of the program. All are saved and hurried first, so that several take no longer than one."""
+    clients = [client for client in list(_clients) if not client._closed]
+    for client in clients:
+        client.flush(0)
+        with client._changed:
+            client._flushing += 1
+    end = time.monotonic() + 5.0
+    for client in clients:
+        client.close(max(0.0, end - time.monotonic()))
 
 
 def _forked() -> None:

@@ -38,12 +38,13 @@ def as_list(name: str, values: Any, length: int | None = None) -> list[Any]:
     return [values] * (1 if length is None else length)
 
 
-def encoded(name: str, values: list[Any]) -> str:
-    """A column as JSON, without its brackets."""
+def encoded(name: str, values: list[Any], start: int, number: int) -> str:
+    """So many values of a column as JSON, without its brackets."""
+    values = values[start : start + number]
     try:
         return json.dumps(values, allow_nan=False, default=_plain)[1:-1]
     except (TypeError, ValueError):
-        for position, value in enumerate(values):
+        for position, value in enumerate(values, start):
             try:
                 json.dumps(value, allow_nan=False, default=_plain)
             except (TypeError, ValueError):

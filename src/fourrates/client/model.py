@@ -13,7 +13,7 @@ logger = logging.getLogger("fourrates.client")
 
 
 class WatchedModel:
-    """A model whose `predict` tells a monitor what it predicted; made by :meth:`fourrates.Client.wrap`.
+    """A model whose `predict` is logged for a monitor; made by :meth:`fourrates.Client.wrap`.
 
     Attributes
     ----------
@@ -26,12 +26,14 @@ class WatchedModel:
     def __init__(
         self,
         log: Callable[..., int],
+        count_dropped: Callable[[int, str], None],
         model: Any,
         monitor: str,
         id: str | Callable[[Any], Any] | None,
         by: tuple[str, ...],
     ) -> None:
-        self._log, self.model, self.monitor, self._id, self._by = log, model, monitor, id, by
+        self._log, self._count_dropped = log, count_dropped
+        self.model, self.monitor, self._id, self._by = model, monitor, id, by
         self.last_ids: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -48,6 +50,7 @@ class WatchedModel:
             self._log(self.monitor, y_pred=predicted, id=self.last_ids, by=by)
         except Exception as error:
             logger.error("%s: the predictions are not logged (%s)", self.monitor, error)
+            self._count_dropped(len(as_list("y_pred", predicted)), "predictions that cannot be logged")
         return predicted
 
     def _features(self, X: Any) -> Any:

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from fourrates.serve.errors import ApiError
+from fourrates.serve.errors import ApiError, unavailable
 from fourrates.serve.headers import raw_headers
 from fourrates.serve.tokens import Scope, Tokens
 
@@ -114,7 +114,10 @@ class Access:
         if not given:
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN (`fourrates token create` makes one)")
         kind, _, text = given[0].decode("latin-1").partition(" ")
-        token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None
+        try:
+            token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None
+        except OSError as error:  # no free descriptors: the token may be a good one
+            raise unavailable(f"tokens cannot be read now: {error.strerror}") from None
         if kind.lower() != "bearer" or token is None:
             raise _unauthorized("there is no such token, or it was revoked or has expired")
         scope["token"] = token.id
@@ -131,9 +134,12 @@ class Access:
     def _check_browser(self, scope: Request) -> None:
         """Without tokens: keep out pages of other sites, and what a proxy brings in from outside."""
         headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1")
+        names = [name for name, _ in scope["headers"]]
+        if names.count(b"host") != 1 or names.count(b"origin") > 1:
+            raise ApiError(400, "bad_headers", "a request has one Host header, and at most one Origin")
+        host = headers[b"host"].decode("latin-1")
         if self.loopback:
-            if host and not _is_loopback(host):
+            if not _is_loopback(host):
                 raise ApiError(421, "foreign_host", f"this server is not {host!r:.200}, and no token is required")
             if any(name in headers for name in FORWARDED):
                 raise ApiError(
@@ -145,7 +151,7 @@ class Access:
                 own = urlsplit(given).netloc == host
             except ValueError:
                 own = False
-            if not own or not host:
+            if not own:
                 raise ApiError(403, "foreign_origin", f"pages of {given!r:.200} may not call this server")
 
 

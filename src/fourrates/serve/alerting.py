@@ -14,17 +14,17 @@ import asyncio
 import logging
 import math
 import threading
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from fourrates.alerts.payload import stable_id
-from fourrates.alerts.store import SpoolError
+from fourrates.disk_queue import QueueError
 from fourrates.serve.channels import Channels
+from fourrates.serve.clock import Clock
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import Told, notification, test_notification
 from fourrates.serve.store import Finding, Store, StoreError
@@ -62,18 +62,21 @@ class Watched:
         Since when the oldest prediction waits for its label.
     standing : sequence or None
         The open drifts: the values of a segment by column, None for the whole. None if they are too many to tell.
+    damaged : bool
+        Whether it cannot be loaded: its alerts stay as they are until it can.
     """
 
     id: int
     uid: str
     name: str
-    alerts: AlertsConfig
+    alerts: AlertsConfig = field(default_factory=AlertsConfig)
     mix: str = "report"
     silenced_until: float | None = None
     position: int = 0
     warning: bool = False
     waiting_since: float | None = None
     standing: Sequence[dict[str, Any] | None] | None = None
+    damaged: bool = False
 
 
 class Active(msgspec.Struct, kw_only=True):
@@ -113,6 +116,8 @@ class Alerting:
         Where alerts go.
     group_wait, group_interval, repeat, stands : float
         Seconds: what is told together, how often at most, and how often again.
+    clock : Clock, optional
+        The time of day.
     """
 
     def __init__(
@@ -124,11 +129,13 @@ class Alerting:
         group_interval: float = GROUP_INTERVAL,
         repeat: float = REPEAT,
         stands: float = STANDS,
+        clock: Clock | None = None,
     ) -> None:
-        self.store, self.channels = store, channels
+        self.store, self.channels, self.clock = store, channels, clock or Clock()
         self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
+        self._epoch = store.epoch  # of the store, when they were loaded
         self._watched: dict[str, Watched] = {}  # as they were at the last look
         self._arrivals: dict[str, tuple[int, float]] = {}  # position, and when it was first seen
         self._woken = asyncio.Event()
@@ -149,14 +156,14 @@ class Alerting:
                 await asyncio.sleep(self.group_wait)
             self._woken.clear()
             try:
-                await asyncio.to_thread(self.tick, time.time(), await watched())
-            except (StoreError, SpoolError) as error:
+                await asyncio.to_thread(self.tick, self.clock.now(), await watched())
+            except (StoreError, QueueError) as error:
                 log.error("alerts are late: %s", error)
             except Exception:  # the next look may go well, and nobody is told anything without one
                 log.exception("a defect: alerts are late")
             pause = TICK
 
-    def on_findings(self, monitor: str = "", findings: Sequence[object] = ()) -> None:
+    def on_findings(self) -> None:
         """Something was found, and is in the store; from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
@@ -170,7 +177,7 @@ class Alerting:
             for active in state.active.values():
                 if active.finding == finding and active.ends is None:
                     active.acknowledged = True
-            self.store.put_document(KIND, uid, msgspec.json.encode(state))
+            self._put(uid, state)
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
         """Send a test to the channels of a monitor, and tell what became of it."""
@@ -195,7 +202,15 @@ class Alerting:
         for finding in self.store.unalerted():
             found.setdefault(finding.monitor, []).append(finding)
         for monitor in watched:
-            self._look(monitor, states.setdefault(monitor.uid, State()), found.pop(monitor.id, []), now)
+            findings = found.pop(monitor.id, [])
+            try:
+                if not monitor.damaged:
+                    self._look(monitor, states.setdefault(monitor.uid, State()), findings, now)
+            except (StoreError, QueueError):
+                raise
+            except Exception:  # such as a finding that cannot be read; the others are told all the same
+                log.exception("a defect: alerts of monitor %r are late", monitor.name)
+                self._states = None
         for gone in states.keys() - {monitor.uid for monitor in watched}:
             if gone in self._watched:
                 self._tell_removed(self._watched[gone], states[gone], now)
@@ -220,8 +235,8 @@ class Alerting:
     # One monitor ----------------------------------------------------------------------------------------------
 
     def _all(self) -> dict[str, State]:
-        if self._states is None:
-            self._states = {}
+        if self._states is None or self._epoch != self.store.epoch:
+            self._states, self._epoch = {}, self.store.epoch
             for uid, body in self.store.documents(KIND).items():
                 try:
                     self._states[uid] = msgspec.json.decode(body, type=State)
@@ -229,8 +244,14 @@ class Alerting:
                     log.error("the state of alerts of %s cannot be read (%s); it is reset", uid, error)
         return self._states
 
+    def _put(self, uid: str, state: State) -> None:
+        """Write what is known of a monitor, unless another server has written since it was loaded."""
+        with self.store.in_epoch(self._epoch):
+            self.store.put_document(KIND, uid, msgspec.json.encode(state))
+
     def _look(self, monitor: Watched, state: State, found: list[Finding], now: float) -> None:
         before = msgspec.json.encode(state)
+        _follow_clock(state, now)
         fresh = [finding for finding in found if finding.id not in state.seen]
         for finding in fresh:
             self._take(monitor, state, finding, now)
@@ -244,15 +265,15 @@ class Alerting:
         elif now - state.told >= self.group_interval and (told := self._told(monitor, state, now)):
             state.outbox.append(notification(monitor.name, monitor.uid, told))
             state.told = now
-        if (after := msgspec.json.encode(state)) != before:
-            self.store.put_document(KIND, monitor.uid, after)
+        if msgspec.json.encode(state) != before:
+            self._put(monitor.uid, state)
         if found:
             self.store.mark_alerted([finding.id for finding in found])
         if state.outbox:
             for payload in state.outbox:
                 self.channels.put(monitor.alerts.channels, payload)
             state.outbox = []
-            self.store.put_document(KIND, monitor.uid, msgspec.json.encode(state))
+            self._put(monitor.uid, state)
 
     def _take(self, monitor: Watched, state: State, finding: Finding, now: float) -> None:
         """What a finding means for the alert it is about."""
@@ -314,7 +335,8 @@ class Alerting:
         """
         known = self._arrivals.get(monitor.uid)
         if known is not None and known[0] == monitor.position:
-            return known[1]
+            self._arrivals[monitor.uid] = monitor.position, min(known[1], now)  # the clock may have been ahead
+            return self._arrivals[monitor.uid][1]
         silent = state.active.get(_fingerprint(monitor, "silent", None))
         was_silent = known is None and silent is not None and silent.ends is None
         arrived = -math.inf if was_silent else now
@@ -402,6 +424,15 @@ def _end(active: Active, now: float, text: str | None = None, finding: str | Non
     if finding is not None:
         active.finding = finding
         active.findings = [*active.findings, finding][-MOST:]
+
+
+def _follow_clock(state: State, now: float) -> None:
+    """A clock that was ahead has left moments that are still to come: a notification then counts as never sent."""
+    if state.told > now:
+        state.told = 0.0
+    for active in state.active.values():
+        active.starts, active.changed = min(active.starts, now), min(active.changed, now)
+        active.told = None if active.told is None else min(active.told, now)
 
 
 def _forget_untold(state: State) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,11 +16,12 @@ from starlette.routing import BaseRoute, Route
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.batch import CONFIG, SEEN, Batch, Seen
+from fourrates.serve.bodies import Rejections
 from fourrates.serve.channels import check_channels
 from fourrates.serve.columns import segment_name
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
-from fourrates.serve.ingest import Ingest, read_body
+from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
 from fourrates.serve.live import Hub
 from fourrates.serve.registry import Live, Registry, finding_json
 from fourrates.serve.settings import Settings
@@ -59,8 +59,10 @@ class Api:
     def routes(self) -> list[BaseRoute]:
         """All routes."""
         one = "/api/monitors/{name}"
+        in_flight = InFlight(IN_FLIGHT * self.settings.max_body)
+        shared = self.registry, self.writer, self.settings
         found: list[BaseRoute] = [
-            Route(f"{one}/{kind}", Ingest(kind, self.registry, self.writer, self.settings), methods=["POST"], name=kind)
+            Route(f"{one}/{kind}", Ingest(kind, *shared, in_flight), methods=["POST"], name=kind)
             for kind in ("events", "predictions", "labels")
         ]
         for path, method, endpoint in (
@@ -97,11 +99,15 @@ class Api:
     async def monitors(self, request: Request) -> Response:
         """All monitors, by name."""
 
-        def look() -> list[dict[str, Any]]:
+        def look() -> dict[str, list[dict[str, Any]]]:
             now = time.time()
-            return [live.summary(now) for _, live in sorted(self.registry.lives.items())]
+            damaged = sorted(self.registry.damaged.items())
+            return {
+                "monitors": [live.summary(now) for _, live in sorted(self.registry.lives.items())],
+                "damaged": [{"name": name, "problem": problem} for name, (_, problem) in damaged],
+            }
 
-        return json({"monitors": await self.writer.ask(look)})
+        return json(await self.writer.ask(look))
 
     async def monitor(self, request: Request) -> Response:
         """One monitor."""
@@ -147,7 +153,7 @@ class Api:
         """New settings go through the journal, like everything that changes what is found."""
         live = self.registry.get(name)
         batch = Batch(CONFIG, time.time(), 0, config=msgspec.json.encode(config))
-        await self.writer.submit(live, batch, [])
+        await self.writer.submit(live, batch, Rejections())
 
     async def delete(self, request: Request) -> Response:
         """Forget a monitor."""
@@ -168,9 +174,7 @@ class Api:
             raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor whole", {"query": "of"})
 
         def look(live: Live) -> list[Finding]:
-            if of == "whole":
-                return list(islice(self.registry.findings_of_whole(live.row.id, before), limit))
-            return self.registry.store.findings(live.row.id, limit, before)
+            return self.registry.store.findings(live.row.id, limit, before, overall=of == "whole")
 
         return json({"drifts": [finding_json(one) for one in await self._ask(request, look)]})
 
@@ -191,7 +195,7 @@ class Api:
         if found.kind == "drift":  # through the journal, like everything that changes how a monitor stands
             segment = None if body["segment"] is None else segment_name([*body["segment"].values()])
             seen = Batch(SEEN, now, 0, config=msgspec.json.encode(Seen(segment, body["at"])))
-            await self.writer.submit(self.registry.get(request.path_params["name"]), seen, [])
+            await self.writer.submit(self.registry.get(request.path_params["name"]), seen, Rejections())
 
         def note(live: Live) -> dict[str, Any]:
             self.registry.store.acknowledge(found.id, now)
@@ -256,8 +260,7 @@ class Api:
         return json(summary)
 
     def _silenced(self, live: Live, until: float | None) -> dict[str, Any]:
-        self.registry.store.silence(live.row.id, until)
-        live.row.silenced_until = until
+        self.registry.silence(live, until)
         return live.summary()
 
     async def test_alert(self, request: Request) -> Response:

@@ -18,16 +18,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fourrates.alerts.store import SpoolError
+from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
-from fourrates.serve.direct import Direct
+from fourrates.serve.clock import Clock
 from fourrates.serve.errors import ApiError, error_body, unavailable
 from fourrates.serve.headers import SECURITY
-from fourrates.serve.ingest import Disconnected, Ingest
+from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
 from fourrates.serve.observer import Observer
@@ -86,15 +86,17 @@ class Service:
         self.store = open_store(settings)
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
-        self.writer = Writer(self.registry, self._changed)
+        clock = Clock()
+        self.writer = Writer(self.registry, self._changed, clock)
         self.feeds = make_feeds(self.registry, self.writer)
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
-        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval)
+        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval, clock=clock)
         self.writer.on_findings = self.alerting.on_findings
         self.observer = Observer(self.registry, self.writer, self.hub)
         self.metrics = Metrics(self.observer.samples, self.observer.server)
         self.ready = False
+        self.failure: BaseException | None = None  # why the monitors could not be loaded
         self._dirty: set[str] = set()
 
     def _changed(self, names: list[str], told: list[dict[str, Any]]) -> None:
@@ -130,7 +132,11 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Bring the monitors back, run, and end in order."""
-        await asyncio.to_thread(self.registry.load)
+        try:
+            await asyncio.to_thread(self.registry.refresh)
+        except BaseException as error:
+            self.failure = error
+            raise
         self.writer.start(asyncio.get_running_loop())
         going = (self.tell(), self.hub.beat(), self.alerting.run(self.observer.watched))
         tasks = [asyncio.create_task(one) for one in going]
@@ -174,7 +180,7 @@ def create_app(settings: Settings) -> Starlette:
             ApiError: _api_error,
             HTTPException: _http_error,
             StoreError: _unavailable,
-            SpoolError: _unavailable,
+            QueueError: _unavailable,
             Disconnected: _gone,
             Exception: _defect,
         },
@@ -190,11 +196,7 @@ def create_app(settings: Settings) -> Starlette:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Observed, metrics=service.metrics, routes=routes)
-    app.state.service, app.state.direct = service, None
-    if not settings.origins:  # pages of other origins need headers of their own
-        own = [route for route in routes if isinstance(route, Route)]
-        endpoints = {route.name: route.endpoint for route in own if isinstance(route.endpoint, Ingest)}
-        app.state.direct = Direct(endpoints, Access(app, **rules), service.metrics)
+    app.state.service = service
     return app
 
 

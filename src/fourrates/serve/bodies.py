@@ -13,42 +13,35 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fourrates.io.opening import pyarrow
-from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch, Ids
-from fourrates.serve.columns import (
-    Plan,
-    Problems,
-    Read,
-    is_json,
-    listed,
-    read_ids,
-    read_labels,
-    read_scores,
-    read_segments,
-    read_times,
-)
+from fourrates.events.arrow import TooLarge, read_stream
+from fourrates.events.batch import Table
+from fourrates.events.clock import Clock
+from fourrates.events.columns import checked_column, item, pick
+from fourrates.events.door import Columns, Door
+from fourrates.events.rows import SHOWN, BadRows, InputError
+from fourrates.labels import shown
+from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch
+from fourrates.serve.columns import Plan, bad_ids, ids_of, segment_name
 from fourrates.serve.errors import ApiError
 
 JSON_TYPES = ("", "application/json", "text/json")
 ROW_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/x-apache-arrow-stream")
-SHOWN = 20  # bad rows named in one answer
-
-
-_NOTHING = msgspec.Raw(b"null")
+NESTED = 1_000  # lists and objects in the place of values that are kept, and lists and objects in a line
+AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
 class _Columns(msgspec.Struct):
-    """A body of columns; each stays a piece of JSON until it is known what it is for."""
+    """A body of columns."""
 
-    y_true: msgspec.Raw = _NOTHING
-    y_pred: msgspec.Raw = _NOTHING
-    truth: msgspec.Raw = _NOTHING
-    pred: msgspec.Raw = _NOTHING
-    score: msgspec.Raw = _NOTHING
-    id: msgspec.Raw = _NOTHING
-    time: msgspec.Raw = _NOTHING
-    by: dict[str, msgspec.Raw] = {}
+    y_true: Any = None
+    y_pred: Any = None
+    truth: Any = None
+    pred: Any = None
+    score: Any = None
+    id: Any = None
+    time: Any = None
+    by: dict[str, Any] = {}
 
 
 _decoder = msgspec.json.Decoder(_Columns)
@@ -56,8 +49,8 @@ _rows_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(slots=True)
-class Table:
-    """The columns of a body: one list, array or piece of JSON for each."""
+class Body:
+    """The columns of a body: a list or an array for each."""
 
     truth: Any = None
     pred: Any = None
@@ -68,14 +61,30 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a body may hold: rows, and bytes when it is unpacked."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that was set aside: its position in the body, what is wrong with it, and what it held."""
+    """A rejected row: its position in the body, what is wrong with it, and what it held."""
 
     row: int
     column: str
     code: str
     problem: str
     values: dict[str, Any]
+
+
+class Rejections(list[Rejected]):
+    """The first rejected rows of a body; `total` says how many there are."""
+
+    def __init__(self, rows: Iterable[Rejected] = (), total: int | None = None) -> None:
+        super().__init__(rows)
+        self.total = len(self) if total is None else total
 
 
 def unpack(body: bytes, encoding: str, limit: int) -> bytes:
@@ -96,15 +105,15 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
     return found
 
 
-def read_table(body: bytes, content_type: str, by: list[str], max_rows: int) -> Table:
+def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) -> Body:
     """The columns in a body."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in JSON_TYPES:
-        return _json_columns(body)
+        return _json_columns(body, len(by), limits)
     if kind in ROW_TYPES:
-        return table_of_rows(_json_rows(body, max_rows), by)
+        return body_of_rows(_json_rows(body, limits), by)
     if kind in ARROW_TYPES:
-        return _arrow_columns(body, by, max_rows)
+        return _arrow_columns(body, by, limits)
     raise ApiError(
         415,
         "bad_type",
@@ -113,31 +122,48 @@ def read_table(body: bytes, content_type: str, by: list[str], max_rows: int) -> 
     )
 
 
-def _json_columns(body: bytes) -> Table:
+def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
+    # An empty list of 3 bytes takes 64 in memory, so values are counted before they are made.
+    if body.count(b",") > limits.rows * (4 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
+        raise _too_many_rows(limits)
     try:
         found = _decoder.decode(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not columns of JSON: {str(error)[:300]}") from None
-    score, ids, times = (None if one == _NOTHING else one for one in (found.score, found.id, found.time))
     truth = _one_of(found.y_true, found.truth, "y_true or truth")
-    return Table(truth, _one_of(found.y_pred, found.pred, "y_pred or pred"), score, ids, times, dict(found.by))
+    pred = _one_of(found.y_pred, found.pred, "y_pred or pred")
+    return Body(truth, pred, found.score, found.id, found.time, found.by)
 
 
-def _one_of(ours: msgspec.Raw, theirs: msgspec.Raw, names: str) -> msgspec.Raw | None:
-    if _NOTHING not in (ours, theirs):
+def _one_of(ours: Any, theirs: Any, names: str) -> Any:
+    if ours is not None and theirs is not None:
         raise ApiError(422, "two_columns", f"give {names}, not both")
-    found = theirs if ours == _NOTHING else ours
-    return None if found == _NOTHING else found
+    return theirs if ours is None else ours
 
 
-def _json_rows(body: bytes, max_rows: int) -> Iterator[dict[str, Any]]:
-    rows = 0
-    for number, line in enumerate(body.split(b"\n"), 1):
+def _too_many_rows(limits: Limits) -> ApiError:
+    return ApiError(413, "too_many_rows", f"more than {limits.rows:,} rows", {"limit": limits.rows})
+
+
+def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
+    """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
+    rows = number = start = 0
+    blank = 0
+    while start < len(body):
+        end = body.find(b"\n", start)
+        line = body[start : len(body) if end < 0 else end]
+        start = len(body) if end < 0 else end + 1
+        number += 1
         if not line.strip():
+            blank += 1
+            if blank > limits.rows:
+                raise ApiError(413, "too_many_rows", f"more than {limits.rows:,} blank lines", {"limit": limits.rows})
             continue
         rows += 1
-        if rows > max_rows:
-            raise ApiError(413, "too_many_rows", f"more than {max_rows:,} rows", {"limit": max_rows})
+        if rows > limits.rows:
+            raise _too_many_rows(limits)
+        if len(line) > NESTED and line.count(b"[") + line.count(b"{") > NESTED:
+            raise ApiError(422, "bad_json", f"line {number} has too many lists and objects", {"line": number})
         try:
             record = _rows_decoder.decode(line)
         except (ValueError, RecursionError) as error:
@@ -145,158 +171,156 @@ def _json_rows(body: bytes, max_rows: int) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def table_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Table:
-    """Rows as columns; the values of `by` stand in an object of this name, or next to the others."""
+def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
+    """Rows as columns; the values of `by` are in an object of this name, or next to the others."""
     names = ("truth", "pred", "score", "id", "time")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     segments: dict[str, list[Any]] = {name: [] for name in by}
+    nested = 0
     for record in records:
         record.setdefault("truth", record.get("y_true"))
         record.setdefault("pred", record.get("y_pred"))
-        for name in names:
-            columns[name].append(record.get(name))
         inner = record.get("by")
-        for name in by:
-            segments[name].append(inner.get(name) if isinstance(inner, dict) else record.get(name))
+        beside = inner if isinstance(inner, dict) else record
+        for values, source in ((columns, record), (segments, beside)):
+            for name, column in values.items():
+                value = source.get(name)
+                if isinstance(value, list | dict):
+                    nested += 1
+                    value = value if nested <= NESTED else []
+                column.append(value)
     given: dict[str, Any] = {
         name: column for name, column in columns.items() if any(value is not None for value in column)
     }
-    return Table(**given, by=segments)
+    return Body(**given, by=segments)
 
 
-def _arrow_columns(body: bytes, by: list[str], max_rows: int) -> Table:
-    pa = pyarrow("pyarrow")
+def _arrow_columns(body: bytes, by: list[str], limits: Limits) -> Body:
     try:
-        with pa.ipc.open_stream(body) as reader:
-            batches, rows = [], 0
-            for one in reader:
-                one.validate(full=True)
-                rows += one.num_rows
-                if rows > max_rows:
-                    raise ApiError(413, "too_many_rows", f"more than {max_rows:,} rows", {"limit": max_rows})
-                batches.append(one)
-            table = pa.Table.from_batches(batches, reader.schema).unify_dictionaries().combine_chunks()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ApiError(400, "bad_arrow", f"not a sound Arrow stream: {str(error).splitlines()[0][:200]}") from None
+        table = read_stream(body, limits.rows, limits.bytes)
+    except TooLarge as error:
+        code = "too_many_rows" if error.what == "rows" else "too_large"
+        raise ApiError(413, code, str(error), {"limit": error.limit}) from None
+    except InputError as error:
+        raise ApiError(400, "bad_arrow", str(error)) from None
 
     def column(*names: str) -> Any:
         for name in names:
+            if table.column_names.count(name) > 1:
+                raise ApiError(422, "bad_arrow", f"the column {name} is there twice", {"column": name})
             if name in table.column_names:
-                found = table.column(name)
-                array = found.chunk(0) if found.num_chunks else pa.array([], found.type)
-                kind = str(array.type)
-                value_type = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-                if pa.types.is_nested(value_type):
-                    raise ApiError(422, "not_a_column", f"{name} holds {kind[:80]}, not values", {"column": name})
-                if not array.null_count and kind.startswith(("int", "uint", "float", "double", "timestamp")):
-                    return array.to_numpy(zero_copy_only=False)
-                return array
+                return _checked(table.column(name), name)
         return None
 
     named = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred"), "score": ("score",), "id": ("id",)}
+    segments = {name: column(name) for name in by if name in table.column_names}
+    return Body(**{name: column(*names) for name, names in named.items()}, time=column("time"), by=segments)
+
+
+def _checked(column: Any, name: str) -> Any:
     try:
-        segments = {name: column(name) for name in by if name in table.column_names}
-        return Table(**{name: column(*names) for name, names in named.items()}, time=column("time"), by=segments)
-    except (pa.ArrowException, KeyError) as error:
-        raise ApiError(422, "bad_arrow", f"a column is there twice: {error}") from None
+        return checked_column(column, name)
+    except InputError as error:
+        raise ApiError(422, "not_a_column", str(error), {"column": name}) from None
 
 
 def make_batch(
-    kind: int, table: Table, plan: Plan, received: float, *, max_rows: int, skip: bool = False
-) -> tuple[Batch, list[Rejected]]:
-    """The batch of a body, and the rows that were set aside; without `skip` a bad row refuses the whole."""
-    reads: dict[str, Read] = {}
+    kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False
+) -> tuple[Batch, Rejections]:
+    """The batch of a body, and the rejected rows; without `skip` a bad row rejects the whole."""
+    batch, rejections, _ = read_rows(kind, body, plan, received, limits=limits, skip=skip)
+    return batch, rejections
+
+
+def read_rows(
+    kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False
+) -> tuple[Batch, Rejections, BadRows]:
+    """As :func:`make_batch`, with everything that is known of the bad rows."""
+    data: dict[str, Any] = {}
     if kind != PREDICTIONS:
-        reads["y_true"] = read_labels(_needed(table.truth, "y_true"), "y_true", plan)
+        data["y_true"] = _needed(body.truth, "y_true")
+    scored = kind != LABELS and body.pred is None and body.score is not None
+    if scored:
+        if len(plan.encoder.labels.values) != 2:
+            many = len(plan.encoder.labels.values)
+            raise ApiError(422, "no_score", f"score goes with two labels, this monitor has {many}")
+        data["score"] = _needed(body.score, "score")
+    elif kind != LABELS:
+        data["y_pred"] = _needed(body.pred, "y_pred")
+    if body.id is not None or kind != EVENTS:
+        data["id"] = _needed(body.id, "id")
+    if body.time is not None:
+        data["time"] = _needed(body.time, "time")
+    by: list[str] = []
     if kind != LABELS:
-        if table.pred is None and table.score is not None:
-            reads["y_pred"] = read_scores(table.score, plan)
-        else:
-            reads["y_pred"] = read_labels(_needed(table.pred, "y_pred"), "y_pred", plan)
-    if table.id is not None or kind != EVENTS:
-        reads["id"] = read_ids(_needed(table.id, "id"))
-    if table.time is not None:
-        reads["time"] = read_times(table.time, received)
-    names: list[str] = []
-    if plan.by and kind != LABELS:
         for name in plan.by:
-            _needed((table.by or {}).get(name), f"by.{name}")
-        names, reads["by"] = read_segments(table.by or {}, plan.by)
-    problems: Problems = {}
-    for read in reads.values():
-        for row, told in read.problems.items():
-            problems.setdefault(row, told)
-    if problems and not skip:
-        raise _refusal(problems)
-    sizes = {name: read.size for name, read in reads.items()}
+            by.append(name if name not in data else f"by.{name}")
+            data[by[-1]] = _needed((body.by or {}).get(name), f"by.{name}")
+    sizes = {name: len(column) for name, column in data.items()}
     if len({*sizes.values()}) > 1:
-        if problems:
-            raise _refusal(problems)
-        shown = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
-        raise ApiError(422, "lengths_differ", f"columns of different lengths: {shown}", {"lengths": sizes})
+        lengths = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        raise ApiError(422, "lengths_differ", f"columns of different lengths: {lengths}", {"lengths": sizes})
     size = next(iter(sizes.values()))
-    if size > max_rows:
-        raise ApiError(413, "too_many_rows", f"{size:,} rows; at most {max_rows:,} are possible", {"limit": max_rows})
-    batch = Batch(kind, received, size)
-    if "y_true" in reads:
-        batch.truths = reads["y_true"].values.tobytes()
-    if "y_pred" in reads:
-        batch.guesses = reads["y_pred"].values.tobytes()
-    if "id" in reads:
-        batch.ids = reads["id"].values
-    if "time" in reads:
-        batch.times = reads["time"].values.astype("<f8").tobytes()
-    if "by" in reads:
-        batch.segments, batch.segment_codes = names, reads["by"].values.astype("<u4").tobytes()
-    if not problems:
-        return batch, []
-    return _without(batch, sorted(problems)), _set_aside(problems, table)
+    if size > limits.rows:
+        raise ApiError(
+            413, "too_many_rows", f"{size:,} rows; at most {limits.rows:,} are possible", {"limit": limits.rows}
+        )
+    truth, pred, score, time = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
+    columns = Columns(truth, pred, score, time)
+    clock = Clock(plan.unit, plan.dates)
+    door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
+    try:
+        found = door.reading(Table(data, "", np.arange(size), sound=True))
+    except InputError as error:
+        raise ApiError(422, "not_a_column", str(error)) from None
+    times = None
+    if found.times is not None:
+        times = np.where(np.isnat(found.times), received, found.times.astype(np.int64) / 1e6)
+        problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
+        ahead = times > received + AHEAD
+        found.bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(data["time"], row))))
+        # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
+        np.minimum(times, received, out=times)
+    if "id" in data:
+        found.bad.add(*_of_ids(data["id"]))
+    if not skip and found.bad.rejected:
+        raise _rejection(found.bad)
+    plan.unit, plan.dates = clock.unit, clock.dates
+    kept = found.bad.kept
+    batch = Batch(kind, received, size - len(found.bad))
+    for name, values, dtype in (
+        ("truths", found.truths, "u1"),
+        ("guesses", found.preds, "u1"),
+        ("times", times, "<f8"),
+    ):
+        if values is not None:
+            setattr(batch, name, (values if kept is None else values[kept]).astype(dtype).tobytes())
+    if "id" in data:
+        batch.ids = ids_of(data["id"] if kept is None else pick(data["id"], np.flatnonzero(kept)), limits.bytes)
+    if (keys := door.named_keys(found)) is not None:
+        batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
+    shown_rows = (
+        Rejected(bad.row, bad.column, bad.code, bad.problem, {name: item(data[name], bad.row) for name in data})
+        for bad in found.bad.several(SHOWN, unlabelled=True)
+    )
+    return batch, Rejections(shown_rows, len(found.bad)), found.bad
+
+
+def _of_ids(column: Any) -> tuple[Any, str, str, Any]:
+    mask, describe = bad_ids(column)
+    return mask, "id", "bad_id", describe
 
 
 def _needed(column: Any, name: str) -> Any:
     if column is None:
         raise ApiError(422, "no_column", f"the column {name} is missing", {"column": name})
-    if is_json(column) and memoryview(column)[0] != ord("["):
+    if not isinstance(column, list) and not hasattr(column, "dtype") and not hasattr(column, "null_count"):
         raise ApiError(422, "not_a_column", f"{name} is not a list of values", {"column": name})
     return column
 
 
-def _refusal(problems: Problems) -> ApiError:
-    row = min(problems)
-    column, code, problem = problems[row]
-    more = [{"row": other, "column": problems[other][0]} for other in sorted(problems)[1:SHOWN]]
-    where = {"row": row, "column": column, "bad_rows": len(problems), **({"more": more} if more else {})}
-    return ApiError(422, code, problem, where)
-
-
-def _without(batch: Batch, bad: list[int]) -> Batch:
-    """The batch without its bad rows."""
-    keep = np.ones(batch.size, np.bool_)
-    keep[bad] = False
-    rows = np.flatnonzero(keep)
-    made = Batch(batch.kind, batch.received, int(rows.size))
-    for name, kind in (("truths", "u1"), ("guesses", "u1"), ("times", "<f8"), ("segment_codes", "<u4")):
-        if column := getattr(batch, name):
-            setattr(made, name, np.frombuffer(column, kind)[rows].tobytes())
-    made.segments = batch.segments
-    if made.segment_codes:  # a segment that only bad rows had does not begin
-        used, codes = np.unique(np.frombuffer(made.segment_codes, "<u4"), return_inverse=True)
-        made.segments = [batch.segments[code] for code in used.tolist()]
-        made.segment_codes = codes.astype("<u4").tobytes()
-    if batch.ids is not None:
-        made.ids = read_ids(msgspec.Raw(msgspec.json.encode(batch.ids.pick(rows)))).values
-        assert isinstance(made.ids, Ids)
-    return made
-
-
-def _set_aside(problems: Problems, table: Table) -> list[Rejected]:
-    """The bad rows, with what they held."""
-    given = {"y_true": table.truth, "y_pred": table.pred, "score": table.score, "id": table.id, "time": table.time}
-    given |= table.by or {}
-    columns = {name: listed(column, name) for name, column in given.items() if column is not None}
-    found = []
-    for row in sorted(problems):
-        column, code, problem = problems[row]
-        values = {name: values[row] for name, values in columns.items() if row < len(values)}
-        found.append(Rejected(row, column, code, problem, values))
-    return found
+def _rejection(bad: BadRows) -> ApiError:
+    first, *others = bad.several()
+    more = [{"row": other.row, "column": other.column} for other in others]
+    where = {"row": first.row, "column": first.column, "bad_rows": bad.rejected, **({"more": more} if more else {})}
+    return ApiError(422, first.code, f"row {first.row}: {first.problem}", where)

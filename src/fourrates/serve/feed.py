@@ -105,7 +105,7 @@ class Feed:
     def __init__(self, topic: Topic, registry: Registry, writer: Writer) -> None:
         self.topic, self.registry, self.writer = topic, registry, writer
         self._ending = threading.Event()
-        self._pause = SHORTEST
+        self._pause, self._epoch = SHORTEST, 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outbox: Outbox | None = None
         self._thread = threading.Thread(target=self._run, name=f"fourrates {topic.address}", daemon=True)
@@ -152,6 +152,7 @@ class Feed:
     def _follow(self, live: Live) -> None:
         """Take what comes until the server ends, or the monitor is removed."""
         topic, monitor = self.topic, live.row.id
+        self._epoch = self.registry.store.epoch
         reader = BatchReader(
             KINDS[topic.kind], lambda: self.registry.get(topic.monitor).plan, self.registry.settings.max_rows
         )
@@ -217,7 +218,7 @@ class Feed:
     def _submit(self, live: Live, portion: Portion) -> None:
         if not self._is_there(live):
             raise no_monitor(live.name)
-        row = SourceRow(live.row.id, self.topic.name, portion.partition, portion.next)
+        row = SourceRow(live.row.id, self.topic.name, portion.partition, portion.next, self._epoch)
 
         async def hand_in() -> None:
             await self.writer.submit(live, portion.batch, portion.rejected, source=row)

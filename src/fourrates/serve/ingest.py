@@ -1,26 +1,28 @@
-"""The endpoints that events come in by, as plain ASGI: nothing between the body and the writer that can be left out."""
+"""The endpoints that take events, as plain ASGI: nothing between the body and the writer that can be left out."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
 from fourrates.serve.batch import KINDS, Batch
-from fourrates.serve.bodies import Rejected, make_batch, read_table, unpack
+from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table, unpack
 from fourrates.serve.errors import ApiError
 from fourrates.serve.headers import header, raw_headers
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.writer import Writer
 
+log = logging.getLogger("fourrates.serve")
 LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
-AT_ONCE = 2  # such bodies that are read at a time: the largest take memory, and keep others from running
+AT_ONCE = 1  # such bodies that are read at a time: the largest take ten times their size in memory
+IN_FLIGHT = 2  # times the limit of a body: bytes of all bodies that have not been read yet
 LONGEST_KEY = 200  # characters of an idempotency key
 
 _readers = ThreadPoolExecutor(AT_ONCE, "fourrates reader")
@@ -30,29 +32,44 @@ class Disconnected(Exception):
     """The client has gone before its body was whole."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body, if it is not too large."""
+class InFlight:
+    """Bytes of bodies that came in and were not read yet, over all requests; beyond `most` others have to wait."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    def add(self, size: int) -> None:
+        """Note bytes that came in."""
+        if self.held + size > self.most:
+            raise ApiError(503, "busy", "too many bodies at once; try again", headers={"Retry-After": "1"})
+        self.held += size
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFlight | None = None) -> bytes:
+    """The whole body, if it is not too large, and not one too many."""
     length = header(scope, b"content-length")
     if length.isdigit() and int(length) > limit:
         raise too_large(limit)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise Disconnected
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        if len(body) > limit:
-            raise too_large(limit)
-        return body
-    parts, size = [body], len(body)
-    while message.get("more_body", False):
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > limit:
-            raise too_large(limit)
-    return b"".join(parts)
+    parts: list[bytes] = []
+    size, more = 0, True
+    try:
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            part: bytes = message.get("body", b"")
+            if size + len(part) > limit:
+                raise too_large(limit)
+            if in_flight is not None:
+                in_flight.add(len(part))
+            parts.append(part)
+            size += len(part)
+            more = message.get("more_body", False)
+    except BaseException:
+        if in_flight is not None:
+            in_flight.held -= size
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def too_large(limit: int) -> ApiError:
@@ -63,9 +80,10 @@ def too_large(limit: int) -> ApiError:
 class Ingest:
     """``POST /api/monitors/{name}/events``, ``/predictions`` or ``/labels``."""
 
-    def __init__(self, kind: str, registry: Registry, writer: Writer, settings: Settings) -> None:
+    def __init__(self, kind: str, registry: Registry, writer: Writer, settings: Settings, in_flight: InFlight) -> None:
         self.kind, self.registry, self.writer, self.settings = KINDS[kind], registry, writer, settings
-        self.route = f"/api/monitors/{{name}}/{kind}"
+        self.in_flight = in_flight
+        self.limits = Limits(settings.max_rows, settings.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -76,25 +94,30 @@ class Ingest:
             status, body, headers = error.status, error.body(), raw_headers(error)
         except Disconnected:
             return
+        except Exception:  # answered here, or the connection would be closed
+            log.exception("a request failed")
+            defect = ApiError(500, "defect", "a defect of fourrates, not of your request; the log has more")
+            status, body = defect.status, defect.body()
         headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     async def _taken(self, scope: Scope, receive: Receive) -> bytes:
         self.registry.get(scope["path_params"]["name"])
-        body = await read_body(scope, receive, self.settings.max_body)
-        if len(body) > LARGE or header(scope, b"content-encoding"):
-            request = await asyncio.get_running_loop().run_in_executor(_readers, self._read, scope, body)
-        else:
-            request = self._read(scope, body)
+        body = await read_body(scope, receive, self.settings.max_body, self.in_flight)
+        size = len(body)
+        try:
+            if size > LARGE or header(scope, b"content-encoding"):
+                request = await asyncio.get_running_loop().run_in_executor(_readers, self._read, scope, body)
+            else:
+                request = self._read(scope, body)
+        finally:
+            self.in_flight.held -= size
+            del body
         return await self.writer.submit(*request)
 
-    def submit(self, scope: Scope, body: bytes, answer: Callable[[bytes | BaseException], None]) -> None:
-        """Take a small body at once; `answer` is called when it is on disk."""
-        self.writer.add(*self._read(scope, body), answer=answer)
-
-    def _read(self, scope: Scope, body: bytes) -> tuple[Live, Batch, list[Rejected], bytes | None, bytes]:
-        """What the writer takes of a request: its monitor, its batch, rows set aside, its key, a digest of its body."""
+    def _read(self, scope: Scope, body: bytes) -> tuple[Live, Batch, Rejections, bytes | None, bytes]:
+        """What the writer takes of a request: its monitor, its batch, rejected rows, its key, a digest of its body."""
         live = self.registry.get(scope["path_params"]["name"])
         settings, skip = self.settings, _skips(scope["query_string"])
         key = header(scope, b"idempotency-key")
@@ -105,15 +128,15 @@ class Ingest:
             hashed = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
             digest = hashlib.blake2b(body, digest_size=16, person=b"%d%d" % (self.kind, skip)).digest()
         body = unpack(body, header(scope, b"content-encoding").lower(), settings.max_body)
-        table = read_table(body, header(scope, b"content-type"), live.plan.by, settings.max_rows)
-        batch, rejected = make_batch(self.kind, table, live.plan, time.time(), max_rows=settings.max_rows, skip=skip)
+        table = read_table(body, header(scope, b"content-type"), live.plan.by, self.limits)
+        batch, rejected = make_batch(self.kind, table, live.plan, time.time(), limits=self.limits, skip=skip)
         return live, batch, rejected, hashed, digest
 
 
 def _skips(query: bytes) -> bool:
     if not query:
         return False
-    given = parse_qs(query.decode("latin-1")).get("bad", ["refuse"])[-1]
-    if given not in ("refuse", "skip"):
-        raise ApiError(422, "bad_query", f"bad={given[:40]} is neither refuse nor skip", {"query": "bad"})
+    given = parse_qs(query.decode("latin-1")).get("bad", ["reject"])[-1]
+    if given not in ("reject", "skip"):
+        raise ApiError(422, "bad_query", f"bad={given[:40]} is neither reject nor skip", {"query": "bad"})
     return given == "skip"

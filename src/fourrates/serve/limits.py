@@ -133,12 +133,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def uvicorn_options(
-    max_body: int, connections: int = 2_000, protocol: type[GuardedProtocol] = GuardedProtocol, **attributes: Any
-) -> dict[str, Any]:
+def uvicorn_options(max_body: int, connections: int = 2_000, **attributes: Any) -> dict[str, Any]:
     """What uvicorn is to be started with: this protocol, no websockets, nothing believed of what a proxy says."""
     return {
-        "http": type(protocol.__name__, (protocol,), {"max_body": max_body, **attributes}),
+        "http": type("GuardedProtocol", (GuardedProtocol,), {"max_body": max_body, **attributes}),
         "ws": "none",
         "timeout_keep_alive": 75,
         "limit_concurrency": connections,

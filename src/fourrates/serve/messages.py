@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from fourrates.engines.kafka.chunk import Message, Refused
-from fourrates.engines.kafka.payload import ARROW
+from fourrates.engines.kafka.chunk import Message, RejectedMessage
+from fourrates.engines.kafka.reader import ARROW
 from fourrates.serve.batch import Batch
-from fourrates.serve.bodies import ARROW_TYPES, Rejected, Table, make_batch, read_table, table_of_rows
+from fourrates.serve.bodies import ARROW_TYPES, Body, Limits, Rejected, Rejections, body_of_rows, read_rows, read_table
 from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError
 
@@ -39,7 +39,7 @@ class Portion:
         Their rows.
     rejected : list of Rejected
         Rows that were set aside.
-    refused : list of Refused
+    refused : list of RejectedMessage
         The same by message, for a topic of dead letters.
     messages : sequence
         The messages.
@@ -48,8 +48,8 @@ class Portion:
     partition: int
     next: int
     batch: Batch
-    rejected: list[Rejected]
-    refused: list[Refused]
+    rejected: Rejections
+    refused: list[RejectedMessage]
     messages: Sequence[Message]
 
 
@@ -71,12 +71,12 @@ class BatchReader:
         EVENTS, PREDICTIONS or LABELS.
     plan : callable
         Returns how bodies for the monitor are read at present.
-    max_rows : int
-        Rows in one message, at most.
+    max_rows, max_bytes : int
+        Rows in one message, and bytes of it when it is unpacked, at most.
     """
 
-    def __init__(self, kind: int, plan: Callable[[], Plan], max_rows: int) -> None:
-        self.kind, self.plan, self.max_rows = kind, plan, max_rows
+    def __init__(self, kind: int, plan: Callable[[], Plan], max_rows: int, max_bytes: int = 64 << 20) -> None:
+        self.kind, self.plan, self.limits = kind, plan, Limits(max_rows, max_bytes)
 
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Portion]:
         """The batches of messages of one partition, in their order.
@@ -100,44 +100,47 @@ class BatchReader:
         plan, now = self.plan(), time.time()
         messages = [one.message for one in run]
         try:
-            table = table_of_rows((one.row for one in run if one.row is not None), plan.by)
+            table = body_of_rows((one.row for one in run if one.row is not None), plan.by)
             if table.time is None:
                 table.time = [_stamp(message, now) for message in messages]
-            batch, bad = make_batch(self.kind, table, plan, now, max_rows=len(run), skip=True)
+            batch, _, bad = read_rows(
+                self.kind, table, plan, now, limits=Limits(len(run), self.limits.bytes), skip=True
+            )
         except ApiError as error:  # a field that none of them has
             return self._refused(source, partition, messages, error)
         rejected, refused = [], []
-        for one in bad:
+        for one in bad.several(len(run), unlabelled=True):  # a message each
             message = messages[one.row]
-            problem = _placed(source, message, one.problem.replace(f" at position {one.row}", ""))
-            rejected.append(replace(one, row=0, problem=problem))
-            refused.append(Refused(message.offset(), problem, message.value(), message.key()))
+            problem = _placed(source, message, one.problem)
+            values = {name: value for name, value in (run[one.row].row or {}).items() if value is not None}
+            rejected.append(Rejected(0, one.column, one.code, problem, values))
+            refused.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
         return self._portion(partition, batch, rejected, refused, messages)
 
     def _columns(self, source: str, partition: int, message: Message) -> Portion:
         plan, now = self.plan(), time.time()
         try:
             table = self._table(message, plan)
-            batch, bad = make_batch(self.kind, table, plan, now, max_rows=self.max_rows, skip=True)
+            batch, bad, _ = read_rows(self.kind, table, plan, now, limits=self.limits, skip=True)
         except ApiError as error:
             return self._refused(source, partition, [message], error)
         if table.time is None:
             batch.received = _stamp(message, now)
-        rejected = [replace(one, problem=_placed(source, message, one.problem)) for one in bad]
+        rejected = Rejections((replace(one, problem=_placed(source, message, one.problem)) for one in bad), bad.total)
         refused = []
         if bad:
-            more = f" (and {len(bad) - 1:,} more rows of it)" if len(bad) > 1 else ""
+            more = f" (and {bad.total - 1:,} more rows of it)" if bad.total > 1 else ""
             rows = _as_columns(bad, plan.by)
-            refused = [Refused(message.offset(), rejected[0].problem + more, rows, message.key(), len(bad))]
+            refused = [RejectedMessage(message.offset(), rejected[0].problem + more, rows, message.key(), bad.total)]
         return self._portion(partition, batch, rejected, refused, [message])
 
-    def _table(self, message: Message, plan: Plan) -> Table:
+    def _table(self, message: Message, plan: Plan) -> Body:
         value = message.value()
         if value is None:
             raise ApiError(422, "no_value", "a message without a value")
         if value.startswith(ARROW):
-            return read_table(value, ARROW_TYPES[0], plan.by, self.max_rows)
-        table = read_table(value, "application/json", plan.by, self.max_rows)
+            return read_table(value, ARROW_TYPES[0], plan.by, self.limits)
+        table = read_table(value, "application/json", plan.by, self.limits)
         apart = [name for name in plan.by if name not in (table.by or {})]
         if apart:  # columns of `by` next to the others
             record = _decoder.decode(value)
@@ -150,7 +153,7 @@ class BatchReader:
             problem = _placed(source, message, error.message)
             column = str(error.where.get("column", ""))
             rejected.append(Rejected(0, column, error.code, problem, {"message": _text(message.value())}))
-            refused.append(Refused(message.offset(), problem, message.value(), message.key()))
+            refused.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
         return self._portion(partition, Batch(self.kind, time.time(), 0), rejected, refused, messages)
 
     def _portion(
@@ -158,11 +161,12 @@ class BatchReader:
         partition: int,
         batch: Batch,
         rejected: list[Rejected],
-        refused: list[Refused],
+        refused: list[RejectedMessage],
         messages: Sequence[Message],
     ) -> Portion:
         kept = batch if batch.size else Batch(self.kind, batch.received, 0)
-        return Portion(partition, messages[-1].offset() + 1, kept, rejected, refused, messages)
+        counted = rejected if isinstance(rejected, Rejections) else Rejections(rejected)
+        return Portion(partition, messages[-1].offset() + 1, kept, counted, refused, messages)
 
 
 def _opened(message: Message) -> _Opened:

@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from fourrates.bank import Bank
-from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import FourRates
 from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
-from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Seen
+from fourrates.labels import rate_names
+from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Ids, Seen
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
@@ -104,7 +104,7 @@ class _Saved(msgspec.Struct, array_like=True):
     detector: bytes
     bank: bytes
     join: bytes
-    segments: tuple[bytes, bytes]
+    segments: list[str]
     series: tuple[int, bytes, bytes]
     standing: dict[int, Standing]
     begun: int
@@ -148,7 +148,7 @@ class Monitor:
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
         self.first_time = self.last_time = float("nan")
-        self.segments = Segments(key, settings.max_segments)
+        self.segments = Segments(settings.max_segments)
         self.series = Series(self.classes)
         self.standing: dict[int, Standing] = {}
         self.join = LabelJoin(
@@ -196,13 +196,14 @@ class Monitor:
                 accepted = self._accept(msgspec.json.decode(batch.config, type=Seen), batch.received)
             empty = np.empty(0, np.uint16)
             return Outcome(Pairs(empty, empty, None, None), 0, 0, accepted)
+        ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
         numbers = None
         if self.config.by and batch.segment_codes:
             numbers = self.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
-        if batch.ids is None:
+        if ids is None:
             pairs, repeated = Pairs(batch.codes("truths"), batch.codes("guesses"), None, numbers), 0
         else:
-            pairs, repeated = self._join(batch, numbers)
+            pairs, repeated = self._join(ids, batch, numbers)
         found = self._watch(pairs, batch) if len(pairs) else []
         self._set_clock(batch)
         if self.first_time != self.first_time:
@@ -220,10 +221,14 @@ class Monitor:
             latest = min(self.last_time, max(batch.received, latest))
         self.last_time = latest
 
-    def _join(self, batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
+    def _fingerprints(self, ids: Ids) -> npt.NDArray[np.void]:
+        try:
+            return self.join.fingerprints(ids.column())
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    def _join(self, ids: npt.NDArray[np.void], batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
         """Predictions and labels by id to pairs; an event with an id is both at once."""
-        assert batch.ids is not None
-        ids = self.join.fingerprints(batch.ids.column())
         times, before = batch.time_column(), self.join.counts
         if batch.kind == EVENTS:
             made = self.join.both(ids, batch.codes("truths"), batch.codes("guesses"), times, numbers)
@@ -387,7 +392,7 @@ class Monitor:
                 self.detector.to_bytes(),
                 b"" if self.bank is None else self.bank.to_bytes(),
                 self.join.to_bytes(),
-                self.segments.to_state(),
+                self.segments.names,
                 self.series.to_state(),
                 self.standing,
                 self.begun,
@@ -410,7 +415,7 @@ class Monitor:
         if found.bank:
             monitor.bank = Bank.from_bytes(found.bank)
         monitor.join = LabelJoin.from_bytes(found.join)
-        monitor.segments.restore(*found.segments)
+        monitor.segments.restore(found.segments)
         monitor.series.restore(*found.series)
         monitor.standing, monitor.begun, monitor.shift = found.standing, found.begun, found.shift
         return monitor

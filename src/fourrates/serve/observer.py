@@ -48,9 +48,13 @@ class Observer:
     async def watched(self) -> Sequence[Watched]:
         """All monitors, as the alerts see them."""
         try:
-            return await self.writer.ask(lambda: [_watched(live) for live in self.registry.lives.values()])
+            return await self.writer.ask(self._look)
         except ApiError as error:
             raise StoreError(error.message) from None
+
+    def _look(self) -> list[Watched]:
+        damaged = [Watched(row.id, row.uid, row.name, damaged=True) for row, _ in self.registry.damaged.values()]
+        return [*map(_watched, self.registry.lives.values()), *damaged]
 
 
 def _sample(live: Live) -> Sample:

@@ -1,11 +1,16 @@
-"""The monitors of a server: loaded from the store, made, changed and removed; used by the writer thread alone."""
+"""The monitors of a server: loaded from the store, made, changed and removed; used by the writer thread alone.
+
+A monitor that cannot be loaded is damaged: the others run, and whoever asks for it gets an error that says why.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -19,9 +24,9 @@ from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
 from fourrates.serve.monitor import WHOLE, Found, Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding, MonitorRow, Store
+from fourrates.serve.store import Finding, MonitorRow, Store, StoreError
 
-LOOKED_AT = 5_000  # findings among which those of the whole are looked for
+log = logging.getLogger("fourrates.serve")
 WINDOWS = ("drift", "recovery", "improvement")  # findings of a new level, whose events are looked up
 PART = 8 << 20  # bytes of a snapshot written in one transaction
 
@@ -78,28 +83,56 @@ class Live:
 
 
 class Registry:
-    """All monitors, by name."""
+    """All monitors, by name.
+
+    Attributes
+    ----------
+    lives : dict
+        Those that run.
+    damaged : dict
+        Those that cannot be loaded: what the store knows of each, and why not.
+    uncertain : bool
+        Whether a change of the store may or may not have reached it: then :meth:`refresh` is due.
+    """
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
         self.lives: dict[str, Live] = {}
+        self.damaged: dict[str, tuple[MonitorRow, str]] = {}
+        self.uncertain = False
 
-    def load(self) -> None:
-        """Bring back every monitor: its snapshot, and what the journal has since."""
-        for row in self.store.monitors():
-            self.lives[row.name] = self._loaded(row)
+    def refresh(self, stale: Container[int] = ()) -> None:
+        """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""
+        known = {live.row.id: live for live in self.lives.values()}
+        rows = self.store.monitors()
+        for name in self.lives.keys() - {row.name for row in rows}:
+            del self.lives[name]
+        damaged = {}
+        for row in rows:
+            live = known.get(row.id)
+            if live is not None and row.id not in stale:
+                live.row = row
+                continue
+            try:
+                self.lives[row.name] = self._loaded(row)
+            except (StoreError, MemoryError):
+                raise
+            except Exception as error:  # whatever damaged bytes lead to
+                log.exception("monitor %r is damaged and does not run", row.name)
+                damaged[row.name] = row, str(error) or type(error).__name__
+                self.lives.pop(row.name, None)
+        self.damaged, self.uncertain = damaged, False
 
     def _loaded(self, row: MonitorRow) -> Live:
-        saved = self.store.snapshot(row.id)
-        if saved is None:
-            position, size = 0, 0
-            monitor = Monitor(msgspec.json.decode(row.config, type=MonitorConfig), row.key, self.settings)
-        else:
-            position, size = saved[0], len(saved[1])
-            monitor = Monitor.restore(saved[1], row.key, self.settings)
+        """A monitor as the store has it: its snapshot, and what the journal has since."""
+        position, saved = self.store.snapshot(row.id)
+        monitor = Monitor.restore(saved, row.key, self.settings)
         live = Live(row, monitor, position)
-        live.saved = size
+        live.saved = len(saved)
         for written in self.store.journal(row.id, position):
+            if written.first_event != monitor.events:
+                first, events = written.first_event, monitor.events
+                raise ValueError(f"its journal continues at event {first:,} where {events:,} was expected")
             for entry in decode(written.body):
                 monitor.apply(entry.batch)
             live.position = written.position
@@ -110,52 +143,58 @@ class Registry:
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
         if WHOLE in monitor.standing:
-            of_whole = map(finding_json, self.findings_of_whole(row.id))
-            live.drift = next((body for body in of_whole if body["kind"] == "drift"), None)
+            for drift in self.store.findings(row.id, 1, overall=True, kind="drift"):
+                live.drift = finding_json(drift)
         return live
 
-    def findings_of_whole(self, monitor: int, before: str | None = None) -> Iterator[Finding]:
-        """Findings that are not of a segment, the newest first; among the latest of all, for segments have many."""
-        for _ in range(0, LOOKED_AT, 100):
-            found = self.store.findings(monitor, 100, before)
-            yield from (one for one in found if finding_json(one)["segment"] is None)
-            if len(found) < 100:
-                return
-            before = found[-1].id
-
-    def reload(self, live: Live) -> None:
-        """Bring a monitor back to what the store has, after a write that may or may not have reached it."""
-        rows = {row.id: row for row in self.store.monitors()}
-        if live.row.id in rows:
-            self.lives[live.name] = self._loaded(rows[live.row.id])
-        elif self.lives.get(live.name) is live:  # and not another one that was made under its name
-            del self.lives[live.name]
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """After a change that failed, the store may have it or not."""
+        try:
+            yield
+        except StoreError:
+            self.uncertain = True
+            raise
 
     def get(self, name: str) -> Live:
         """The monitor of a name, or a 404."""
         live = self.lives.get(name)
         if live is None:
+            if name in self.damaged:
+                problem = f"monitor {name!r} is damaged: {self.damaged[name][1]}"
+                raise ApiError(500, "damaged", problem, {"monitor": name})
             raise no_monitor(name)
         return live
 
     def create(self, name: str, config: MonitorConfig) -> Live:
         """Make a monitor."""
+        if name in self.damaged:
+            self.get(name)
         if len(self.lives) >= self.settings.max_monitors:
             limit = self.settings.max_monitors
             raise ApiError(409, "too_many_monitors", f"there are {limit:,} monitors already", {"limit": limit})
         key, saved = os.urandom(16), msgspec.json.encode(config)
         monitor = Monitor(config, key, self.settings)
         snapshot = monitor.snapshot()  # so that settings which change later do not change what went before
-        row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time(), snapshot)
+        with self._changing():
+            row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time(), snapshot)
         live = self.lives[name] = Live(row, monitor, self.store.position)
         live.saved = len(snapshot)
         return live
 
     def remove(self, name: str) -> None:
-        """Forget a monitor."""
-        live = self.get(name)
-        self.store.remove_monitor(live.row.id)
-        del self.lives[name]
+        """Forget a monitor, a damaged one as well."""
+        row = self.damaged[name][0] if name in self.damaged else self.get(name).row
+        with self._changing():
+            self.store.remove_monitor(row.id)
+        self.lives.pop(name, None)
+        self.damaged.pop(name, None)
+
+    def silence(self, live: Live, until: float | None) -> None:
+        """No alerts until then."""
+        with self._changing():
+            self.store.silence(live.row.id, until)
+        live.row.silenced_until = until
 
     def finding(self, live: Live, found: Found, first_event: int, pending: list[Entry]) -> Finding:
         """What was found as the store keeps it, with its window; `pending` are batches that are not in it yet."""
@@ -174,7 +213,9 @@ class Registry:
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
         elif found.kind == "shift" and found.finding.started is not None:
             body["started_time"] = views.iso(views.time_of_event(live.monitor, found.finding.started))
-        return Finding(body["id"], live.row.id, found.kind, found.time, msgspec.json.encode(body), examples)
+        segment = None if found.segment == WHOLE else live.monitor.segments.name(found.segment)
+        saved = msgspec.json.encode(body)
+        return Finding(body["id"], live.row.id, found.kind, found.time, saved, examples, segment=segment)
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
@@ -187,13 +228,13 @@ class Registry:
         """Write a snapshot, one part at each step, so that others can write in between, or remove the monitor."""
         body, position, unsaved = memoryview(live.monitor.snapshot()), live.position, live.unsaved
         keep_from = live.monitor.events - self.settings.keep_events
-        parts = -(-len(body) // PART)
-        for part in range(parts):
-            self.store.put_part(live.row.id, position, part, bytes(body[part * PART : (part + 1) * PART]))
+        generation = self.store.begin_snapshot(live.row.id)
+        for part, start in enumerate(range(0, len(body), PART)):
+            self.store.put_part(live.row.id, generation, part, bytes(body[start : start + PART]))
             yield
             if (now := self.lives.get(live.name)) is None or now.row.id != live.row.id:
                 return
-        self.store.finish_snapshot(live.row.id, position, parts, len(body), keep_from)
+        self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import uvicorn
 
 from fourrates.serve.app import create_app
-from fourrates.serve.direct import DirectProtocol
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
 
@@ -67,9 +66,13 @@ def run(settings: Settings, *, level: str = "info") -> None:
         access_log=False,
         timeout_graceful_shutdown=10,
         backlog=BACKLOG,
-        **uvicorn_options(settings.max_body, protocol=DirectProtocol, direct=app.state.direct),
+        **uvicorn_options(settings.max_body),
     )
-    _Server(config).run(sockets=[listening])
+    try:
+        _Server(config).run(sockets=[listening])
+    finally:
+        if app.state.service.failure is not None:  # uvicorn exits without saying why
+            raise app.state.service.failure
 
 
 def _give_back_memory() -> None:

@@ -198,7 +198,13 @@ PARAMETERS: dict[Key, list[Schema]] = {
 NUMBERS: Schema = listed(maybe(NUMBER))
 ANSWERS: dict[Key, list[tuple[str, str | None, Schema]]] = {
     "ingest": [("200", JSON, ref("Taken"))],
-    ("GET", "/api/monitors"): [("200", JSON, record(monitors=listed(ref("Summary"))))],
+    ("GET", "/api/monitors"): [
+        (
+            "200",
+            JSON,
+            record(monitors=listed(ref("Summary")), damaged=listed(record(name=STRING, problem=STRING))),
+        )
+    ],
     ("GET", ONE): [("200", JSON, ref("Detail"))],
     ("PUT", ONE): [("200", JSON, ref("Detail")), ("201", JSON, ref("Detail"))],
     ("PATCH", ONE): [("200", JSON, ref("Detail"))],

@@ -112,7 +112,8 @@ class Tokens:
             expires=expires,
             digest=hashlib.sha256(secret).hexdigest(),
         )
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(token.id)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # for its owner alone, and never another's
         files.write(path, msgspec.json.encode(token))
@@ -143,7 +144,7 @@ class Tokens:
         return True
 
     def check(self, text: str) -> Token | None:
-        """The token that a text is, if it is one that holds now."""
+        """The token that a text is, if it is one that holds now; an OSError if that cannot be seen."""
         form = FORM.fullmatch(text)
         if form is None:
             return None
@@ -167,7 +168,8 @@ class Tokens:
         return token
 
     def _read(self, id: str) -> Token | None:
-        with suppress(OSError, ValueError, msgspec.MsgspecError), open(self._path(id), "rb") as file:
+        missing = (FileNotFoundError, NotADirectoryError)
+        with suppress(*missing, ValueError, msgspec.MsgspecError), open(self._path(id), "rb") as file:
             token = msgspec.json.decode(file.read(LARGEST), type=Token)
             if token.id == id and re.fullmatch(r"[0-9a-f]{64}", token.digest) is not None:
                 return token

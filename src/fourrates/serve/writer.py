@@ -3,7 +3,8 @@
 Requests wait in the event loop while a group is being written, and a moment longer, so that clients that were just
 answered come along; then they are handed over together. Small batches of events for the same monitor become one batch
 of the journal. Whoever waits for an answer gets it after the commit. What cannot be committed has not happened: the
-monitors it touched are brought back to what the store has.
+monitors it touched are brought back to what the store has. So are all of them after another server has written to the
+same database: nothing is committed that was worked out before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,7 +27,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from fourrates.serve.batch import CONFIG, Batch, Entry, can_join, encode, joined
-from fourrates.serve.bodies import Rejected
+from fourrates.serve.bodies import Rejections
+from fourrates.serve.clock import Clock
 from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
@@ -51,7 +54,7 @@ class Ingest:
     monitor: str
     uid: str  # the monitor of this name that the batch was read for
     batch: Batch
-    rejected: list[Rejected]
+    rejected: Rejections
     key: bytes | None
     digest: bytes
     answer: Answered
@@ -82,6 +85,10 @@ Published = Callable[[list[str], list[dict[str, Any]]], None]
 Answer = tuple[Answered, Any]  # who waits, and a result or an exception for them
 
 
+class _Refused(Exception):
+    """A monitor refuses a batch; the message says why, and nothing has changed."""
+
+
 class Writer:
     """The writer thread.
 
@@ -91,11 +98,13 @@ class Writer:
         The monitors.
     published : callable
         Called in the event loop after a commit, with the names of the monitors that changed and what was found.
+    clock : Clock, optional
+        Holds back the time at which batches are received.
     """
 
-    def __init__(self, registry: Registry, published: Published) -> None:
+    def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
         self.registry, self.store, self.settings = registry, registry.store, registry.settings
-        self._published = published
+        self._published, self._clock = published, clock or Clock()
         self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
         self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
         self._gather = SHORTEST  # seconds to wait for them: half of what it took to write the last group
@@ -105,7 +114,8 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="fourrates writer", daemon=True)
         self._saving: Iterator[None] | None = None
         self._forget_at = self._tidy_at = 0.0
-        self._broken: dict[int, Live] = {}
+        self._broken: set[int] = set()  # monitors whose last write failed
+        self._epoch = self.store.epoch  # of the store, when the monitors were loaded
         self._to_trim: dict[int, Live] = {}  # monitors with too many rows set aside
         self._refused: tuple[float, str] | None = None  # when a group could last not be written, and why
         self.commits = self.batches = 0
@@ -143,7 +153,7 @@ class Writer:
         self,
         live: Live,
         batch: Batch,
-        rejected: list[Rejected],
+        rejected: Rejections,
         key: bytes | None = None,
         digest: bytes = b"",
         source: SourceRow | None = None,
@@ -158,7 +168,7 @@ class Writer:
         self,
         live: Live,
         batch: Batch,
-        rejected: list[Rejected],
+        rejected: Rejections,
         key: bytes | None = None,
         digest: bytes = b"",
         source: SourceRow | None = None,
@@ -166,6 +176,7 @@ class Writer:
         answer: Answered,
     ) -> None:
         """As :meth:`submit`, for one who is called with the answer, or with what went wrong."""
+        batch.received = min(batch.received, self._clock.now())
         self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
 
     async def ask(self, function: Callable[[], Result]) -> Result:
@@ -244,10 +255,12 @@ class Writer:
             if is_ask:
                 answers += [self._answer(job) for job in some if isinstance(job, Ask)]
                 continue
-            turn = self._take([job for job in some if isinstance(job, Ingest)])
-            answers += turn.answers
-            changed |= dict.fromkeys(live.name for live in turn.touched.values())
-            told += self._told(turn)
+            left = [job for job in some if isinstance(job, Ingest)]
+            while left:
+                turn, left = self._take(left)
+                answers += turn.answers
+                changed |= dict.fromkeys(live.name for live in turn.touched.values())
+                told += self._told(turn)
 
         def wake() -> None:
             for answer, result in answers:
@@ -276,30 +289,30 @@ class Writer:
                 log.exception("a request failed")
             return job.answer, error
 
-    def _take(self, jobs: list[Ingest]) -> _Turn:
-        """Apply and commit; what comes back has the answers, and what has changed on disk."""
+    def _take(self, jobs: list[Ingest]) -> tuple[_Turn, list[Ingest]]:
+        """Apply and commit; what comes back has the answers, what has changed on disk, and requests to be taken next.
+
+        These are for monitors that a defect has left in between: they are loaded again first.
+        """
         turn = _Turn()
         try:
             self._mend()
-            keys = [job.key for job in jobs if job.key is not None]
-            known = self.store.known_keys(keys) if keys else {}
-            for run in _runs(jobs):
-                self._apply(run, turn, known)
+            left = self._apply_all(jobs, turn)
             for number, (first, entries) in turn.entries.items():
                 events = sum(entry.events for entry in entries)
                 turn.group.journal.append(JournalRow(number, first, events, encode(entries)))
             if turn.group.journal:
-                self.store.commit(turn.group)
+                with self.store.in_epoch(self._epoch):
+                    self.store.commit(turn.group)
         except StoreError as error:
             log.error("not written: %s", error)
             self._refused = time.monotonic(), str(error)
-            self._broken |= turn.touched
-            return _Turn(answers=[(job.answer, unavailable(str(error))) for job in jobs])
+            self._broken |= turn.touched.keys()
+            return _Turn(answers=[(job.answer, unavailable(str(error))) for job in jobs]), []
         except Exception:
             log.exception("a defect: nothing of this group was written")
-            self._broken |= turn.touched
-            defect = ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
-            return _Turn(answers=[(job.answer, defect) for job in jobs])
+            self._broken |= turn.touched.keys()
+            return _Turn(answers=[(job.answer, _defect()) for job in jobs]), []
         if turn.group.journal:
             self._refused = None
             self.commits += 1
@@ -309,35 +322,60 @@ class Writer:
                 live = turn.touched[row.monitor]
                 live.position = row.position
                 live.unsaved += len(row.body)
-        return turn
+        return turn, left
 
-    def _apply(self, run: list[Ingest], turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> None:
-        """Take the requests of a run as one batch, but for those that were taken before."""
-        run = [job for job in run if not _answered(job, turn, known)]
-        if not run:
-            return
+    def _apply_all(self, jobs: list[Ingest], turn: _Turn) -> list[Ingest]:
+        """Apply the requests run by run; what one of them is refused for is its own. Returns those to be taken next."""
+        keys = [job.key for job in jobs if job.key is not None]
+        known = self.store.known_keys(keys) if keys else {}
+        runs, left, failed = deque(_runs(jobs)), [], set()
+        while runs:
+            run = [job for job in runs.popleft() if not _answered(job, turn, known)]
+            if not run:
+                continue
+            name, uid = run[0].monitor, run[0].uid
+            if uid in failed:
+                left += run
+                continue
+            try:
+                self._apply(run, turn)
+            except ApiError as error:
+                turn.answers += [(job.answer, error) for job in run]
+            except _Refused as refused:
+                if len(run) > 1:  # see which of them it is
+                    runs.extendleft([job] for job in reversed(run))
+                    continue
+                code = "too_many_segments" if "segments" in str(refused) else "bad_batch"
+                turn.answers.append((run[0].answer, ApiError(422, code, str(refused))))
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("a defect: a batch for monitor %r was not applied", name)
+                failed.add(uid)
+                self._broken.add(self.registry.lives[name].row.id)
+                turn.answers += [(job.answer, _defect()) for job in run]
+        return left
+
+    def _apply(self, run: list[Ingest], turn: _Turn) -> None:
+        """Take the requests of a run as one batch. The turn has all of it, or after an exception nothing."""
         first_job = run[0]
-        live = self.registry.lives.get(first_job.monitor)
-        if live is None or live.row.uid != first_job.uid:  # it was removed, and maybe another one made
-            turn.answers += [(job.answer, no_monitor(job.monitor)) for job in run]
-            return
+        live = self.registry.get(first_job.monitor)
+        if live.row.uid != first_job.uid:  # it was removed, and another one made
+            raise no_monitor(first_job.monitor)
+        if any(job.source is not None and job.source.epoch != self._epoch for job in run):
+            raise unavailable("another server has read this topic meanwhile")
         batch = joined([job.batch for job in run])
         monitor, row = live.monitor, live.row
         first = monitor.events
+        turn.touched[row.id] = live
         try:
             outcome = monitor.apply(batch)
         except ValueError as error:
-            if len(run) > 1:  # nothing has changed: see which of them it is
-                for job in run:
-                    self._apply([job], turn, known)
-                return
-            code = "too_many_segments" if "segments" in str(error) else "bad_batch"
-            turn.answers.append((first_job.answer, ApiError(422, code, str(error))))
-            return
-        turn.touched[row.id] = live
-        begun, entries = turn.entries.setdefault(row.id, (first, []))
-        entries.append(Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs)))
+            raise _Refused(str(error)) from None
+        begun, entries = turn.entries.get(row.id, (first, []))
+        entries = [*entries, Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs))]
         found = [self.registry.finding(live, one, begun, entries) for one in outcome.found]
+        turn.entries[row.id] = begun, entries
         turn.group.findings += found
         turn.findings += [(live, one) for one in found]
         if batch.kind == CONFIG:
@@ -367,7 +405,7 @@ class Writer:
                 "values": one.values,
             }
             turn.group.rejected.append(RejectedRow(monitor, job.batch.received, _json(saved)))
-        rejected = len(job.rejected)
+        rejected = job.rejected.total
         answer = msgspec.json.encode(
             {"accepted": accepted, "repeated": repeated, "rejected": rejected, "findings": findings}
         )
@@ -395,25 +433,36 @@ class Writer:
         return told
 
     def _mend(self) -> None:
-        """Bring back monitors whose last write failed."""
-        for number, live in [*self._broken.items()]:
-            self.registry.reload(live)
-            del self._broken[number]
+        """Bring back monitors whose last write failed; all of them, if another server has written meanwhile."""
+        epoch, stale = self.store.epoch, self._broken
+        if epoch != self._epoch:
+            log.warning("another server has written to this database; every monitor is loaded again")
+            self._saving, stale = None, {live.row.id for live in self.registry.lives.values()}
+        elif not stale and not self.registry.uncertain:
+            return
+        self.registry.refresh(stale)
+        self._epoch, self._broken = epoch, set()
 
     def _tidy(self) -> None:
-        """Save a monitor that is due, part by part; forget old keys, and rows set aside."""
-        if self._saving is None and (live := self.registry.due()) is not None and live.row.id not in self._broken:
-            self._saving = self.registry.save(live)
-        if self._saving is not None and next(self._saving, "done") == "done":
-            self._saving = None
-        for number, live in [*self._to_trim.items()]:
-            self.store.trim_rejected(number, KEEP_REJECTED)
-            live.rejected = self.store.count_rejected(number)
-            del self._to_trim[number]
-        now = time.monotonic()
-        if now >= self._forget_at:
-            self._forget_at = now + FORGET
-            self.store.forget_keys(time.time() - self.settings.keep_keys)
+        """Save a monitor that is due, part by part; forget old keys, and rejected rows."""
+        self._mend()
+        with self.store.in_epoch(self._epoch):
+            if self._saving is None and (live := self.registry.due()) is not None:
+                self._saving = self.registry.save(live)
+            if self._saving is not None and next(self._saving, "done") == "done":
+                self._saving = None
+            for number, live in [*self._to_trim.items()]:
+                self.store.trim_rejected(number, KEEP_REJECTED)
+                live.rejected = self.store.count_rejected(number)
+                del self._to_trim[number]
+            now = time.monotonic()
+            if now >= self._forget_at:
+                self._forget_at = now + FORGET
+                self.store.forget_keys(self._clock.now() - self.settings.keep_keys)
+
+
+def _defect() -> ApiError:
+    return ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
 
 
 def _settle(future: asyncio.Future[Any], result: Any) -> None:

@@ -9,6 +9,7 @@ from fourrates.serve.store.base import (
     RejectedRow,
     SourceRow,
     Store,
+    StoreAway,
     StoreError,
 )
 from fourrates.serve.store.opening import open_store
@@ -22,6 +23,7 @@ __all__ = [
     "RejectedRow",
     "SourceRow",
     "Store",
+    "StoreAway",
     "StoreError",
     "open_store",
 ]

@@ -13,13 +13,21 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from fourrates.serve.store.schema import MIGRATIONS
+from fourrates.serve.store.schema import VERSION, tables
 
+AT_ONCE = 500  # rows written in one statement
 CHUNK = 64  # rows of the journal read at a time
+SNAPSHOTS = ("monitor", "generation", "position", "size")
+PARTS = ("monitor", "generation", "part", "body")
+FINDING = "id, monitor, kind, time, body, acknowledged, segment"
 
 
 class StoreError(Exception):
     """The database cannot be used; the message says why."""
+
+
+class StoreAway(StoreError):
+    """The database cannot be used now, and may be later: it does not answer, or another server uses it."""
 
 
 @dataclass(slots=True)
@@ -58,7 +66,10 @@ class KeyRow:
 
 @dataclass(slots=True)
 class Finding:
-    """A finding of any kind: its body is JSON. `examples` are the ids of its window, as JSON."""
+    """A finding of any kind: its body is JSON. `examples` are the ids of its window, as JSON.
+
+    `segment` is the name of its segment, None for a finding overall.
+    """
 
     id: str
     monitor: int
@@ -67,6 +78,7 @@ class Finding:
     body: bytes
     examples: bytes | None = None
     acknowledged: float | None = None
+    segment: str | None = None
 
 
 @dataclass(slots=True)
@@ -80,12 +92,16 @@ class RejectedRow:
 
 @dataclass(slots=True)
 class SourceRow:
-    """Where a monitor goes on in a part of a source, such as a partition of a topic."""
+    """Where a monitor goes on in a part of a source, such as a partition of a topic.
+
+    It counts in the epoch in which reading began: another server may have gone further.
+    """
 
     monitor: int
     source: str
     part: int
     next: int
+    epoch: int = 0
 
 
 @dataclass(slots=True)
@@ -101,9 +117,16 @@ class Group:
 
 
 class Store(ABC):
-    """A database. One thread at a time uses it; a lock sees to that."""
+    """A database. One thread at a time uses it; a lock sees to that.
+
+    Attributes
+    ----------
+    epoch : int
+        Grows when another server has written since this one last did: what was loaded before is out of date.
+    """
 
     def __init__(self) -> None:
+        self.epoch = 0
         self._lock = threading.RLock()
         self._position = self._sequence = 0
 
@@ -112,10 +135,6 @@ class Store(ABC):
     @abstractmethod
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement, ``?`` for each value, and return its rows."""
-
-    @abstractmethod
-    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows."""
 
     @abstractmethod
     @contextmanager
@@ -142,17 +161,23 @@ class Store(ABC):
 
     # Beginning ------------------------------------------------------------------------------------------------
 
-    def _migrate(self) -> None:
-        """Bring the tables to the present version, one step a transaction."""
+    def _make_tables(self) -> None:
+        """Make the tables, unless there are some; those of another version are a StoreError."""
         version = self._version()
-        if version > len(MIGRATIONS):
-            raise StoreError(f"the database has version {version}; this release knows versions up to {len(MIGRATIONS)}")
-        for number, statements in enumerate(MIGRATIONS[version:], version + 1):
+        if not version:
             with self._transaction():
-                for statement in statements(self.dialect):
+                for statement in tables(self.dialect):
                     self._query(statement)
-                self._query("DELETE FROM version")
-                self._query("INSERT INTO version (number) VALUES (?)", (number,))
+        elif version != VERSION:
+            raise StoreError(f"the database has version {version}; this release reads version {VERSION}")
+
+    @contextmanager
+    def in_epoch(self, epoch: int) -> Iterator[None]:
+        """Hold the store for what was worked out in an epoch; a StoreError if that is over."""
+        with self._lock:
+            if epoch != self.epoch:
+                raise StoreError("another server has written to this database meanwhile")
+            yield
 
     def _find_ends(self) -> None:
         """Where the journal and the findings go on."""
@@ -161,6 +186,14 @@ class Store(ABC):
         )
         self._position = max(row[0] or 0 for row in positions)
         self._sequence = self._query("SELECT max(sequence) FROM findings")[0][0] or 0
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Insert many rows, in one statement: between two of them the thread would have to wait for its turn."""
+        one = f"({','.join('?' * len(columns))})"
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            values = [value for row in some for value in row]
+            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(some))}", values)
 
     # Monitors -------------------------------------------------------------------------------------------------
 
@@ -175,28 +208,21 @@ class Store(ABC):
     ) -> MonitorRow:
         """A new monitor, with its first snapshot."""
         with self._lock, self._transaction():
-            number = (self._query("SELECT max(id) FROM monitors")[0][0] or 0) + 1
-            used = self._query("SELECT number FROM counters WHERE name = 'monitor'")
-            number = max(number, used[0][0] + 1 if used else 1)
-            self._query("DELETE FROM counters WHERE name = 'monitor'")
-            self._query("INSERT INTO counters (name, number) VALUES ('monitor', ?)", (number,))
+            number = self._count_up("monitor")
             self._insert(
                 "monitors",
                 ("id", "name", "uid", "key", "config", "created"),
                 [(number, name, uid, key, config, created)],
             )
             if snapshot:
-                self._insert(
-                    "snapshot_parts",
-                    ("monitor", "position", "part", "body"),
-                    [(number, self._position, 0, snapshot)],
-                )
-                self._insert(
-                    "snapshots",
-                    ("monitor", "position", "parts", "size"),
-                    [(number, self._position, 1, len(snapshot))],
-                )
+                self._insert("snapshot_parts", PARTS, [(number, 0, 0, snapshot)])
+                self._insert("snapshots", SNAPSHOTS, [(number, 0, self._position, len(snapshot))])
         return MonitorRow(number, name, uid, key, config, created)
+
+    def _count_up(self, name: str) -> int:
+        """The next number of a counter."""
+        self._query("UPDATE counters SET number = number + 1 WHERE name = ?", (name,))
+        return int(self._query("SELECT number FROM counters WHERE name = ?", (name,))[0][0])
 
     def remove_monitor(self, monitor: int) -> None:
         """Forget a monitor and everything of it."""
@@ -234,30 +260,29 @@ class Store(ABC):
                 for row in group.journal:
                     position += 1
                     row.position = position
-                if group.journal:
-                    self._insert(
-                        "journal",
-                        ("position", "monitor", "first_event", "events", "body"),
-                        [(row.position, row.monitor, row.first_event, row.events, row.body) for row in group.journal],
-                    )
-                if group.keys:
-                    self._insert(
-                        "keys",
-                        ("hash", "digest", "made", "answer"),
-                        [(key.hash, key.digest, key.at, key.answer) for key in group.keys],
-                    )
-                for one in group.findings:
-                    sequence += 1
-                    self._insert(
-                        "findings",
-                        ("sequence", "id", "monitor", "kind", "time", "body", "alerted"),
-                        [(sequence, one.id, one.monitor, one.kind, one.time, one.body, 0)],
-                    )
-                    if one.examples is not None:
-                        self._insert("examples", ("finding", "body"), [(one.id, one.examples)])
-                if group.rejected:
-                    rows = [(row.monitor, row.at, row.body) for row in group.rejected]
-                    self._insert("rejected", ("monitor", "made", "body"), rows)
+                self._insert(
+                    "journal",
+                    ("position", "monitor", "first_event", "events", "body"),
+                    [(row.position, row.monitor, row.first_event, row.events, row.body) for row in group.journal],
+                )
+                self._insert(
+                    "keys",
+                    ("hash", "digest", "made", "answer"),
+                    [(key.hash, key.digest, key.at, key.answer) for key in group.keys],
+                )
+                self._insert(
+                    "findings",
+                    ("sequence", "id", "monitor", "segment", "kind", "time", "body", "alerted"),
+                    [
+                        (number, one.id, one.monitor, one.segment, one.kind, one.time, one.body, 0)
+                        for number, one in enumerate(group.findings, sequence + 1)
+                    ],
+                )
+                sequence += len(group.findings)
+                examples = [(one.id, one.examples) for one in group.findings if one.examples is not None]
+                self._insert("examples", ("finding", "body"), examples)
+                rows = [(row.monitor, row.at, row.body) for row in group.rejected]
+                self._insert("rejected", ("monitor", "made", "body"), rows)
                 for config, monitor in group.configs:
                     self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
                 for at in group.sources:
@@ -308,41 +333,44 @@ class Store(ABC):
         """The position of the last batch."""
         return self._position
 
-    def put_part(self, monitor: int, position: int, part: int, body: bytes) -> None:
+    def begin_snapshot(self, monitor: int) -> int:
+        """The generation of a new snapshot; parts of earlier ones that were never finished go."""
+        with self._lock, self._transaction():
+            ((current,),) = self._query("SELECT generation FROM snapshots WHERE monitor = ?", (monitor,))
+            self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, current))
+        return int(current) + 1
+
+    def put_part(self, monitor: int, generation: int, part: int, body: bytes) -> None:
         """Write a part of a snapshot; it counts for nothing until :meth:`finish_snapshot`."""
         with self._lock, self._transaction():
-            if part == 0:  # what an earlier attempt left
-                self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND position = ?", (monitor, position))
-            self._insert("snapshot_parts", ("monitor", "position", "part", "body"), [(monitor, position, part, body)])
+            self._insert("snapshot_parts", PARTS, [(monitor, generation, part, body)])
 
-    def finish_snapshot(self, monitor: int, position: int, parts: int, size: int, keep_from: int) -> None:
+    def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, keep_from: int) -> None:
         """From now on the monitor begins here; batches it covers go, unless they led to events from `keep_from` on."""
         with self._lock, self._transaction():
             self._query("DELETE FROM snapshots WHERE monitor = ?", (monitor,))
-            self._insert("snapshots", ("monitor", "position", "parts", "size"), [(monitor, position, parts, size)])
-            self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND position <> ?", (monitor, position))
+            self._insert("snapshots", SNAPSHOTS, [(monitor, generation, position, size)])
+            self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, generation))
             self._query(
                 "DELETE FROM journal WHERE monitor = ? AND position <= ? AND first_event + events <= ?",
                 (monitor, position, keep_from),
             )
 
-    def snapshot(self, monitor: int) -> tuple[int, bytes] | None:
-        """The last snapshot of a monitor, and the position it covers."""
+    def snapshot(self, monitor: int) -> tuple[int, bytes]:
+        """The last snapshot of a monitor, and the position it covers; a ValueError if it is not there, or not whole."""
         with self._lock:
-            heads = self._query("SELECT position, parts, size FROM snapshots WHERE monitor = ?", (monitor,))
+            heads = self._query("SELECT generation, position, size FROM snapshots WHERE monitor = ?", (monitor,))
             if not heads:
-                return None
-            position, parts, size = heads[0]
-            body = bytearray()
-            for part in range(parts):
-                rows = self._query(
-                    "SELECT body FROM snapshot_parts WHERE monitor = ? AND position = ? AND part = ?",
-                    (monitor, position, part),
-                )
-                body += rows[0][0] if rows else b""
+                raise ValueError("its snapshot is missing")
+            generation, position, size = heads[0]
+            rows = self._query(
+                "SELECT body FROM snapshot_parts WHERE monitor = ? AND generation = ? ORDER BY part",
+                (monitor, generation),
+            )
+        body = b"".join(bytes(row[0]) for row in rows)
         if len(body) != size:
-            raise StoreError(f"the snapshot of monitor {monitor} has {len(body):,} bytes where {size:,} were written")
-        return position, bytes(body)
+            raise ValueError(f"its snapshot has {len(body):,} bytes where {size:,} were written")
+        return position, body
 
     def forget_keys(self, before: float) -> None:
         """Forget idempotency keys that are older."""
@@ -351,34 +379,35 @@ class Store(ABC):
 
     # What was found -------------------------------------------------------------------------------------------
 
-    def findings(self, monitor: int, limit: int, before: str | None = None) -> list[Finding]:
-        """The latest findings, the newest first; those before one of them."""
-        end = 1 << 62
+    def findings(
+        self, monitor: int, limit: int, before: str | None = None, *, overall: bool = False, kind: str | None = None
+    ) -> list[Finding]:
+        """The latest findings, the newest first: those before one of them, without segments, of one kind."""
+        where = "monitor = ?"
+        values: list[Any] = [monitor]
+        if overall:
+            where += " AND segment IS NULL"
+        if kind is not None:
+            where, values = f"{where} AND kind = ?", [*values, kind]
+        if before is not None:
+            earlier = "sequence < (SELECT sequence FROM findings WHERE id = ? AND monitor = ?)"
+            where, values = f"{where} AND {earlier}", [*values, before, monitor]
         with self._lock:
-            if before is not None:
-                rows = self._query("SELECT sequence FROM findings WHERE id = ? AND monitor = ?", (before, monitor))
-                if not rows:
-                    return []
-                end = rows[0][0]
             rows = self._query(
-                "SELECT id, monitor, kind, time, body, acknowledged FROM findings "
-                "WHERE monitor = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
-                (monitor, end, limit),
+                f"SELECT {FINDING} FROM findings WHERE {where} ORDER BY sequence DESC LIMIT ?", (*values, limit)
             )
-        return [Finding(a, b, c, d, bytes(e), acknowledged=f) for a, b, c, d, e, f in rows]
+        return [*map(_finding, rows)]
 
     def finding(self, monitor: int, number: str) -> Finding | None:
         """One of them, with its examples."""
         with self._lock:
-            rows = self._query(
-                "SELECT id, monitor, kind, time, body, acknowledged FROM findings WHERE id = ? AND monitor = ?",
-                (number, monitor),
-            )
+            rows = self._query(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", (number, monitor))
             examples = self._query("SELECT body FROM examples WHERE finding = ?", (number,))
-        if not rows:
-            return None
-        a, b, c, d, e, f = rows[0]
-        return Finding(a, b, c, d, bytes(e), bytes(examples[0][0]) if examples else None, f)
+        for row in rows:
+            found = _finding(row)
+            found.examples = bytes(examples[0][0]) if examples else None
+            return found
+        return None
 
     def count_findings(self, monitor: int, kind: str) -> int:
         """How many findings of a kind there are."""
@@ -398,12 +427,8 @@ class Store(ABC):
     def unalerted(self, limit: int = 1_000) -> list[Finding]:
         """Findings that were not given to the alerts yet, in order."""
         with self._lock:
-            rows = self._query(
-                "SELECT id, monitor, kind, time, body, acknowledged FROM findings WHERE alerted = 0 "
-                "ORDER BY sequence LIMIT ?",
-                (limit,),
-            )
-        return [Finding(a, b, c, d, bytes(e), acknowledged=f) for a, b, c, d, e, f in rows]
+            rows = self._query(f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?", (limit,))
+        return [*map(_finding, rows)]
 
     def mark_alerted(self, numbers: Sequence[str]) -> None:
         """These were given to the alerts."""
@@ -451,6 +476,11 @@ class Store(ABC):
         """Remove a document, if it is there."""
         with self._lock, self._transaction():
             self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
+
+
+def _finding(row: Sequence[Any]) -> Finding:
+    number, monitor, kind, time, body, acknowledged, segment = row
+    return Finding(number, monitor, kind, time, bytes(body), acknowledged=acknowledged, segment=segment)
 
 
 def _journal_row(row: Sequence[Any]) -> JournalRow:

@@ -8,7 +8,7 @@ from fourrates.serve.store.sqlite import SQLite
 
 
 def open_store(settings: Settings, *, owner: bool = True) -> Store:
-    """Open the store, made or brought up to date where needed.
+    """Open the store, made where it is not there.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ def open_store(settings: Settings, *, owner: bool = True) -> Store:
     owner : bool
         Whether it is opened as the one process that writes the journal; a second owner is a StoreError.
     """
-    settings.data.mkdir(parents=True, exist_ok=True)
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.database is None:
         return SQLite(settings.data / "fourrates.db", owner=owner)
     from fourrates.serve.store.postgres import PostgreSQL

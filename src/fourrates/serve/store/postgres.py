@@ -1,40 +1,52 @@
-"""The store in PostgreSQL: the same tables, one connection, reopened when the database comes back."""
+"""The store in PostgreSQL: the same tables, one connection, reopened when the database comes back.
+
+The connection holds a lock, so that one server writes at a time, and each server that takes the lock counts up a number
+in the database. After a new connection that number shows whether another server has written in between.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import chain
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from fourrates.serve.store.base import Store, StoreError
+from fourrates.serve.store.base import Store, StoreAway, StoreError
 
+log = logging.getLogger("fourrates.serve")
 LOCK = 0x4652_5345  # of the one server that writes to a database
-FEW = 8  # rows that are inserted one by one, in one statement
-PATIENCE = 5  # seconds for a connection
-STARTING = 60.0  # seconds for a database that is starting, as after a crash or a boot of both
-TYPES = {
-    "position": "bigint",
-    "monitor": "bigint",
-    "first_event": "bigint",
-    "events": "bigint",
-    "sequence": "bigint",
-    "part": "bigint",
-    "parts": "bigint",
-    "size": "bigint",
-    "alerted": "bigint",
-    "id": "bigint",
-    "made": "double precision",
-    "time": "double precision",
-    "created": "double precision",
+STARTING = 60.0  # seconds that a server which starts waits for its database, as after a boot of both
+REMINDER = 5.0  # seconds between two messages that it waits
+RELEASE = 2.0  # seconds for the lock of an earlier connection of ours to be released
+# A connection that is dead ends within half a minute on both sides, and with it the lock.
+CONNECTION: dict[str, Any] = {
+    "connect_timeout": 5,
+    "application_name": "fourrates",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
 }
-TEXT = {("findings", "id"), ("findings", "kind"), ("documents", "kind"), ("documents", "name"), ("examples", "finding")}
-TEXT |= {("monitors", "name"), ("monitors", "uid")}
+SESSION = {
+    "synchronous_commit": "on",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "lock_timeout": "10000",
+    "statement_timeout": "120000",
+    "idle_in_transaction_session_timeout": "60000",
+}
+# What is FATAL now and may be over soon.
+PASSING = ("starting up", "shutting down", "not yet accepting", "too many", "reserved for", "recovery", "terminating")
 
 
 class PostgreSQL(Store):
@@ -54,36 +66,60 @@ class PostgreSQL(Store):
         super().__init__()
         self.url, self._owner = url, owner
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._session: tuple[Any, ...] = ()  # names the last connection that had the lock
+        self._turn: int | None = None  # how many servers had taken the lock when we last did
         self._open_patiently()
 
     def _open_patiently(self) -> None:
-        until = time.monotonic() + STARTING
+        until, remind = time.monotonic() + STARTING, 0.0
         while True:
             try:
                 self._open()
                 return
-            except StoreError as error:
-                if "starting up" not in str(error) or time.monotonic() > until:
+            except StoreAway as error:
+                if not self._owner or time.monotonic() > until:
                     raise
+                if time.monotonic() > remind:
+                    log.warning("waiting for the database: %s", error)
+                    remind = time.monotonic() + REMINDER
             time.sleep(0.2)
 
     def _open(self) -> None:
-        """Connect, and see what is there; the journal may have gone further than we were told."""
+        """Connect; if another server has written since our last connection, a new epoch begins with a StoreError."""
         try:
-            connection = psycopg.connect(
-                self.url, autocommit=True, connect_timeout=PATIENCE, application_name="fourrates"
+            self._connection = psycopg.connect(
+                make_conninfo("", **(CONNECTION | conninfo_to_dict(self.url))), autocommit=True
             )
-            self._connection = connection
-            self._query("SET synchronous_commit = on")
+            self._query(f"SELECT {', '.join('set_config(?, ?, false)' for _ in SESSION)}", [*chain(*SESSION.items())])
             if self._owner:
-                got = self._query("SELECT pg_try_advisory_lock(?)", (LOCK,))
-                if not got[0][0]:
-                    raise StoreError("another server is running on this database")
-            self._migrate()
+                self._take_lock()
+            self._make_tables()
             self._find_ends()
+            moved = self._owner and self._is_new_turn()
         except (psycopg.Error, StoreError) as error:
             self._drop()
             raise _problem(error) from None
+        if moved:
+            self.epoch += 1
+            raise StoreAway("another server has written to this database meanwhile")
+
+    def _take_lock(self) -> None:
+        """Be the one server that writes. An earlier connection of ours, which a proxy may keep open, is ended first."""
+        if self._session:
+            ours = "pid = ? AND backend_start = ?"
+            self._query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}", self._session)
+        until = time.monotonic() + (RELEASE if self._session else 0.0)
+        while not self._query("SELECT pg_try_advisory_lock(?)", (LOCK,))[0][0]:
+            if time.monotonic() > until:
+                raise StoreAway("another server is running on this database")
+            time.sleep(0.05)
+        ours = "pid = pg_backend_pid()"
+        (self._session,) = self._query(f"SELECT pid, backend_start FROM pg_stat_activity WHERE {ours}")
+
+    def _is_new_turn(self) -> bool:
+        """Whether another server had the lock after us."""
+        before, self._turn = self._turn, self._count_up("owner")
+        return before is not None and self._turn != before + 1
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -108,21 +144,6 @@ class PostgreSQL(Store):
         with self._lock:
             rows = self._query("SELECT hash, digest, answer FROM keys WHERE hash = ANY(?)", (list(hashes),))
         return {bytes(one): (bytes(digest), bytes(answer)) for one, digest, answer in rows}
-
-    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        if len(rows) <= FEW:
-            one = f"({','.join('?' * len(columns))})"
-            values = [value for row in rows for value in row]
-            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(rows))}", values)
-            return
-        # One statement with an array for each column: quicker than COPY, and than a statement for each row.
-        kinds = ["text" if (table, name) in TEXT else TYPES.get(name, "bytea") for name in columns]
-        arrays = ",".join(f"?::{kind}[]" for kind in kinds)
-        names = ",".join(columns)
-        self._query(
-            f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays})",
-            [list(column) for column in zip(*rows, strict=True)],
-        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -156,8 +177,11 @@ class PostgreSQL(Store):
         tool = shutil.which("pg_dump")
         if tool is None:
             raise StoreError("a backup of PostgreSQL needs pg_dump")
+        target = conninfo_to_dict(self.url)
+        secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}  # not for all to see
         done = subprocess.run(
-            [tool, "--format=custom", f"--file={path}", f"--dbname={make_conninfo(self.url)}"],
+            [tool, "--format=custom", f"--file={path}", f"--dbname={make_conninfo('', **target)}"],
+            env=os.environ | secret,
             capture_output=True,
             text=True,
             check=False,
@@ -172,4 +196,9 @@ class PostgreSQL(Store):
 
 
 def _problem(error: Exception) -> StoreError:
-    return StoreError(" ".join(str(error).split())[:300] or type(error).__name__)
+    if isinstance(error, StoreError):
+        return error
+    text = " ".join(str(error).split())[:300] or type(error).__name__
+    if "FATAL" in text and not any(words in text for words in PASSING):  # a wrong password, no such database
+        return StoreError(text)
+    return StoreAway(text) if isinstance(error, psycopg.OperationalError) else StoreError(text)

@@ -13,7 +13,6 @@ from typing import IO, Any
 from fourrates.serve.store.base import Store, StoreError
 
 CHECKPOINT = 4_000  # pages of the log after which they are moved into the file
-AT_ONCE = 500  # rows in one statement
 PATIENCE = 10.0  # seconds to wait for another process, such as `fourrates token`
 
 
@@ -46,7 +45,7 @@ class SQLite(Store):
             self._query("PRAGMA journal_mode = WAL")
             self._query("PRAGMA synchronous = FULL")
             self._query(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
-            self._migrate()
+            self._make_tables()
             self._find_ends()
         except (sqlite3.Error, OSError, StoreError) as error:
             self.close()
@@ -62,14 +61,6 @@ class SQLite(Store):
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"{self.path.name}: {error}") from None
-
-    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        # One statement for many rows: between two statements the thread would have to wait for its turn.
-        one = f"({','.join('?' * len(columns))})"
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            values = [value for row in some for value in row]
-            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(some))}", values)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -99,6 +90,7 @@ class SQLite(Store):
                 closing(sqlite3.connect(path)) as target,
                 closing(sqlite3.connect(self.path, timeout=PATIENCE)) as source,
             ):
+                target.execute("PRAGMA journal_mode = OFF")  # nothing to go back to, and no file beside it
                 source.backup(target)  # in one step: a step for every page would restart at each commit
         except sqlite3.Error as error:  # no room
             raise StoreError(f"{path}: {error}") from None
