@@ -4,12 +4,13 @@ PYTHON ?= python3
 unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-build-isolation
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
 .PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz sanitized floors kill docs dist bench tables figures screenshots peers \
     environment clean
 
-demo: $(VENV)/.installed-demo
+demo: $(VENV)/.installed-cli
 	$(BIN)/fourrates demo build/demo
 
 # The monitor service with a live stream that drifts within a minute: open the address it prints. Ctrl-C ends it.
@@ -18,7 +19,7 @@ serve-demo: $(VENV)/.installed-serve
 
 # Every table and figure of the paper, 100 runs: a quarter of an hour on two processors.
 paper: $(VENV)/.installed-paper
-	$(BIN)/fourrates reproduce --out build/paper
+	$(BIN)/python -m paper $(PAPER)
 
 # Everything but what needs a browser (test-ui) or Java (test-engines): some nine minutes of processor time, six on two cores.
 test: $(VENV)/.installed-check
@@ -43,6 +44,7 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports
 	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint --max-line-length 126 src/fourrates/kernel
 
 # Saved states and files changed at random: a million records, 100,000 files, then fewer on kernels under
@@ -64,7 +66,6 @@ fuzz: $(VENV)/.installed-check sanitized
 
 # The package with its kernels under AddressSanitizer, in build/asan, and with every index checked, in build/bounds.
 sanitized: $(VENV)/.installed-check
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
 	rm -rf build/asan build/bounds build/asan-objects build/bounds-objects
 	mkdir -p build/asan build/bounds
 	cp -R src/fourrates build/asan/
@@ -99,14 +100,14 @@ docs: $(VENV)/.installed-docs
 # A source archive, a wheel built from it, both looked into, and the wheel tried in a fresh environment.
 dist: $(VENV)/.installed-dist
 	rm -rf dist
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
 	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release $(PYTEST)
 
 # Every command and snippet of the README and of Monday morning, in a fresh environment, on files as they are.
 walk: $(VENV)/.installed-dist
 	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist
 	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release/test_walk.py $(PYTEST)
 
 bench: $(VENV)/.installed-bench
@@ -114,18 +115,19 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/setup_cost.py
 	$(BIN)/python benchmarks/cli_speed.py
+	$(BIN)/python benchmarks/payments.py
 	$(BIN)/python benchmarks/bank_speed.py
 
 # Variants of the paper's methods, run lengths asked against measured, and how close to the limit: minutes, not seconds.
 tables: $(VENV)/.installed-relearn
-	$(BIN)/python benchmarks/paper_tables.py
+	PYTHONPATH=. $(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/any_size.py
 	$(BIN)/python benchmarks/six.py
 	$(BIN)/python benchmarks/real_streams.py
 	$(BIN)/python benchmarks/second_look.py
 	$(BIN)/python benchmarks/hold.py
-	$(BIN)/python benchmarks/small_samples.py
+	PYTHONPATH=. $(BIN)/python benchmarks/small_samples.py
 
 # Figures on the pages, from what the benchmarks wrote to docs/_site/results.
 PAGES := README.md $(wildcard docs/*.md docs/*/*.md)
@@ -145,15 +147,19 @@ clean:
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	rm -f src/fourrates/kernel/*.c src/fourrates/kernel/*.so
 
-# All that .ci/run needs at once: the package is compiled anew for each target's own installation otherwise.
-environment: $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[check,ui,engines,docs,dist]
+# All that .ci/run needs, at once.
+environment: $(VENV)/.ready
+	$(INSTALL) --editable .[check,ui,engines,docs,dist]
 	touch $(addprefix $(VENV)/.installed-,check ui engines docs dist)
 
-$(VENV)/.installed-%: $(VENV)/bin/python $(SOURCES)
-	@echo "Installing fourrates and what it needs into $(VENV), compiling its kernels: a few minutes, once."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .$(if $(filter-out core,$*),[$*])
+$(VENV)/.installed-%: $(VENV)/.ready $(SOURCES)
+	@echo "Installing fourrates and what $* needs into $(VENV). The kernels are compiled once: a minute on two processors."
+	$(INSTALL) --editable .$(if $(filter-out core,$*),[$*])
 	touch $@
 
-$(VENV)/bin/python:
+# What builds the kernels is installed here, not anew in a place of its own each time: its files would be newer than
+# every kernel, and all would be compiled again.
+$(VENV)/.ready:
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check "Cython>=3.1" "setuptools>=77"
+	touch $@

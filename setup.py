@@ -1,11 +1,13 @@
-"""The compiled parts; everything else about the package stands in pyproject.toml."""
+"""The compiled parts; everything else about the package is in pyproject.toml."""
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 # Contraction to fused multiply-add would make the last bit of a statistic depend on the processor.
 # Debugging symbols would make up most of a wheel.
@@ -21,21 +23,43 @@ if CHECKED or SANITIZED:
 if SANITIZED:
     LINK = ["-fsanitize=address"]
     FLAGS = [*FLAGS, *LINK, "-fno-omit-frame-pointer"]
+PROCESSORS = os.cpu_count() or 1
 
-setup(
-    ext_modules=cythonize(
-        [
-            Extension(f"fourrates.kernel.{source.stem}", [str(source)], extra_compile_args=FLAGS, extra_link_args=LINK)
-            for source in sorted(Path("src/fourrates/kernel").glob("*.pyx"))
-        ],
-        build_dir="build/checked" if CHECKED else None,  # apart, or the next build would take it for its own
-        compiler_directives={
-            "language_level": "3",
-            "boundscheck": CHECKED,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": CHECKED,
-            "embedsignature": True,
-        },
+
+class BuildOnce(build_ext):
+    """On all processors; an editable installation in build/ too, so that only what changed is compiled again."""
+
+    def finalize_options(self):
+        self.parallel = PROCESSORS
+        if self.editable_mode:
+            place = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+            self.build_lib, self.build_temp = f"build/lib.{place}", f"build/temp.{place}"
+        super().finalize_options()
+
+
+if __name__ == "__main__":  # or every process that cythonize starts would build too
+    setup(
+        cmdclass={"build_ext": BuildOnce},
+        ext_modules=cythonize(
+            [
+                Extension(
+                    f"fourrates.kernel.{source.stem}",
+                    [str(source)],
+                    depends=["setup.py"],
+                    extra_compile_args=FLAGS,
+                    extra_link_args=LINK,
+                )
+                for source in sorted(Path("src/fourrates/kernel").glob("*.pyx"))
+            ],
+            nthreads=PROCESSORS,
+            build_dir="build/checked" if CHECKED else None,  # apart, or the next build would take it for its own
+            compiler_directives={
+                "language_level": "3",
+                "boundscheck": CHECKED,
+                "wraparound": False,
+                "cdivision": True,
+                "initializedcheck": CHECKED,
+                "embedsignature": True,
+            },
+        ),
     )
-)

@@ -24,7 +24,7 @@ import pyarrow.parquet
 
 import fourrates as fr
 from fourrates import io
-from fourrates.run import Run
+from fourrates.watch import Watch
 
 ROWS = 10_000_000
 TURNS = 5
@@ -96,9 +96,9 @@ def warm(path: Path) -> float:
     """The ratio of the two without starting processes: `detect` has more to import than pyarrow alone."""
 
     def ours() -> None:
-        run = Run(fr.LFR(detect=1e-9))
+        run = Watch(fr.LFR(detect=1e-9))
         for batch in io.read(path).ahead():
-            run.take(batch)
+            run.update(batch)
 
     def theirs() -> None:
         if path.suffix == ".parquet":
@@ -205,7 +205,7 @@ def main() -> int:
     compileall.compile_dir(Path(fr.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder))
-        subprocess.run([*OURS, "bounds", "1", "1", "--level", "1e-9"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([*OURS, "--version"], stdout=subprocess.DEVNULL, check=True)
         start(Path(folder))
         files(Path(folder))
         watch_speed(Path(folder))

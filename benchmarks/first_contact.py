@@ -27,6 +27,11 @@ STABLE = Concept(0.1, 0.95, 0.8)
 TRAINED = {"sea": 5_000, "usenet1": 150, "usenet2": 150}  # rows the model learns from, before the first change
 
 
+def drifts(found):
+    """The events at which drifts were found."""
+    return [one["at"] for one in found["findings"] if one["kind"] == "drift"]
+
+
 def detected(path: Path) -> dict[str, Any]:
     """What the command line says, as a person would run it; --json for the numbers alone."""
     command = [sys.executable, "-m", "fourrates", "detect", str(path), "--json"]
@@ -42,7 +47,10 @@ def write(path: Path, **columns: Any) -> Path:
 def demo(folder: Path) -> dict[str, Any]:
     stream = fraud(seed=5)
     path = write(folder / "demo.csv", timestamp=stream.times, y_true=stream.y_true, y_pred=stream.y_pred)
-    return {"changes": stream.changes, "found": [one["at"] for one in detected(path)["drifts"]]}
+    return {
+        "changes": stream.changes,
+        "found": drifts(detected(path)),
+    }
 
 
 def stable(folder: Path, rows: int) -> dict[str, Any]:
@@ -50,7 +58,7 @@ def stable(folder: Path, rows: int) -> dict[str, Any]:
     path = write(folder / "stable.csv", y_true=truth.astype(np.int8), y_pred=guess.astype(np.int8))
     found = detected(path)
     asked = rows / found["parameters"]["arl"]
-    return {"rows": rows, "asked": asked, "alarms": len(found["drifts"])}
+    return {"rows": rows, "asked": asked, "alarms": len(drifts(found))}
 
 
 def predictions(folder: Path, name: str) -> dict[str, Any]:
@@ -66,7 +74,11 @@ def predictions(folder: Path, name: str) -> dict[str, Any]:
     truth, guess = words[rows:], model.predict(data.features[rows:])
     found = detected(write(folder / f"{name}.csv", target=truth, prediction=guess))
     changes = [at - rows for at in data.changes]
-    return {"changes": changes, "rows": truth.size, "found": [one["at"] for one in found["drifts"]]}
+    return {
+        "changes": changes,
+        "rows": truth.size,
+        "found": drifts(found),
+    }
 
 
 def main() -> int:

@@ -38,12 +38,12 @@ import pyarrow.parquet
 import fourrates as fr
 from fourrates import cache, null
 from fourrates.alerts import Spool
-from fourrates.alerts.store import SpoolError
 from fourrates.cli.app import run as command_line
 from fourrates.cli.checkpoint import Checkpoint
 from fourrates.cli.progress import Progress
+from fourrates.disk_queue import QueueError
 from fourrates.io import InputError, read
-from fourrates.run import Run
+from fourrates.watch import Watch
 
 SECONDS = 10
 MEGABYTES = 1024
@@ -125,8 +125,8 @@ def tables(kind: str) -> Callable[[np.random.Generator, Path], Iterator[Case]]:
             events = read(str(path), say=lambda text: None)
             run = None
             for batch in events:
-                run = run or Run(fr.FourRates(200, labels=events.labels.values))
-                run.take(batch, events.keys)
+                run = run or Watch(fr.FourRates(200, labels=events.labels.values))
+                run.update(batch, events.keys)
 
         while True:
             yield changed(random, files[int(random.integers(len(files)))]), use
@@ -154,7 +154,7 @@ def states(random: np.random.Generator, folder: Path) -> Iterator[Case]:
         kind: Any = Progress if content[:6] == b"4rates" else Checkpoint
         found = kind.load(path)
         if found is not None:
-            Run.from_bytes(found.run)
+            Watch.from_bytes(found.watch)
 
     while True:
         one = saved[int(random.integers(len(saved)))]
@@ -243,7 +243,7 @@ def commands(random: np.random.Generator, folder: Path) -> Iterator[Case]:
     files = [(kind, table_file(kind, random)) for kind in kinds for _ in range(3)]
     words = [
         *(["--by", "model"], ["--time", "time"], ["--score", "score"], ["--truth", "y_pred"], ["--pred", "[/x]"]),
-        *(["--json"], ["--labels", "0,1"], ["--labels", "a,b,c"], ["--positive", "0"], ["--missing", "error"]),
+        *(["--json"], ["--labels", "0,1"], ["--labels", "a,b,c"], ["--positive", "0"], ["--bad", "error"]),
         *(["--arl", "200"], ["--arl", "1 per day"], ["-d", "LFR"], ["-d", "DDM(minimum=3)"], ["--max-streams", "2"]),
         *(["--reference", "90,10,20,80"], ["--max-line", "50"], ["--csv", str(folder / "out.csv")]),
         *(["--report", str(folder / "out.html")], ["--fail-on", "drift"], ["--threshold", "nan"]),
@@ -306,7 +306,7 @@ def fuzz(kind: str, count: int, seed: int) -> tuple[Counter[str], dict[str, byte
                 try:
                     use(path)
                     outcomes["read"] += 1
-                except (InputError, SpoolError):
+                except (InputError, QueueError):
                     outcomes["refused"] += 1
                 except Exception as error:
                     outcomes["went wrong"] += 1

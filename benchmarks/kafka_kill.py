@@ -34,7 +34,7 @@ import fourrates as fr
 from fourrates.alerts import stable_id
 from fourrates.engines.kafka import Folder
 from fourrates.engines.kafka.partition import Partition
-from fourrates.run import MAX_STREAMS
+from fourrates.watch import MAX_STREAMS
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
 UNSTEADY = 60  # keys that drift again and again, after some 500 events of each

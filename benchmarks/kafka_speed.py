@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from brokers import Kafka, query
@@ -67,8 +68,8 @@ def decode_arrow(value: bytes) -> Any:
 
 
 KINDS: dict[str, tuple[Callable[[Columns], Iterator[bytes]], Callable[[bytes], Any], int]] = {
-    "one event, JSON": (single, json.loads, 1),
-    "100 events, JSON": (as_json, json.loads, 16),
+    "one event, JSON": (single, msgspec.json.decode, 1),
+    "100 events, JSON": (as_json, msgspec.json.decode, 16),
     "10,000 events, Arrow": (as_arrow, decode_arrow, 50),
 }
 

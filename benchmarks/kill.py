@@ -33,7 +33,7 @@ import fourrates as fr
 from fourrates.alerts import Spool, Webhook
 from fourrates.cli.checkpoint import Checkpoint
 from fourrates.cli.progress import Progress
-from fourrates.run import Run
+from fourrates.watch import Watch
 
 CALM, BROKEN = [(1, 1), (0, 0)], [(1, 0), (0, 0)]
 # Changes that come back again and again raise the dispersion until they are no news; here each is to be an alarm.
@@ -163,7 +163,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
         process.wait()
         found.kills += 1
         if state.exists() and (saved := Checkpoint.load(state)) is not None:
-            Run.from_bytes(saved.run)
+            Watch.from_bytes(saved.watch)
             if saved.position is not None:  # a file that is rotated before it was ever opened is not followed
                 writer.may_rotate.set()
     writer.ended.set()
@@ -204,7 +204,7 @@ def _wait_for_work(state: Path, process: subprocess.Popen[bytes], seconds: float
 
 def _events(state: Path) -> int:
     saved = Checkpoint.load(state) if state.exists() else None
-    return 0 if saved is None else Run.from_bytes(saved.run).events
+    return 0 if saved is None else Watch.from_bytes(saved.watch).events
 
 
 def _compare(found: Outcome, receiver: Receiver, wanted: list[int]) -> None:
@@ -283,7 +283,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
             found.wrong.append(f"ended by itself with status {process.returncode}")
         found.kills += killed
         if out.endswith(b"}\n"):
-            told.update(one["at"] for one in json.loads(out)["drifts"] if one["kind"] == "drift")
+            told.update(one["at"] for one in json.loads(out)["findings"] if one["kind"] == "drift")
         if state.exists():
             _rows_of(state)
     writer.ended.set()
@@ -292,7 +292,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
     if done.returncode != 0:
         found.wrong.append(f"the last run ended with status {done.returncode}: {done.stderr.decode()[-500:]}")
         return found
-    told.update(one["at"] for one in json.loads(done.stdout)["drifts"] if one["kind"] == "drift")
+    told.update(one["at"] for one in json.loads(done.stdout)["findings"] if one["kind"] == "drift")
     found.events = _rows_of(state)
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
@@ -307,7 +307,7 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
 
 def _rows_of(state: Path) -> int:
     saved = Progress.load(state)
-    return 0 if saved is None else Run.from_bytes(saved.run).events
+    return 0 if saved is None else Watch.from_bytes(saved.watch).events
 
 
 BATCH = 500

@@ -36,12 +36,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fourrates.evaluate import score, summarise, totals
-from fourrates.paper import settings
-from fourrates.paper.public import RELEARN, loaded, rarer
-from fourrates.paper.svm import RBF
 from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner, SequentialTest
 from fourrates.relearn.measure import Measure
 from fourrates.streams import permuted
+from paper import settings
+from paper.public import RELEARN, loaded, rarer
+from paper.svm import RBF
 
 Record = dict[str, Any]
 MEASURES: tuple[Measure, ...] = ("accuracy", "f1", "g_mean")

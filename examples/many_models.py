@@ -10,7 +10,7 @@ import numpy as np
 
 import fourrates as fr
 from fourrates import io
-from fourrates.run import Run
+from fourrates.watch import Run
 
 # %% Fifty models, interleaved; number 17 loses its tpr half way
 random = np.random.default_rng(3)

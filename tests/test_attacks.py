@@ -60,7 +60,7 @@ def within(seconds):
 def test_labels_are_compared_exactly(labels, array, codes):
     known = Labels(labels)
     if codes is None:
-        with pytest.raises(ValueError, match="at position 0 is not one of"):
+        with pytest.raises(ValueError, match=r"^position 0: .* is not one of"):
             known.encode(array, "y_true")
     else:
         assert known.encode(array, "y_true").tolist() == codes
@@ -77,7 +77,7 @@ def test_times_are_no_labels(kind, unit):
         fr.DDM().update_many(pd.Series(times.astype(f"{kind}[ns]")), [0, 1])
     with pytest.raises(ValueError, match="is not one of"):
         fr.DDM().update(times[1], times[1])
-    with pytest.raises(ValueError, match="at position 1 is not one of"):
+    with pytest.raises(ValueError, match=r"^position 1: .* is not one of"):
         fr.DDM().update_many([0, times[1]], [0, 1])
     with pytest.raises(ValueError, match="cannot be a label"):
         fr.DDM(labels=times)
@@ -116,7 +116,8 @@ def test_a_key_that_uses_its_bank_leaves_it_as_it_was_or_as_if_it_had_come_first
     except RuntimeError as error:
         refused = str(error)
     assert ("is using this bank" in refused) == (calls > 1)
-    assert not refused or bank.to_bytes() == before
+    if refused:
+        assert bank.to_bytes() == before
     assert len(bank) == len([*bank]) == len(bank._arena.heads()["key"])
     assert bank.update(["q", "a"], [0, 1], [0, 1]) == []
     assert len({*bank}) == len(bank)

@@ -302,7 +302,7 @@ def test_nothing_gives_empty_curves_and_nan():
     ("truth", "options", "message"),
     [
         ([0, 1], {}, "y_true has 2 labels, y_pred has 3"),
-        ([0, 1, 2], {}, r"y_true: label 2 at position 2 is not one of \(0, 1\)"),
+        ([0, 1, 2], {}, r"position 2: 2 in column 'y_true' is not one of the labels 0, 1"),
         ([0, 1, 1], {"fading": 1.0}, r"fading 1.0 is not in \(0, 1\)"),
         ([0, 1, 1], {"window": 0}, "window 0: at least one event must count"),
         ([0, 1, 1], {"window": 5, "fading": 0.9}, "by fading or by a window, not by both"),

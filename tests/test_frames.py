@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from placing import bare
 
 import fourrates as fr
 from fourrates import io
@@ -33,15 +34,11 @@ def small(size=20_000, seed=0):
     return truth, truth ^ (random.random(size) < wrong)
 
 
-def without_shifts(detector):
-    return [finding for finding in detector.findings if finding.kind != "shift"]
-
-
 def test_it_finds_what_the_detector_finds(data, found):
-    detector = fr.FourRates(found.run.detector.parameters["arl"])
+    detector = fr.FourRates(found.watch.detector.parameters["arl"])
     detector.update_many(data["label"], data["prediction"])
-    assert [one.finding for one in found] == without_shifts(detector)
-    assert [one.shift for one in found.shifts] == [one for one in detector.findings if one.kind == "shift"]
+    assert [*map(bare, found)] == list(detector.findings)
+    assert found.shifts == [one for one in found if one.kind == "shift"]
     assert [one.kind for one in found] == KINDS
     assert found.drifts == [found[0], found[2]]
     assert found.recoveries == [found[4], found[5]]
@@ -50,9 +47,10 @@ def test_it_finds_what_the_detector_finds(data, found):
 
 def test_the_summary_says_what_was_found_and_what_was_guessed(found):
     lines = found.summary().splitlines()
-    assert lines[0] == "2 drifts and 2 recoveries in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
-    assert "drift at" in lines[1]
-    assert "tpr down" in lines[1]
+    assert lines[0].startswith("Stable: tnr 0.9")
+    assert lines[1] == "2 drifts and 2 recoveries in 200,000 events, 2026-01-01 00:00 to 2026-01-11 00:00"
+    assert "drift at" in lines[2]
+    assert "tpr down" in lines[2]
     assert any("recovery at" in line and "tpr up" in line for line in lines)
     assert not any("to train on" in line for line in lines)  # what drifted is back
     assert "labels in column 'label', predictions in column 'prediction', times in column 'time'" in lines
@@ -64,16 +62,16 @@ def test_the_default_budget_is_said(data):
     assert "20,000 events a day, so '1 per year' is one false alarm in 7,305,023 events" in yearly
     truth, guess = small(1000)
     found = fr.detect((truth, guess))
-    assert found.run.detector.parameters["arl"] == 100_000
+    assert found.watch.detector.parameters["arl"] == 100_000
     assert found.said[-1] == "budget: one false alarm in 100,000 events"
 
 
 def test_json_can_have_it_all(found):
     record = json.loads(json.dumps(found.to_dict()))
     assert record["drifted"]
-    assert [one["kind"] for one in record["drifts"]] == KINDS
-    assert [one.get("closes") for one in record["drifts"]] == [None, False, None, False, False, True]
-    assert {one["drift"] for one in record["drifts"][1:]} == {found[0].finding.at}
+    assert [one["kind"] for one in record["findings"]] == KINDS
+    assert [one.get("closes") for one in record["findings"]] == [None, False, None, False, False, True]
+    assert {one["drift"] for one in record["findings"][1:]} == {found[0].at}
     assert record["columns"] == {"truth": "label", "pred": "prediction", "time": "time"}
     assert record["said"] == found.said
 
@@ -81,10 +79,10 @@ def test_json_can_have_it_all(found):
 def test_a_frame_has_a_row_for_each_rate_that_moved(found):
     pytest.importorskip("pandas")
     frame = found.to_pandas()
-    assert len(frame) == sum(len(one.finding.changes) for one in found)
-    assert frame["at"].tolist() == [one.finding.at for one in found for _ in one.finding.changes]
-    assert frame["kind"].tolist() == [one.kind for one in found for _ in one.finding.changes]
-    assert "stream" not in frame
+    assert len(frame) == sum(len(one.changes) for one in found)
+    assert frame["at"].tolist() == [one.at for one in found for _ in one.changes]
+    assert frame["kind"].tolist() == [one.kind for one in found for _ in one.changes]
+    assert "segment" not in frame
     assert fr.detect((np.zeros(10, int), np.zeros(10, int))).to_pandas().empty
 
 
@@ -108,7 +106,7 @@ def test_a_picture_and_a_page_are_made(found, tmp_path):
     assert len(found.plot().axes) == 4
     found.report(tmp_path / "page.html")
     assert "Recovered" in (tmp_path / "page.html").read_text()
-    with pytest.raises(KeyError, match="no stream 'x'"):
+    with pytest.raises(KeyError, match="no segment 'x'"):
         found.plot("x")
 
 
@@ -136,7 +134,7 @@ def test_every_source_gives_the_same(kind, tmp_path):
         source.to_parquet(tmp_path / "x.parquet")
         source = str(tmp_path / "x.parquet")
     found = fr.detect(source, truth="y", pred="pred", arl=50_000)
-    assert [one.finding for one in found] == without_shifts(detector)
+    assert [*map(bare, found)] == list(detector.findings)
     assert "classes from the data: ham, spam; spam is the positive one (--positive)" in found.said
 
 
@@ -157,7 +155,7 @@ def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
     found = fr.detect(source)
     assert "times in column 'timestamp'" in found.said[0]
     assert found.said[-1] == "budget: one false alarm a month, which is 29,222 events at 960 a day"
-    assert [one.at.time for one in found] == [moments[one.finding.at] for one in found]
+    assert [one.time for one in found] == [moments[one.at] for one in found]
     assert len(found)
 
 
@@ -166,7 +164,7 @@ def test_a_class_that_comes_late_in_a_frame_is_known_from_the_start():
     truth = np.arange(size) % 2 + 1
     truth[-5:] = 7
     found = fr.detect((truth, truth))
-    assert found.run.detector.labels.values == (1, 2, 7)
+    assert found.watch.detector.labels.values == (1, 2, 7)
 
 
 def test_streams_are_told_apart(data):
@@ -176,7 +174,7 @@ def test_streams_are_told_apart(data):
         own = model == name
         single = fr.FourRates(100_000)
         assert single.update_many(data["label"][own], data["prediction"][own])
-        assert [one.finding for one in found if one.stream == name] == without_shifts(single)
+        assert [bare(one) for one in found if one.segment == name] == list(single.findings)
 
 
 def test_a_reference_may_be_counts_or_pairs_or_a_frame():
@@ -188,8 +186,8 @@ def test_a_reference_may_be_counts_or_pairs_or_a_frame():
     frame = {"y_true": truth, "y_pred": guess.astype(int)}
     for reference in (counts, counts.tolist(), (t, g), {"y_true": t, "y_pred": g}):
         found = fr.detect(frame, reference=reference, arl=50_000)
-        assert [one.finding for one in found] == without_shifts(detector)
-        assert found.run.detector.parameters["after"] == "hold"
+        assert [*map(bare, found)] == list(detector.findings)
+        assert found.watch.detector.parameters["after"] == "hold"
     with pytest.raises(ValueError, match="LFR takes no reference"):
         fr.detect(frame, reference=counts, detector=fr.LFR)
 
@@ -205,7 +203,7 @@ def test_labels_that_come_later_are_joined():
     )
     detector = fr.FourRates(50_000)
     assert detector.update_many(truth, guess)
-    assert [one.finding for one in found] == without_shifts(detector)
+    assert [*map(bare, found)] == list(detector.findings)
 
 
 def test_other_detectors_run_too():
@@ -213,7 +211,7 @@ def test_other_detectors_run_too():
     for detector in (fr.LFR, fr.LFR(), fr.DDM):
         found = fr.detect((truth, guess.astype(int)), detector=detector)
         kind = detector if isinstance(detector, type) else type(detector)
-        assert [one.finding for one in found] == list(kind().update_many(truth, guess))
+        assert [*map(bare, found)] == list(kind().update_many(truth, guess))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +242,7 @@ def test_a_window_that_is_too_small_to_train_on_says_so():
     # tpr falls by half, which is found in less than 200 events; later tnr rises too
     truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
     found = fr.detect((truth, guess))
-    drift = found[0].finding
+    drift = found[0]
     positives = int(truth[drift.window.start : drift.window.stop].sum())
     told, about = re.fullmatch(
         r"the window holds (\d+) examples, about (\d+) of them positives: too few to train on, wait for more",
@@ -267,8 +265,8 @@ def test_what_has_come_since_a_drift_is_counted_in_its_own_stream():
         "model": np.repeat(["a", "b"], len(truth)),
     }
     found = fr.detect(frame, by="model")
-    seen = len(truth) - found[0].finding.window.start
-    assert found[0].stream == "a"
+    seen = len(truth) - found[0].window.start
+    assert found[0].segment == "a"
     assert f"; by the end of the data there are {seen:,}\n" in found.summary()
 
 
@@ -277,6 +275,6 @@ def test_a_window_that_is_large_enough_says_nothing():
     truth = random.integers(0, 2, 60_000)
     share = np.where(np.arange(60_000) < 30_000, 0.9, 0.86)
     found = fr.detect((truth, np.where(random.random(60_000) < share, truth, 1 - truth)))
-    assert len(found[0].finding.window) > 200
-    assert found[0].finding.shortage is None
+    assert len(found[0].window) > 200
+    assert found[0].shortage is None
     assert "to train on" not in found.summary()

@@ -40,3 +40,14 @@ def test_a_page_that_is_older_than_its_numbers_is_noticed(figures, monkeypatch):
     numbers = [{**one, "ratio": one["ratio"] + 0.1} for one in figures.results("budget")]
     monkeypatch.setattr(figures, "results", lambda name: numbers)
     assert filled(page, figures) != page
+
+
+@pytest.mark.slow
+def test_the_alarms_on_card_payments_are_those_on_the_page(monkeypatch):
+    pytest.importorskip("river")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from payments import alarms
+
+    page = " ".join((ROOT / "docs" / "peers.md").read_text().split())
+    counted = [(name.removeprefix("river "), count) for name, count in alarms()]
+    assert [(name, count) for name, count in counted if f"{name} {count}" not in page] == []

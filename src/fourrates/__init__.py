@@ -13,6 +13,7 @@ from fourrates.detectors.step import step
 from fourrates.findings import Drift, Finding, KeyedFinding, PrecisionChange, RateChange, RateState, Share, Shift
 from fourrates.frames import Findings, detect
 from fourrates.lazy import importer
+from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     from fourrates.bank import Bank
@@ -46,6 +47,7 @@ __all__ = [
     "Share",
     "Shift",
     "ThreeMeasures",
+    "Watch",
     "best_decay",
     "design",
     "detect",

@@ -58,16 +58,16 @@ def _write(target: Path, content: bytes) -> None:
 
 
 @contextmanager
-def scratch(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def scratch(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file of a name nobody can foresee, moved to `path` at the end; after an error it is gone."""
     import tempfile  # takes a while, and many runs write nothing
 
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(name, "wb", opener=lambda *_: handle) as file:  # it knows its name
             yield file
-        os.chmod(name, _mode(target))
+        os.chmod(name, _mode(target) if mode is None else mode)
         os.replace(name, target)
     except BaseException:
         with suppress(OSError):

@@ -11,10 +11,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
+import numpy as np
+
 Direction = Literal["down", "up"]
 Status = Literal["stable", "warning", "drifted"]
 Kind = Literal["drift", "confirmation", "withdrawal", "recovery", "improvement", "acceptance", "shift"]
 Condition = Literal["normal", "unconfirmed", "confirmed", "recovering"]
+Matrix = tuple[tuple[int, ...], ...]
 
 ENOUGH = 200  # examples, and examples of each class, with which a window is not called too small to learn from
 ENOUGH_OF_A_CLASS = 50
@@ -174,6 +177,13 @@ class Finding:
         The drift that opened the episode, for everything that comes after it; see `drift`.
     closes : bool
         Whether the drift is over with it: every rate is at normal again.
+    segment : str or None
+        Which segment it is about; None for the overall stream, and where a detector is used by itself.
+    time, started_time : datetime64 or None
+        When that event happened, and when the new level started, where times are known. The latter is accurate to about
+        a tenth of the time that has passed since.
+    source, row, started_row : str, int and int, or None
+        The file and row of that event, and the row at which the new level started if that is in the same file.
     """
 
     kind: Kind
@@ -183,6 +193,12 @@ class Finding:
     started_between: tuple[int, int] | None = None
     about: Drift | None = None
     closes: bool = False
+    segment: str | None = None
+    time: np.datetime64 | None = None
+    started_time: np.datetime64 | None = None
+    source: str | None = None
+    row: int | None = None
+    started_row: int | None = None
 
     @property
     def drift(self) -> Drift | None:
@@ -242,15 +258,18 @@ class Drift(Finding):
         Whether a rate that was away already moved further away.
     normal_known : bool
         Whether there was enough history to know what normal is. If not, the new level is normal from now on.
+    confusion_since : tuple of tuples of int, or None
+        The part of `confusion` from `since` on, where a :class:`~fourrates.Watch` counted it.
     """
 
     kind: Kind = "drift"
     since: int
-    confusion: tuple[tuple[int, ...], ...]
+    confusion: Matrix
     precisions: tuple[PrecisionChange, ...] = ()
     shift: Shift | None = None
     further: bool = False
     normal_known: bool = True
+    confusion_since: Matrix | None = None
 
     @property
     def drift(self) -> Drift:
@@ -399,6 +418,8 @@ class RateState:
         those of the first.
     baseline : Share or None
         What the rate is compared with, for FourRates: the reference and the events since, with its interval.
+    normal : Share or None
+        What the rate should be, for FourRates: the baseline, or while it is away the baseline before the alarm.
     evidence : float or None
         For FourRates, how much of the evidence towards an alarm is about this rate, as a share of what an alarm takes.
     dispersion : float or None
@@ -420,6 +441,7 @@ class RateState:
     estimate: float
     statistics: tuple[Statistic, ...] = ()
     baseline: Share | None = None
+    normal: Share | None = None
     evidence: float | None = None
     dispersion: float | None = None
     state: Condition = "normal"

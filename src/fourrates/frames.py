@@ -13,14 +13,14 @@ import numpy as np
 from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
-from fourrates.detectors.base import rate_names
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
-from fourrates.findings import Drift
+from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.opening import pyarrow
 from fourrates.io.remarks import explain_all_missing
-from fourrates.run import Found, FoundShift, Run
-from fourrates.run.dispersion import dispersions, in_words
+from fourrates.labels import rate_names
+from fourrates.watch import Now, Watch
+from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fourrates.io import Joined
     from fourrates.labels import Labels
-    from fourrates.run.trace import Trace
+    from fourrates.watch.trace import Trace
 
     Counts = npt.NDArray[np.int64]
     Say = Callable[[str], None]
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
 SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are told
-FEW = 5  # streams named in a sentence
-FEWER = 24  # times fewer points for the picture of each stream, where there are many
+FEW = 5  # segments named in a sentence
+FEWER = 24  # times fewer points for the picture of each segment, where there are many
 
 
 def detect(
@@ -69,7 +69,7 @@ def detect(
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
     by : str, optional
-        Column that tells streams apart, such as a model's name; each is watched on its own.
+        Column that makes segments, such as a country or a model's name; each is watched on its own.
     id : str, optional
         Column that brings predictions and labels together, with `labels_from`.
     positive : label, optional
@@ -78,8 +78,8 @@ def detect(
         The classes; taken from the data if not given.
     reference : K x K counts, frame, path or pair of arrays, optional
         The classifier as you shipped it, on its validation set; with the same columns if it is a frame. With `by`, a
-        frame or file that has this column gives each stream its own, and so does a mapping from streams to counts.
-        Streams that are not in it, or lack a class there, are compared with their own past, and `said` names them.
+        frame or file that has this column gives each segment its own, and so does a mapping from segments to counts.
+        Segments that are not in it, or lack a class there, are compared with their own past, and `said` names them.
     arl : float, optional
         Events between two false alarms.
     budget : str or float, optional
@@ -99,7 +99,7 @@ def detect(
     >>> print(found.summary())  # doctest: +SKIP
     """
     said: list[str] = []
-    by_stream: dict[str, Counts] | None = None
+    by_segment: dict[str, Counts] | None = None
     made = detector if isinstance(detector, Detector) else None
     if made is not None:
         for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
@@ -138,15 +138,15 @@ def detect(
         own = None if reference is None else reference_counts(reference, events, asked, threshold)
         one = None if isinstance(own, dict) else own
         made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
-        by_stream = check_own_references(own, made)
-    run = Run(made, tracer(many=by is not None), by_stream)
-    found: list[Found] = []
+        by_segment = check_own_references(own, made)
+    watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
+    findings: list[Finding] = []
     for batch in begun:
-        found += run.take(batch, events.keys)
-    if run.unreferred:
-        said.append(without_reference(run))
+        findings += watch.update(batch, events.keys)
+    if watch.without_reference:
+        said.append(without_reference(watch))
     said += events.odd().values()
-    return Findings(run, events, found, said)
+    return Findings(watch, events, findings, said)
 
 
 class Begun:
@@ -256,7 +256,7 @@ def reference_counts(
 ) -> Counts | dict[str, Counts]:
     """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data.
 
-    Where `columns.by` tells streams apart and the reference has that column too, counts of each stream, those left out
+    Where `columns.by` makes segments and the reference has that column too, counts of each segment, those left out
     that lack a class.
     """
     labels = events.labels
@@ -269,7 +269,7 @@ def reference_counts(
         isinstance(one, tuple) or np.ndim(one) == 2 for one in reference.values()
     ):
         return {str(name): confusion_counts(one, labels) for name, one in reference.items()}
-    own = Columns(columns.truth, columns.guess, columns.score, by=columns.by)
+    own = Columns(columns.truth, columns.pred, columns.score, by=columns.by)
     try:
         counts, keys = _counted(reference, own, labels, threshold)
     except NoColumn as error:
@@ -288,7 +288,7 @@ def reference_counts(
 def _counted(
     reference: Any, columns: Columns, labels: Labels, threshold: float | None
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Counts by code, for each stream of a reference or for all as one, and the streams."""
+    """Counts by code, for each segment of a reference or for all as one, and the segments."""
     classes = len(labels.values)
     counts = np.zeros((1, classes, classes), np.int64)
     pairs = read(
@@ -302,12 +302,12 @@ def _counted(
         missing = max(len(pairs.keys) - len(counts), 0)
         counts = np.concatenate([counts, np.zeros((missing, classes, classes), np.int64)])
         keys = np.zeros(batch.rows.size, np.int64) if batch.keys is None else batch.keys
-        np.add.at(counts, (keys, batch.truths, batch.guesses), 1)
+        np.add.at(counts, (keys, batch.truths, batch.preds), 1)
     return counts, pairs.keys
 
 
 def check_own_references(own: Counts | dict[str, Counts] | None, detector: Detector) -> dict[str, Counts] | None:
-    """References by stream, if that is what they are, and the detector takes any."""
+    """References by segment, if that is what they are, and the detector takes any."""
     if not isinstance(own, dict):
         return None
     if not isinstance(detector, FourRates):
@@ -315,20 +315,20 @@ def check_own_references(own: Counts | dict[str, Counts] | None, detector: Detec
     return own
 
 
-def without_reference(run: Run) -> str:
-    """A sentence that names the streams that have no reference while others do."""
-    names = run.unreferred
+def without_reference(watch: Watch) -> str:
+    """A sentence that names the segments that have no reference while others do."""
+    names = watch.without_reference
     listed = ", ".join(names[:FEW]) + (" ..." if len(names) > FEW else "")
     verb = "is" if len(names) == 1 else "are"
     return (
-        f"{len(names):,} of {len(run.streams):,} streams {verb} not in the reference, or a class of theirs is not: "
+        f"{len(names):,} of {len(watch.segments):,} segments {verb} not in the reference, or a class of theirs is not: "
         f"compared with their own past ({listed})"
     )
 
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:
-    """What follows the rates of a stream for pictures; more coarsely where there are many streams."""
-    from fourrates.run.trace import POINTS, Trace
+    """What follows the rates of a segment for pictures; more coarsely where there are many."""
+    from fourrates.watch.trace import POINTS, Trace
 
     return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
 
@@ -358,83 +358,87 @@ def labels_in_memory(
 
 
 class Findings:
-    """What :func:`detect` found: drifts and what became of them, in order, to be looked at, kept, drawn or written.
+    """What :func:`detect` found, in order, and how things are now: to be looked at, kept, drawn or written.
 
-    Iterating gives :class:`~fourrates.run.found.Found`: the stream, the drift, and where it stands in the data.
+    Iterating gives each :class:`~fourrates.Finding`: drifts, what became of them, and shifts of the class mix.
 
     Attributes
     ----------
-    run : Run
-        What ran: its `detector`, its `streams`.
+    watch : Watch
+        What watched: its `detector`, its `segments`.
     said : list of str
-        What was guessed or chosen, in sentences.
+        What was chosen from the data, in sentences.
     """
 
-    def __init__(self, run: Run, source: Events | Joined, found: list[Found], said: list[str]) -> None:
-        self.run, self.said = run, said
-        self._source, self._found = source, found
+    def __init__(self, watch: Watch, source: Events | Joined, findings: list[Finding], said: list[str]) -> None:
+        self.watch, self.said = watch, said
+        self._source, self._findings = source, findings
 
-    def __iter__(self) -> Iterator[Found]:
-        return iter(self._found)
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._findings)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     def __bool__(self) -> bool:
         """Whether anything was found."""
-        return bool(self._found)
+        return bool(self._findings)
 
-    def __getitem__(self, at: int) -> Found:
-        return self._found[at]
+    def __getitem__(self, at: int) -> Finding:
+        return self._findings[at]
 
     @property
-    def drifts(self) -> list[Found]:
+    def drifts(self) -> list[Drift]:
         """The drifts, without what became of them."""
-        return [one for one in self._found if one.is_drift]
+        return [finding for finding in self._findings if isinstance(finding, Drift)]
 
     @property
-    def recoveries(self) -> list[Found]:
+    def recoveries(self) -> list[Finding]:
         """Where a rate that had moved was back at normal."""
-        return [one for one in self._found if one.kind == "recovery"]
+        return [finding for finding in self._findings if finding.kind == "recovery"]
 
     @property
-    def shifts(self) -> list[FoundShift]:
-        """Where the true classes came in other shares than before."""
-        return self.run.shifts
+    def shifts(self) -> list[Shift]:
+        """Shifts of the class mix."""
+        return [finding for finding in self._findings if isinstance(finding, Shift)]
 
     @property
     def dispersion(self) -> dict[str, float]:
-        """By recall, how much more it scatters than with independent events: over all streams, for FourRates."""
-        return dispersions(self.run)
+        """By recall, how much its errors cluster: over all segments, for FourRates."""
+        return dispersions(self.watch)
 
     @property
     def events(self) -> int:
-        """Events read, in all streams."""
-        return self.run.events
+        """Events read, in all segments."""
+        return self.watch.events
+
+    def now(self) -> Now:
+        """How things are at the end of the data: the open drifts, and the rates since."""
+        return self.watch.now()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""
-        labels, utc = self.run.detector.labels.values, self._source.utc
+        labels, utc = self.watch.detector.labels.values, self._source.utc
         return {
-            **plain.about(self.run, self._source, self._found),
+            **plain.about(self.watch, self._source, self._findings),
             "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
             "said": self.said,
-            "drifts": [plain.as_record(one, utc, labels) for one in self._found],
-            "shifts": [plain.shift_record(one, utc) for one in self.shifts],
+            "findings": [plain.finding_record(finding, utc, labels) for finding in self._findings],
         }
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame with one row for each rate that moved."""
         import pandas
 
-        frame = pandas.DataFrame(plain.rows(self._found, self._source.utc), columns=plain.COLUMNS)
-        return frame if any(one.stream is not None for one in self._found) else frame.drop(columns="stream")
+        frame = pandas.DataFrame(plain.rows(self._findings, self._source.utc), columns=plain.COLUMNS)
+        many = any(finding.segment is not None for finding in self._findings)
+        return frame if many else frame.drop(columns="segment")
 
-    def plot(self, stream: str | None = None) -> Figure:
-        """Draw the rates of a stream over time; of the first that drifted if none is named."""
+    def plot(self, segment: str | None = None) -> Figure:
+        """Draw the rates of a segment over time; of the first that drifted if none is named."""
         from fourrates.plot import drawn
 
-        return drawn(self.run, self._found, stream)
+        return drawn(self.watch, self._findings, segment)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page that shows it all: one HTML file, with nothing to fetch."""
@@ -442,34 +446,32 @@ class Findings:
         from fourrates.report import page
 
         files.check_writable(path)
-        files.write(path, page(self.run, self._source, self._found).encode())
+        files.write(path, page(self.watch, self._source, self._findings).encode())
 
     def headline(self) -> str:
-        """How many drifts there are in how many events, and over which time."""
-        text = plain.counted(one.kind for one in self._found)
+        """How things are now, and how many drifts there were in how many events, over which time."""
+        return ". ".join(part for part in (str(self.now()), self._history()) if part)
+
+    def _history(self) -> str:
+        text = plain.counted(finding.kind for finding in self._findings)
+        text = text[0].upper() + text[1:]
         text += f" in {self.events:,} event{'' if self.events == 1 else 's'}"
+        watch = self.watch
         if self._source.columns.by is not None:
-            text += f" of {len(self.run.streams):,} stream{'' if len(self.run.streams) == 1 else 's'}"
-        run = self.run
-        if run.first_time is not None and run.last_time is not None:
-            first, last = (plain.moment(at, False, precise=False) for at in (run.first_time, run.last_time))
+            text += f" of {len(watch.segments):,} segment{'' if len(watch.segments) == 1 else 's'}"
+        if watch.first_time is not None and watch.last_time is not None:
+            first, last = (plain.moment(at, False, precise=False) for at in (watch.first_time, watch.last_time))
             text += f", {first} to {last}{' UTC' if self._source.utc else ''}"
         return text
 
     def summary(self) -> str:
-        """What was found, and what was guessed or chosen on the way, in lines of text."""
-        lines = [self.headline()]
-        for one in self._found[:SHOWN]:
-            lines.append(f"  {_line(one, self._source.utc)}")
-            if isinstance(one.finding, Drift):
-                lines += [f"    {change}" for change in one.finding.precisions]
-        if (shortage := plain.last_shortage(self.run, self._found)) is not None:
+        """How things are, what was found, and what was chosen on the way, in lines of text."""
+        lines = [line for line in (str(self.now()), self._history()) if line]
+        lines += [f"  {_line(finding, self._source.utc)}" for finding in self._findings[:SHOWN]]
+        if len(self._findings) > SHOWN:
+            lines.append(f"  ... and {len(self._findings) - SHOWN:,} more")
+        if (shortage := plain.last_shortage(self.watch, self._findings)) is not None:
             lines.append(shortage)
-        if len(self._found) > SHOWN:
-            lines.append(f"  ... and {len(self._found) - SHOWN:,} more")
-        lines += [f"  {_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        if len(self.shifts) > SHOWN:
-            lines.append(f"  ... and {len(self.shifts) - SHOWN:,} more shifts of the classes")
         return "\n".join([*lines, *self._correlated(), *self.said])
 
     def _correlated(self) -> list[str]:
@@ -482,18 +484,15 @@ class Findings:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        """For notebooks: the headline, the rates that moved over time, and a table."""
+        """For notebooks: how things are, the rates that moved over time, and a table."""
         from fourrates.report.notebook import fragment
 
-        shifts = [f"{_named(one.stream)}{one.shift}" for one in self.shifts[:SHOWN]]
-        notes = [*shifts, *self._correlated(), *self.said]
-        return fragment(self.headline(), self._found, self._source.utc, notes, self.run.traces)
+        notes = [*self._correlated(), *self.said]
+        return fragment(self.headline(), self._findings, self._source.utc, notes, self.watch.traces)
 
 
-def _named(stream: str | None) -> str:
-    return "" if stream is None else f"{stream}: "
-
-
-def _line(one: Found, utc: bool) -> str:
-    when = plain.moment(one.at.time, utc, precise=False)
-    return f"{_named(one.stream)}{'' if when is None else f'{when}, '}{one.finding}"
+def _line(finding: Finding, utc: bool) -> str:
+    when = plain.moment(finding.time, utc, precise=False)
+    segment = "" if finding.segment is None else f"{finding.segment}: "
+    precisions = "".join(f"; {change}" for change in finding.precisions) if isinstance(finding, Drift) else ""
+    return f"{segment}{'' if when is None else f'{when}, '}{finding}{precisions}"

@@ -1,8 +1,12 @@
-"""Labels to class codes 0 .. K - 1, with errors that name the value and where it stands."""
+"""Labels to class codes 0 .. K - 1, with errors that name the value and its position."""
 
 from __future__ import annotations
 
+import re
+import reprlib
 from collections.abc import Hashable, Iterable, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +20,22 @@ if TYPE_CHECKING:
 
 TIMES = np.datetime64, np.timedelta64  # a stream of them is one of numbers to whoever looks at its bits
 MOST = 4_096  # labels: a detector keeps the square of it in counts, 134 MB
+NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
+LONGEST = 400  # characters of a number, and bits over ten thirds: longer ones are no label unless they equal one
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 80
+FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
+
+
+def rate_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
+    """The names of the 2K rates, in the order of the kernels."""
+    if len(labels) == 2:
+        return FOUR
+    names = [str(label) for label in labels]
+    if len(set(names)) < len(names):  # such as 1 and "1"
+        names = [repr(label) for label in labels]
+    return tuple(f"{kind}:{name}" for kind in ("recall", "precision") for name in names)
 
 
 class Labels:
@@ -35,10 +55,11 @@ class Labels:
     values : tuple
         The labels in the order of their codes.
     codes : dict
-        From label to code. Anything equal to a label is that label, so True and 1.0 are the label 1.
+        From label to code. Anything equal to a label is that label, so True and 1.0 are the label 1. Text is read as
+        what it spells: "1", "1.0" and " true " are the label 1 too, and 1 is the label "1".
     """
 
-    __slots__ = ("codes", "given", "values")
+    __slots__ = ("codes", "given", "spellings", "values")
 
     def __init__(self, labels: Iterable[Hashable], positive: Hashable = None) -> None:
         if isinstance(labels, str | bytes | set | frozenset) or not isinstance(labels, Iterable):
@@ -62,6 +83,8 @@ class Labels:
             values.sort(key=lambda label: label == positive)
             self.codes = {label: code for code, label in enumerate(values)}
         self.values = tuple(values)
+        spelled = [_spelled(label) for label in values]
+        self.spellings = {one: code for code, one in enumerate(spelled) if spelled.count(one) == 1 and one is not None}
 
     def encode(self, array: npt.ArrayLike, name: str) -> Codes:
         """The codes of a one-dimensional array of labels, or a ValueError that names the first bad one."""
@@ -78,19 +101,15 @@ class Labels:
             return np.empty(0, np.uint16)
         if values.dtype.kind in "biu" and self.values == tuple(range(len(self.values))):
             codes = np.empty(values.size, np.uint16)
-            bad = small_codes(_native(values), len(self.values), codes)
-            if bad >= 0:
+            if (bad := small_codes(_native(values), len(self.values), codes)) >= 0:
                 raise self.unknown(values[bad].item(), name, bad)
             return codes
         if (known := self._sorted(values.dtype)) is not None:
             labels, order = known
             values = values.astype(labels.dtype, copy=False) if values.dtype.kind in "biuf" else values
             found = np.minimum(np.searchsorted(labels, values), labels.size - 1)
-            wrong = labels[found] != values
-            if wrong.any():
-                bad = int(wrong.argmax())
-                raise self.unknown(values[bad].item(), name, bad)
-            return order[found].astype(np.uint16)
+            if (labels[found] == values).all():
+                return order[found].astype(np.uint16)
         return self._one_by_one(values.tolist(), name)
 
     def decode(self, codes: Codes) -> npt.NDArray[Any]:
@@ -102,7 +121,7 @@ class Labels:
         return labels[codes]
 
     def _one_by_one(self, labels: Sequence[object], name: str) -> Codes:
-        coded = [self.code(label) for label in labels]
+        coded = [self.read(label) for label in labels]
         if -1 in coded:
             bad = coded.index(-1)
             raise self.unknown(labels[bad], name, bad)
@@ -110,12 +129,32 @@ class Labels:
 
     def unknown(self, label: object, name: str, position: int | None = None) -> ValueError:
         """The error for a label that is not one of these."""
-        where = "" if position is None else f" at position {position}"
-        shown = repr(self.values) if len(self.values) <= 20 else f"the {len(self.values)} labels"
-        return ValueError(f"{name}: label {label!r}{where} is not one of {shown}")
+        return ValueError(("" if position is None else f"position {position}: ") + self.problem(label, name))
+
+    def problem(self, label: object, name: str) -> str:
+        """What is wrong with a label of a column that is not one of these: the same sentence at every door."""
+        known = ", ".join(map(str, self.values[:20])) + (" ..." if len(self.values) > 20 else "")
+        return f"{shown(label)} in column {name!r} is not one of the labels {known}"
+
+    def read(self, value: Any) -> int:
+        """The code of what equals a label, or is spelled like one; -1 if it is none.
+
+        Examples
+        --------
+        >>> from fourrates.labels import Labels
+        >>> [Labels([0, 1]).read(value) for value in (1.0, "1", " True ", "1.00", "yes", None)]
+        [1, 1, 1, 1, -1, -1]
+        """
+        found = self.code(value)
+        if found >= 0 or (spelled := _spelled(value)) is None:
+            return found
+        if isinstance(spelled, tuple):  # true or false, which 1 and 0 stand for as well
+            truth = spelled[1]
+            return self.spellings.get(spelled, self.codes.get(truth, self.spellings.get(Decimal(int(truth)), -1)))
+        return self.spellings.get(spelled, self.codes.get(spelled, -1))
 
     def code(self, label: Any) -> int:
-        """The code of one label, or -1 if it is none."""
+        """The code of what equals a label, or -1 if it is none."""
         if type(label) is np.timedelta64:  # to NumPy before 2 one that lasts 1 is equal to 1
             return -1
         try:
@@ -171,6 +210,38 @@ def _is_held(label: Any, dtype: np.dtype[Any]) -> bool:
         except OverflowError:
             return False
     return (not isinstance(label, float) or label.is_integer()) and np.iinfo(dtype).min <= label <= np.iinfo(dtype).max
+
+
+def _spelled(value: Any) -> Hashable:
+    """What a value or a text stands for, the same for all that stand for it: numbers exactly, as decimals.
+
+    None if it is nothing that a label can be spelled as.
+    """
+    value = plain(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if (lower := text.lower()) in ("true", "false"):
+            return bool, lower == "true"
+        return Decimal(text) if len(text) <= LONGEST and NUMBER.fullmatch(text) else text
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, int):
+        return Decimal(value) if value.bit_length() <= 3 * LONGEST else None
+    if isinstance(value, float):
+        return Decimal(repr(value)) if np.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else None
+    return str(value) if isinstance(value, date) else None
+
+
+def shown(value: object) -> str:
+    """A value in a message, of a length that can be read."""
+    if isinstance(value, Decimal | date):
+        return repr(str(value))
+    try:
+        return _short.repr(plain(value))
+    except ValueError:  # an integer of so many digits that Python does not print it
+        return "a very large number"
 
 
 def plain(value: Any) -> Any:

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from fourrates import cache
+from fourrates.checks import check_number
 from fourrates.findings import Bounds
 from fourrates.kernel.tables import Table
 
@@ -139,16 +140,6 @@ def check_level(level: float, name: str) -> float:
     if not SMALLEST_LEVEL <= level < 0.5:
         raise ValueError(f"{name} {level!r} is not in [{SMALLEST_LEVEL:g}, 0.5)")
     return level
-
-
-def check_number(value: float, name: str) -> float:
-    """`value` as a float, or an error that names it."""
-    if isinstance(value, str | bytes):
-        raise TypeError(f"{name} {value!r} is not a number")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} {value!r} is not a number") from None
 
 
 @lru_cache(maxsize=64)

@@ -12,22 +12,21 @@ from fourrates.findings import Drift, Finding, Shift
 if TYPE_CHECKING:
     import numpy as np
 
+    from fourrates.findings import Matrix, RateState, Share
     from fourrates.io import Events, Joined
-    from fourrates.run import Found, FoundShift, Run
+    from fourrates.watch import Watch
 
 COLUMNS = [
-    "stream",
+    "segment",
     "kind",
     "at",
     "since",
     "time",
-    "since_time",
     "file",
     "row",
-    "since_file",
-    "since_row",
     "started",
     "started_time",
+    "started_row",
     "started_first",
     "started_last",
     "rate",
@@ -53,24 +52,51 @@ def moment(time: np.datetime64 | None, utc: bool, precise: bool = True) -> str |
     return (text if precise else text[:16].replace("T", " ")) + ("Z" if utc and precise else "")
 
 
-def as_record(one: Found, utc: bool, labels: Sequence[Any]) -> dict[str, Any]:
-    """A drift, or what became of it, as JSON has it."""
-    return {
-        **({"stream": one.stream} if one.stream is not None else {}),
-        "kind": one.kind,
-        "at": one.finding.at,
-        **of_drift(one.finding),
-        **({} if one.at.time is None else {"time": moment(one.at.time, utc)}),
-        "file": one.at.source,
-        "row": one.at.row,
-        **(_warned(one, utc) if one.is_drift else {}),
-        **start(one.finding),
-        **({"started_time": moment(one.started.time, utc)} if one.started is not None and one.started.time else {}),
-        "changes": changes(one.finding),
-        **precisions(one.finding),
-        **with_shift(one.finding),
-        **({"confusion": {"labels": list(labels), "before": one.before, "after": one.after}} if one.is_drift else {}),
+def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> dict[str, Any]:
+    """A finding as JSON has it; with labels, the counts of a drift before and after its warning."""
+    before, after = counts_split(finding)
+    place = {
+        "time": moment(finding.time, utc),
+        "file": finding.source,
+        "row": finding.row,
+        **start(finding),
+        "started_time": moment(finding.started_time, utc),
+        "started_row": finding.started_row,
     }
+    return {
+        **({"segment": finding.segment} if finding.segment is not None else {}),
+        "kind": finding.kind,
+        "at": finding.at,
+        **of_drift(finding),
+        **{name: value for name, value in place.items() if value is not None},
+        "changes": changes(finding),
+        **precisions(finding),
+        **(_shares(finding) if isinstance(finding, Shift) else with_shift(finding)),
+        **({"confusion": {"labels": [*labels], "before": before, "after": after}} if before and labels else {}),
+    }
+
+
+def counts_split(finding: Finding) -> tuple[Matrix, Matrix]:
+    """The counts of a drift up to its warning, and from it on; nothing where they were not counted."""
+    if not isinstance(finding, Drift) or (after := finding.confusion_since) is None:
+        return (), ()
+    pairs = zip(finding.confusion, after, strict=True)
+    return tuple(tuple(max(all_ - one, 0) for all_, one in zip(*rows, strict=True)) for rows in pairs), after
+
+
+def state_record(state: RateState) -> dict[str, Any]:
+    """How a rate is, as JSON has it: its state, normal, and now."""
+    return {
+        "state": state.state,
+        "normal": share_record(state.normal),
+        "now": share_record(state.now),
+        "enough": state.enough,
+    }
+
+
+def share_record(share: Share | None) -> dict[str, Any] | None:
+    """A rate with its interval as JSON has it."""
+    return None if share is None else {name: finite(value) for name, value in share._asdict().items()}
 
 
 def of_drift(finding: Finding) -> dict[str, Any]:
@@ -80,11 +106,6 @@ def of_drift(finding: Finding) -> dict[str, Any]:
         of = {} if finding.about is None else {"drift": finding.about.at, "further": finding.further}
         return {"since": finding.since, **of, **known}
     return {} if finding.drift is None else {"drift": finding.drift.at, "closes": finding.closes}
-
-
-def _warned(one: Found, utc: bool) -> dict[str, Any]:
-    time = {} if one.since.time is None else {"since_time": moment(one.since.time, utc)}
-    return {**time, "since_file": one.since.source, "since_row": one.since.row}
 
 
 def start(finding: Finding) -> dict[str, Any]:
@@ -109,7 +130,7 @@ def changes(finding: Finding) -> list[dict[str, Any]]:
             "n": change.n,
             "decay": finite(change.decay),
             **{
-                name: {key: finite(value) for key, value in share._asdict().items()}
+                name: share_record(share)
                 for name, share in (("before", change.before), ("after", change.after))
                 if share is not None
             },
@@ -133,21 +154,6 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 9)
 
 
-def shift_record(one: FoundShift, utc: bool) -> dict[str, Any]:
-    """A shift of the classes as JSON has it."""
-    return {
-        **({"stream": one.stream} if one.stream is not None else {}),
-        "kind": "shift",
-        "at": one.shift.at,
-        **({} if one.at.time is None else {"time": moment(one.at.time, utc)}),
-        "file": one.at.source,
-        "row": one.at.row,
-        "started": one.shift.started,
-        **precisions(one.shift),
-        **_shares(one.shift),
-    }
-
-
 def with_shift(finding: Finding) -> dict[str, Any]:
     """The share of positives before and after, as JSON has it, if the classes shifted with a drift."""
     shift = finding.shift if isinstance(finding, Drift) else None
@@ -155,17 +161,14 @@ def with_shift(finding: Finding) -> dict[str, Any]:
 
 
 def _shares(shift: Shift) -> dict[str, Any]:
-    return {
-        name: {key: finite(value) for key, value in share._asdict().items()}
-        for name, share in (("before", shift.before), ("after", shift.after))
-    }
+    return {"before": share_record(shift.before), "after": share_record(shift.after)}
 
 
-def rows(found: Sequence[Found], utc: bool) -> list[dict[str, Any]]:
+def rows(findings: Sequence[Finding], utc: bool) -> list[dict[str, Any]]:
     """One row for each rate that moved, with all of `COLUMNS`; None where there is nothing to say."""
     found_rows = []
-    for one in found:
-        record = as_record(one, utc, ())
+    for finding in findings:
+        record = finding_record(finding, utc)
         for change in record.pop("changes"):
             for name in ("before", "after"):
                 share = change.pop(name, None) or {}
@@ -175,21 +178,22 @@ def rows(found: Sequence[Found], utc: bool) -> list[dict[str, Any]]:
     return found_rows
 
 
-def about(run: Run, events: Events | Joined, found: Sequence[Found]) -> dict[str, Any]:
-    """What was read and with which detector, as JSON has it."""
-    names = (("truth", "truth"), ("pred", "guess"), ("score", "score"), ("time", "time"), ("by", "by"), ("id", "id"))
-    columns = {kind: name for kind, own in names if (name := getattr(events.columns, own)) is not None}
+def about(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> dict[str, Any]:
+    """How things are now, what was read and with which detector, as JSON has it."""
+    kinds = ("truth", "pred", "score", "time", "by", "id")
+    columns = {kind: name for kind in kinds if (name := getattr(events.columns, kind)) is not None}
     return {
-        "drifted": any(one.is_drift for one in found),
-        "events": run.events,
+        **watch.now().to_json(events.utc),
+        "drifted": any(finding.kind == "drift" for finding in findings),
+        "events": watch.events,
         "rows": events.rows,
         "skipped": events.skipped,
-        **({"streams": len(run.streams)} if events.columns.by is not None else {}),
-        **({} if run.first_time is None else {"first_time": moment(run.first_time, events.utc)}),
-        **({} if run.last_time is None else {"last_time": moment(run.last_time, events.utc)}),
+        **({"segments": len(watch.segments)} if events.columns.by is not None else {}),
+        **({} if watch.first_time is None else {"first_time": moment(watch.first_time, events.utc)}),
+        **({} if watch.last_time is None else {"last_time": moment(watch.last_time, events.utc)}),
         "columns": columns,
-        "detector": type(run.detector).__name__,
-        "parameters": run.detector.parameters,
+        "detector": type(watch.detector).__name__,
+        "parameters": watch.detector.parameters,
     }
 
 
@@ -221,11 +225,11 @@ def shortage(drift: Drift, events: int) -> str | None:
     return f"{drift.shortage}; by the end of the data there are {events - window.start:,}"
 
 
-def last_shortage(run: Run, found: Sequence[Found]) -> str | None:
+def last_shortage(watch: Watch, findings: Sequence[Finding]) -> str | None:
     """A line about the last drift, if it is not over and its window is too small to train on."""
-    for one in reversed(found):
-        stream = run.streams[one.stream]
-        if isinstance(one.finding, Drift) and (stream.status == "drifted" or not run.holds):
-            sentence = shortage(one.finding, stream.events)
+    for finding in reversed(findings):
+        segment = watch.segments[finding.segment]
+        if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):
+            sentence = shortage(finding, segment.events)
             return None if sentence is None else f"to train on the last drift: {sentence}"
     return None

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.findings import Drift
+from fourrates.findings import Drift, Finding
 from fourrates.io import InputError
 from fourrates.names import shortened
 from fourrates.plain import counted
-from fourrates.run.trace import Curve, Trace, ordered
+from fourrates.watch.trace import Curve, Trace, ordered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fourrates.run import Found, Run
+    from fourrates.watch import Watch
 
 MOST = 12  # panels
 NAME = 40  # characters of a name that a picture has room for
@@ -27,15 +27,15 @@ NAME = 40  # characters of a name that a picture has room for
 CURVE, BAND, DRIFT, WARN, END = "#1f5fbf", "#5a697d", "#b42318", "#a86400", "#1a7f5a"
 
 
-def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) -> Figure:
+def figure(trace: Trace, findings: Sequence[Finding] = (), title: str | None = None) -> Figure:
     """Draw the statistics of a trace, one panel each, those that moved first.
 
     Parameters
     ----------
     trace : Trace
         What was followed.
-    found : sequence of Found
-        What was found in this stream.
+    findings : sequence of Finding
+        Those of this segment.
     title : str, optional
         Above it all.
     """
@@ -50,12 +50,12 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         def _repr_png_(self) -> bytes:
             return rendered(self, "png", 90)
 
-    every, enough = ordered(trace.curves(), [one.finding for one in found])
+    every, enough = ordered(trace.curves(), findings)
     curves = every[: min(enough, MOST)]
     several = len({curve.kind for curve in every}) > 1
     drawing = Drawing(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
     panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
-    breaks = np.array([one.finding.at for one in found if one.is_drift], np.int64)
+    breaks = np.array([finding.at for finding in findings if isinstance(finding, Drift)], np.int64)
     for panel, curve in zip(panels, curves, strict=True):
         # A new concept is a new line.
         places = np.searchsorted(curve.events, breaks, side="right")
@@ -70,7 +70,7 @@ def figure(trace: Trace, found: Sequence[Found] = (), title: str | None = None) 
         with np.errstate(invalid="ignore"):
             out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
         panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
-        for number, finding in enumerate((one.finding for one in found), 1):
+        for number, finding in enumerate(findings, 1):
             colour = DRIFT if isinstance(finding, Drift) else END if finding.closes else BAND
             if isinstance(finding, Drift):
                 # Where it started, as far as that is known; else the warning that led to it.
@@ -125,27 +125,28 @@ def _time_axis(panel: Any, trace: Trace) -> None:
     panel.set_xlabel("event" if not events else "")
 
 
-def drawn(run: Run, found: Sequence[Found], stream: str | None = None) -> Figure:
-    """Draw a stream of a run; the first that drifted, or the first of all, if none is named."""
-    traces = run.traces
-    if stream is not None and stream not in run.streams:
-        raise KeyError(f"no stream {stream!r}")
-    if stream is not None and stream not in traces:
-        raise InputError(f"stream {stream!r} was not followed: only the first ones are")
-    name = stream if stream is not None else next((one.stream for one in found if one.stream in traces), None)
+def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
+    """Draw a segment of a watch; the first that drifted, or the first of all, if none is named."""
+    traces = watch.traces
+    findings = [finding for finding in findings if finding.kind != "shift"]
+    if segment is not None and segment not in watch.segments:
+        raise KeyError(f"no segment {segment!r}")
+    if segment is not None and segment not in traces:
+        raise InputError(f"segment {segment!r} was not followed: only the first ones are")
+    name = segment if segment is not None else next((one.segment for one in findings if one.segment in traces), None)
     name = name if name in traces else next(iter(traces))
-    own = [one for one in found if one.stream == name]
+    own = [finding for finding in findings if finding.segment == name]
     title = f"{shortened(name, NAME)}: " if name is not None else ""
-    title += f"{counted(one.kind for one in own)} in {run.streams[name].events:,} events"
+    title += f"{counted(finding.kind for finding in own)} in {watch.segments[name].events:,} events"
     return figure(traces[name], own, title)
 
 
-def save_figure(run: Run, found: Sequence[Found], path: str | os.PathLike[str]) -> None:
-    """Draw the first stream that drifted, or the first of all, into a PNG, SVG or PDF file."""
+def save_figure(watch: Watch, findings: Sequence[Finding], path: str | os.PathLike[str]) -> None:
+    """Draw the first segment that drifted, or the first of all, into a PNG, SVG or PDF file."""
     from fourrates import files
 
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
-    drawing = drawn(run, found)
+    drawing = drawn(watch, findings)
     if suffix not in ("png", "svg", "pdf"):
         raise InputError(f"--plot {path}: a picture ends in .png, .svg or .pdf")
     files.write(path, rendered(drawing, suffix, 150))

@@ -342,8 +342,8 @@ def test_the_index_grows_from_array_to_table_and_back_when_that_is_smaller(scale
 @pytest.mark.parametrize(
     ("keys", "y_true", "y_pred", "message"),
     [
-        (["a", "new", "b"], [0, 1, 2], [0, 0, 0], "y_true: label 2 at position 2"),
-        (["a", "new", "b"], [0, 1, 1], [0, 0, None], "y_pred: label None at position 2"),
+        (["a", "new", "b"], [0, 1, 2], [0, 0, 0], "position 2: 2 in column 'y_true'"),
+        (["a", "new", "b"], [0, 1, 1], [0, 0, None], "position 2: None in column 'y_pred'"),
         (["a", "new", None], [0, 1, 1], [0, 0, 0], "keys: None at position 2"),
         (["a", "new", math.nan], [0, 1, 1], [0, 0, 0], "keys: nan at position 2"),
         (["a", "new", []], [0, 1, 1], [0, 0, 0], r"keys: \[\] at position 2"),

@@ -206,9 +206,9 @@ def frame(bad=None, seed=21):
 
 def test_a_frame_with_the_by_column_gives_each_stream_its_reference_and_says_who_has_none():
     found = fr.detect(frame(bad="b"), by="shop", reference=validation(), arl=100_000)
-    assert {one.stream for one in found} == {"b"}
-    assert any("1 of 3 streams is not in the reference" in sentence and "(c)" in sentence for sentence in found.said)
-    assert fr.detect(frame(bad="b"), by="shop", reference=REFERENCES, arl=100_000).drifts[0].stream == "b"
+    assert {drift.segment for drift in found.drifts} == {"b"}
+    assert any("1 of 3 segments is not in the reference" in sentence and "(c)" in sentence for sentence in found.said)
+    assert fr.detect(frame(bad="b"), by="shop", reference=REFERENCES, arl=100_000).drifts[0].segment == "b"
 
 
 def test_a_reference_without_the_by_column_is_one_for_all():
@@ -216,7 +216,7 @@ def test_a_reference_without_the_by_column_is_one_for_all():
     kept = own["shop"] == "a"
     one = {name: own[name][kept] for name in ("label", "prediction")}
     found = fr.detect(frame(), by="shop", reference=one, arl=100_000)
-    assert {one.stream for one in found} == {"b", "c"}
+    assert {one.segment for one in found} == {"b", "c"}
 
 
 def written(path, columns):
@@ -233,7 +233,7 @@ def test_the_command_line_takes_a_file_of_references_by_stream_and_goes_on_with_
     call += ["--state", saved]
     done = subprocess.run([*call, "--reference", reference], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "1 of 3 streams is not in the reference" in done.stderr
+    assert "1 of 3 segments is not in the reference" in done.stderr
     assert "tpr" in done.stdout
     with open(data, "a") as more:
         more.write(Path(data).read_text().splitlines(keepends=True)[1])
@@ -242,4 +242,4 @@ def test_the_command_line_takes_a_file_of_references_by_stream_and_goes_on_with_
     other = written(tmp_path / "o.csv", validation(seed=99))
     refused = subprocess.run([*call, "--reference", other], capture_output=True, text=True)
     assert refused.returncode == 2
-    assert "leave out the options" in refused.stderr
+    assert "only --budget can be changed" in refused.stderr

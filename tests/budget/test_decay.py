@@ -77,7 +77,7 @@ def test_several_changes_and_labels_of_any_kind():
         (lambda: best_decay_from_stream([0, 1], [0, 1], [], ARL), "no change is given"),
         (lambda: best_decay_from_stream([0, 1], [0, 1], [2], ARL), "must ascend between 0 and 2"),
         (lambda: best_decay_from_stream([0, 1], [0], [1], ARL), "y_true has 2 events, y_pred has 1"),
-        (lambda: best_decay_from_stream([0, 7], [0, 1], [1], ARL), "label 7 at position 1"),
+        (lambda: best_decay_from_stream([0, 7], [0, 1], [1], ARL), "position 1: 7 in column"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(call, message):

@@ -118,4 +118,7 @@ def test_a_state_keeps_its_budget_of_time(fourrates, tmp_path):
     assert fourrates("detect", tmp_path / "monday.csv", "--budget", "one a month", "--state", state).status == 0
     ran = fourrates("detect", tmp_path / "tuesday.csv", "--budget", "1 per month", "--state", state)
     assert ran.status == 0, ran.err
-    assert fourrates("detect", tmp_path / "tuesday.csv", "--budget", "5000", "--state", state).status == 2
+    assert "budget" not in ran.err
+    ran = fourrates("detect", tmp_path / "tuesday.csv", "--budget", "5000", "--state", state, "--json")
+    assert "budget: one false alarm in 5,000 events; it was one in " in ran.err
+    assert json.loads(ran.out)["parameters"]["arl"] == 5000

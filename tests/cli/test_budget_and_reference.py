@@ -14,7 +14,7 @@ def detected(ran):
 
 
 def places(found):
-    return [(one["at"], one["kind"]) for one in found["drifts"]]
+    return [(one["at"], one["kind"]) for one in found["findings"] if one["kind"] != "shift"]
 
 
 def wanted(detector, stream):
@@ -39,7 +39,7 @@ def test_a_budget_in_words_is_one_in_events(fourrates, drifting, stream):
     findings, shifts = wanted(fr.FourRates(found["parameters"]["arl"]), stream)
     assert places(found) == findings
     assert {"drift", "recovery"} <= {kind for _, kind in findings}
-    assert [one["at"] for one in found["shifts"]] == shifts
+    assert [one["at"] for one in found["findings"] if one["kind"] == "shift"] == shifts
     assert fourrates("detect", drifting, "--arl", "one a quarter", "--json").out == ran.out
 
 
@@ -93,7 +93,9 @@ def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
     path.write_text("y_true,y_pred\n" + "".join(rows[2000:]))
     ran = fourrates("detect", path, "--state", state, "--fail-on", "drift")
     assert ran.status == 0
-    assert ran.out.startswith("no drift and 1 recovery in ")
+    now, history = ran.out.splitlines()[:2]
+    assert now.startswith("Stable: ")
+    assert history.startswith("no drift and 1 recovery in ")
 
 
 @pytest.mark.slow

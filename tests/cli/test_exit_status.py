@@ -13,7 +13,7 @@ import pytest
 
 from fourrates import files
 from fourrates.cli import app, detect
-from fourrates.run import Run
+from fourrates.watch import Watch
 
 from .conftest import refused
 
@@ -25,7 +25,7 @@ def broken(*_, **__):
 @pytest.fixture
 def defective(monkeypatch, tmp_path):
     """A run with a defect of ours in it, and a folder for what is written about it."""
-    monkeypatch.setattr(Run, "take", broken)
+    monkeypatch.setattr(Watch, "update", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -53,7 +53,7 @@ def test_the_traceback_of_a_defect_is_shown_where_asked_for(drifting, defective,
 
 def test_a_part_of_the_package_that_is_missing_is_a_defect_of_ours(fourrates, drifting, defective, monkeypatch):
     missing = Path(detect.__file__).parent / "gone.css"
-    monkeypatch.setattr(Run, "take", lambda *_: missing.read_text())
+    monkeypatch.setattr(Watch, "update", lambda *_: missing.read_text())
     assert fourrates("detect", drifting).status == 3
 
 
@@ -74,12 +74,8 @@ def test_a_library_that_is_not_installed_is_named_with_what_installs_it(fourrate
         "detect {data} --labels 0,0",
         "detect {data} --positive 7",
         "detect {data} --score y_pred --pred y_pred",
-        "compare {data} -d DDM(warn=3,detect=2)",
+        "detect {data} -d DDM(warn=3,detect=2)",
         "watch {data} --detector LFR(warn=2)",
-        "bounds 50 60",
-        "bounds 50 45 --level 7",
-        "design 50",
-        "design 1e5 --decay 1.5",
         "demo {data}",
     ],
 )
@@ -129,10 +125,9 @@ def interrupted(words, piped, wanted):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("command", ["detect", "compare"])
-def test_an_interrupt_says_what_was_done(command, tmp_path):
+def test_an_interrupt_says_what_was_done(tmp_path):
     """A pipe that stays open: the batches that came are taken, then comes Ctrl-C."""
-    words = [command, "-", *(["--csv", tmp_path / "found.csv"] if command == "detect" else ["-d", "LFR"])]
+    words = ["detect", "-", "--csv", tmp_path / "found.csv"]
     wanted = r"fourrates: stopped after [1-9][\d,]* events.*"
     assert re.fullmatch(wanted, interrupted(words, b"y_true,y_pred\n" + b"1,1\n0,0\n" * 1_000_000, wanted))
     assert not (tmp_path / "found.csv").exists()
@@ -143,3 +138,12 @@ def test_an_interrupt_says_what_was_done(command, tmp_path):
 def test_an_interrupt_before_anything_came_says_so():
     wanted = "fourrates: stopped before the first events were read"
     assert interrupted(["detect", "-"], b"y_true,y_pred\n1,1\n", wanted) == wanted
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("command", ["detect", "watch"])
+def test_a_named_pipe_cannot_keep_a_state(fourrates, drifting, tmp_path, command):
+    os.mkfifo(tmp_path / "pipe")
+    ran = fourrates(command, drifting, "--state", tmp_path / "pipe")
+    assert ran.status == 2
+    assert f"{tmp_path / 'pipe'}: a named pipe" in ran.err

@@ -72,7 +72,7 @@ def test_rows_without_a_label_are_counted(fourrates, table):
     labels = np.where(np.arange(SIZE) < 2_000, table.sound["label"], "")
     assert remarks(fourrates("detect", table(label=labels))) == ["1,000 of 3,000 rows skipped: no label"]
     preds = np.where(np.arange(SIZE) % 1000 == 5, "", table.sound["pred"])
-    both = remarks(fourrates("detect", table(label=labels, pred=preds)))
+    both = remarks(fourrates("detect", table(label=labels, pred=preds), "--bad", "skip"))
     assert both == ["1,002 of 3,000 rows skipped: 1,000 have no label, 2 no prediction or key"]
 
 
@@ -170,5 +170,5 @@ def test_the_classes_of_late_labels_come_from_the_data_and_what_is_left_over_is_
 def test_in_python_late_labels_need_no_labels_either(late):
     predictions, labels = late
     found = fr.detect(predictions, labels_from=labels, positive="ok")
-    assert found.run.detector.labels.values == ("fraud", "ok")
+    assert found.watch.detector.labels.values == ("fraud", "ok")
     assert found.events == SIZE - 1

@@ -7,12 +7,13 @@ import pytest
 from rich.console import Console
 
 import fourrates as fr
+from fourrates import detectors
 from fourrates.alerts import finding_alert
-from fourrates.cli.options import known
+from fourrates.cli.options import NAMES
 from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates, weight
 from fourrates.findings import Finding, RateState, Share, Shift
-from fourrates.plain import shift_record
-from fourrates.run import FoundShift, Place, Run
+from fourrates.plain import finding_record
+from fourrates.watch import Watch
 
 HOSTILE = "[bold]\x1b[31m[/nothing]"
 
@@ -24,7 +25,10 @@ def drawn(picture):
 
 
 def picture_of(detector, name="log.csv"):
-    return Picture(Run(detector), detector, name)
+    watch = Watch(detector)
+    watch.segments.begin([None])
+    watch.segments.detectors[0] = detector
+    return Picture(watch, True, name)
 
 
 def events(size, right, seed=0):
@@ -34,7 +38,7 @@ def events(size, right, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", known().values(), ids=known())
+@pytest.mark.parametrize("kind", [getattr(detectors, name) for name in NAMES], ids=NAMES)
 def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kind):
     detector = kind()
     picture = picture_of(detector)
@@ -54,20 +58,20 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
         assert name in text
 
 
-def test_four_rates_shows_estimate_baseline_and_evidence():
+def test_four_rates_shows_estimate_normal_and_evidence():
     detector = fr.FourRates(reference=[[900, 100], [200, 800]])
     detector.update_many(*events(300, 0.85))
     lines = [line for line in drawn(picture_of(detector)).splitlines() if "tpr" in line or "ppv" in line]
     tpr, ppv = sorted(lines, key=lambda line: "ppv" in line)
     assert "│" in tpr.strip("│ ")
     assert {*"●░%"} <= {*tpr}
-    assert f"{detector.rates['tpr'].baseline.value:.3f}" in tpr
+    assert f"{detector.rates['tpr'].normal.value:.3f}" in tpr
     assert "●" in ppv
     assert "%" not in ppv  # precisions are not judged by themselves
 
 
-def test_a_bar_has_its_dot_at_the_estimate_and_ends_at_the_interval_of_the_baseline():
-    state = RateState(n=50, estimate=0.25, baseline=Share(0.75, 0.7, 0.8, 900), evidence=0.5)
+def test_a_bar_has_its_dot_at_the_estimate_and_ends_at_the_interval_of_normal():
+    state = RateState(n=50, estimate=0.25, normal=Share(0.75, 0.7, 0.8, 900), evidence=0.5)
     text = bar(state, "green").plain
     assert len(text) == WIDTH
     assert text.index("●") == round(0.25 * (WIDTH - 1))
@@ -123,7 +127,7 @@ def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     for finding in (drift, confirmation, recovery):
         picture.drift(finding_alert(finding, stream="s", origin="x"))
     shift = Shift(at=60, started=55, before=Share(0.3, 0.2, 0.4, 90), after=Share(0.5, 0.4, 0.6, 9))
-    picture.shift(shift_record(FoundShift(None, shift, Place(60, "log.csv", 61, None)), utc=False))
+    picture.shift(finding_record(shift, utc=False))
     text = drawn(picture)
     assert "drift    event 40, started about event 30: tpr ↓ 0.900 → 0.500" in text
     assert "confirmation event 45, drift of event 40: tpr ↓ 0.900 → 0.500" in text

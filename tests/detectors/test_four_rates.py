@@ -347,7 +347,8 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
         saved, pickled = fr.FourRates.from_bytes(saved.to_bytes()), pickle.loads(pickle.dumps(pickled))
         bank = fr.Bank.from_bytes(bank.to_bytes())
         assert saved.open == pickled.open == opened
-        assert end == 0 or bank[0].open == opened
+        if end:  # before its first event the bank has no stream
+            assert bank[0].open == opened
     for way, findings in found.items():
         assert findings == expected, way
     assert one.to_bytes() == whole.to_bytes() == split.to_bytes() == saved.to_bytes() == pickled.to_bytes()
@@ -416,7 +417,7 @@ def test_a_detector_used_by_two_threads_raises():
         ({"reference": [[1, 2], [3, 0.5]]}, "reference must hold counts"),
         ({"reference": [[0, 0], [3, 5]]}, "reference has no event of class 0"),
         ({"reference": "good"}, "reference 'good' is not a matrix of counts"),
-        ({"reference": ([0, 1, 2], [0, 1, 1])}, "reference: label 2 at position 2 is not one of"),
+        ({"reference": ([0, 1, 2], [0, 1, 1])}, "position 2: 2 in column 'reference' is not one of"),
         ({"reference": ([0, 1, 1], [0, 1])}, "reference: y_true has 3 events, y_pred has 2"),
         ({"labels": ("a",)}, "1 labels; at least two"),
         ({"labels": (0, 1, 2), "positive": 2}, "positive 2 goes with two labels, not with 3"),
@@ -429,13 +430,13 @@ def test_bad_parameters_are_refused_by_name(arguments, message):
 
 def test_bad_events_are_named_by_value_and_place():
     detector = fr.FourRates(labels=("ham", "spam"))
-    with pytest.raises(ValueError, match=r"y_pred: label 'egg' is not one of \('ham', 'spam'\)"):
+    with pytest.raises(ValueError, match="'egg' in column 'y_pred' is not one of the labels ham, spam"):
         detector.update("ham", "egg")
-    with pytest.raises(ValueError, match="y_true: label 'egg' at position 1 is not one of"):
+    with pytest.raises(ValueError, match="position 1: 'egg' in column 'y_true' is not one of"):
         detector.update_many(["ham", "egg"], ["ham", "ham"])
     with pytest.raises(ValueError, match="truths: code 2 at position 1 is not below 2"):
         detector.update_coded(np.array([0, 2], np.uint16), np.array([0, 0], np.uint16))
-    with pytest.raises(ValueError, match="y_pred: label 'egg'"):
+    with pytest.raises(ValueError, match="'egg' in column 'y_pred'"):
         fr.step(detector.to_bytes(), "ham", "egg")
     assert detector.events == 0
 

@@ -364,7 +364,7 @@ def test_labels_that_would_not_come_back_are_not_saved():
 
 def test_a_masked_event_is_refused_by_its_position():
     masked = np.ma.array([0, 1, 1], mask=[0, 1, 0])
-    with pytest.raises(ValueError, match="y_pred: label 'masked' at position 1"):
+    with pytest.raises(ValueError, match="position 1: 'masked' in column 'y_pred'"):
         fr.LFR().update_many([0, 1, 1], masked)
 
 

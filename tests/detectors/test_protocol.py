@@ -392,9 +392,9 @@ def test_named_labels_give_what_their_codes_give(case, labels):
 
 @every
 def test_minus_one_is_refused_unless_it_is_named(case):
-    with pytest.raises(ValueError, match=r"y_true: label -1 is not one of \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"-1 in column 'y_true' is not one of the labels 0, 1"):
         make(case).update(-1, 1)
-    with pytest.raises(ValueError, match=r"y_pred: label -1 at position 2 is not one of \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"position 2: -1 in column 'y_pred' is not one of the labels 0, 1"):
         make(case).update_many([0, 1, 1], [0, 1, -1])
     make(case, labels=(-1, 1)).update(-1, 1)
 
@@ -408,15 +408,14 @@ def test_naming_the_positive_label_is_the_same_as_putting_it_second(case):
 
 
 @every
-@pytest.mark.parametrize("bad", [2, -1, 0.5, math.nan, None, "1", b"1", [1], {}, ...], ids=repr)
+@pytest.mark.parametrize("bad", [2, -1, 0.5, math.nan, None, "one", b"1", [1], {}, ...], ids=repr)
 def test_a_bad_label_is_named_and_leaves_the_state_untouched(case, bad):
     detector = make(case)
     detector.update_many(*restless(400))
     before = detector.to_bytes()
-    for pair in ((bad, 1), (1, bad), (bad, bad)):
-        with pytest.raises((ValueError, TypeError)) as caught:
+    for pair, name in (((bad, 1), "y_true"), ((1, bad), "y_pred"), ((bad, bad), "y_true")):
+        with pytest.raises((ValueError, TypeError), match=name):
             detector.update(*pair)
-        assert "y_true" in str(caught.value) or "y_pred" in str(caught.value)
     assert detector.to_bytes() == before
 
 
@@ -424,17 +423,17 @@ def test_a_bad_label_is_named_and_leaves_the_state_untouched(case, bad):
 @pytest.mark.parametrize(
     ("truth", "guess", "message"),
     [
-        ([0, 1, 2], [0, 1, 1], "y_true: label 2 at position 2 is not one of"),
-        ([0, 1, 1], [0, 7, 1], "y_pred: label 7 at position 1 is not one of"),
-        ([0.0, math.nan], [0, 1], "y_true: label nan at position 1 is not one of"),
-        ([0, None], [0, 1], "y_true: label None at position 1 is not one of"),
-        (["0", "1"], [0, 1], "y_true: label '0' at position 0 is not one of"),
-        ([0.5, 1], [0, 1], "y_true: label 0.5 at position 0 is not one of"),
+        ([0, 1, 2], [0, 1, 1], "position 2: 2 in column 'y_true' is not one of"),
+        ([0, 1, 1], [0, 7, 1], "position 1: 7 in column 'y_pred' is not one of"),
+        ([0.0, math.nan], [0, 1], "position 1: nan in column 'y_true' is not one of"),
+        ([0, None], [0, 1], "position 1: None in column 'y_true' is not one of"),
+        (["no", "1"], [0, 1], "position 0: 'no' in column 'y_true' is not one of"),
+        ([0.5, 1], [0, 1], "position 0: 0.5 in column 'y_true' is not one of"),
         ([0, 1, 0], [0, 1], "y_true has 3 events, y_pred has 2"),
         ([], [1], "y_true has 0 events, y_pred has 1"),
         (np.array([[0, 1], [1, 0]]), [0, 1], "y_true has 2 dimensions, not one"),
         ([0, 1], np.array([[0, 1]]), "y_pred has 2 dimensions, not one"),
-        ([[0, 1], [1, 0]], [0, 1], r"y_true: label \[0, 1\] at position 0 is not one of"),
+        ([[0, 1], [1, 0]], [0, 1], r"position 0: \[0, 1\] in column 'y_true' is not one of"),
         (1, 1, "y_true has 0 dimensions, not one"),
     ],
 )
@@ -452,7 +451,7 @@ def test_one_bad_label_at_the_end_of_a_long_batch_takes_none_of_it(case):
     detector = make(case)
     truth, guess = restless(5000)
     before = detector.to_bytes()
-    with pytest.raises(ValueError, match="at position 5000"):
+    with pytest.raises(ValueError, match="position 5000"):
         detector.update_many([*truth, 3], [*guess, 1])
     assert detector.to_bytes() == before
     assert detector.events == 0

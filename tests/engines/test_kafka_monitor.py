@@ -14,7 +14,7 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, monitor, payload, source
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, monitor, reader, source
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import Columns, InputError
 
@@ -176,8 +176,7 @@ def test_the_group_is_told_again_what_it_did_not_hear(broker, topic, tmp_path, m
 def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic, monkeypatch):
     monkeypatch.setattr(source, "RETRY", 0.1)
     produce(broker, topic, events(6)[:10])
-    reader = Reader(fr.labels.Labels([0, 1]), Columns(by="model"))
-    with Source(url(broker, topic), reader) as one:
+    with Source(url(broker, topic), Reader(fr.labels.Labels([0, 1]), Columns(by="model"))) as one:
         one.commit({0: 7})
         end = time.monotonic() + 60
         while not (taken := sum(chunk.truths.size for chunk in one.take(0.2))) and time.monotonic() < end:
@@ -238,7 +237,7 @@ def as_arrow(records, size=50):
 
 def test_partitions_taken_in_threads_end_as_if_taken_one_by_one(broker, topic, tmp_path, monkeypatch):
     monkeypatch.setattr(monitor, "LARGE", 1)
-    monkeypatch.setattr(payload, "JOINED", 200)
+    monkeypatch.setattr(reader, "JOINED", 200)
     records, told, fails = [events(seed) for seed in (5, 6)], [], [0, 1]
     for partition, part in enumerate(records):
         produce(broker, topic, as_arrow(part), partition)
@@ -278,14 +277,41 @@ def test_what_cannot_be_an_event_goes_to_the_dead_letters_with_its_problem(broke
         state=tmp_path,
         refuse=lambda source, one: refused.append((source, one.offset)),
     ) as one:
-        step_until(one, lambda: one.events >= 3 and one.refused >= 4)
+        step_until(one, lambda: one.events >= 3 and one.rejected >= 4)
     letters = sorted(consumed(broker, f"{topic}-x", 4), key=lambda letter: dict(letter.headers())["offset"])
     assert refused == [(f"{topic}/0", offset) for offset in (1, 3, 4, 5)]
     assert [dict(letter.headers())["offset"] for letter in letters] == [b"1", b"3", b"4", b"5"]
     assert letters[0].value() == b"not json"
     assert all(dict(letter.headers())["problem"] for letter in letters)
     assert "2" in dict(letters[1].headers())["problem"].decode()
-    assert saved(tmp_path, topic).refused == 4
+    assert saved(tmp_path, topic).rejected == 4
+
+
+def test_bad_messages_are_only_counted_or_end_the_monitor_if_that_is_asked_for(broker, topic):
+    good = {"y_true": 1, "y_pred": 1}
+    produce(broker, topic, [good, {"y_true": 2, "y_pred": 1}, {"y_true": None, "y_pred": 1}, good])
+    named = []
+    with Monitor(url(broker, topic), arl=ARL, bad="skip", refuse=lambda *one: named.append(one)) as one:
+        step_until(one, lambda: one.events >= 2)
+    assert (one.rejected, one.unlabelled, named) == (1, 1, [])
+    ends = Monitor(url(broker, f"{topic}").replace("group=g", "group=h"), arl=ARL, bad="reject")
+    with pytest.raises(InputError, match=r"offset 1: 2 in column 'y_true' is not one of the labels 0, 1"):
+        step_until(ends, lambda: ends.events >= 2)
+
+
+def test_the_unit_of_times_is_saved_with_a_partition(broker, topic, tmp_path):
+    first, stray = 1_700_000_000, 1_700_000_001_000
+    rejected = []
+    for time_ in (first, stray, first + 2):
+        produce(broker, topic, [{"y_true": 1, "y_pred": 1, "at": time_}])
+        with Monitor(
+            url(broker, topic), arl=ARL, time="at", state=tmp_path, refuse=lambda _, one: rejected.append(one.problem)
+        ) as one:
+            step_until(one, lambda one=one: one.events + one.rejected >= 1)
+    state = saved(tmp_path, topic)
+    assert (state.clock.unit, state.bank.events, state.rejected) == ("s", 2, 1)
+    assert len(rejected) == 1
+    assert f"offset 1: {stray} in column 'at' is not a time" in rejected[0]
 
 
 def test_a_state_of_other_settings_is_refused_and_both_are_named(broker, topic, tmp_path):

@@ -19,7 +19,6 @@ from fourrates.serve.columns import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.feed import Topic, parse_topics
 from fourrates.serve.messages import BatchReader
-from fourrates.serve.store import schema
 from fourrates.serve.store.sqlite import SQLite
 
 PATIENCE = 180.0  # seconds; the group waits 4 s for a member that was killed
@@ -322,15 +321,11 @@ def test_what_a_message_means_does_not_depend_on_its_neighbours():
     assert set(stamped) == {1.6e9, 1_704_067_200.0}
 
 
-def test_a_database_of_the_version_before_is_brought_up_to_date(tmp_path, monkeypatch):
+def test_the_place_in_a_topic_is_kept_and_goes_with_its_monitor(tmp_path):
     from fourrates.serve.store import base
 
-    with monkeypatch.context() as before:
-        before.setattr(base, "MIGRATIONS", schema.MIGRATIONS[:1])
-        old = SQLite(tmp_path / "fourrates.db")
-        monitor = old.add_monitor("fraud", "u", b"k" * 16, b"{}", 0.0).id
-        old.close()
     store = SQLite(tmp_path / "fourrates.db")
+    monitor = store.add_monitor("fraud", "u", b"k" * 16, b"{}", 0.0).id
     assert store.next_of_source(monitor, "g/t", 0) is None
     store.commit(base.Group(sources=[base.SourceRow(monitor, "g/t", 0, number) for number in (5, 9)]))
     assert store.next_of_source(monitor, "g/t", 0) == 9

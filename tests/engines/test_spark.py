@@ -12,7 +12,7 @@ import fourrates as fr
 
 pytestmark = QUIET
 SIZE, KEYS, ARL = 12_000, 24, 1e5
-OF_RATES = "kind not in ('shift', 'rejected')"
+OF_RATES = "kind not in ('shift', 'rejected', 'unlabelled')"
 FOUND = ["kind", "at", "since", "started", "rate", "direction", "before", "after", "evidence"]
 
 
@@ -139,10 +139,10 @@ def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, eng
 
 
 BAD_ROWS = [
-    (None, 1, "1", "0", "no key in 'key'"),
-    (1, 2, None, "0", "y_true: no label in 'y'"),
-    (1, 3, "1", "maybe", "y_pred in 'p': label 'maybe' is not one of ('0', '1')"),
-    (2, None, "1", "1", "no order in 'time'"),
+    (None, 1, "1", "0", "the value in column 'key' is missing"),
+    (1, 2, "1", None, "the value in column 'p' is missing"),
+    (1, 3, "1", "maybe", "'maybe' in column 'p' is not one of the labels 0, 1"),
+    (2, None, "1", "1", "the value in column 'time' is missing"),
 ]
 
 
@@ -153,7 +153,8 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
         "key", "unix_micros(time) time", "string(y) y", "string(p) p"
     )
     given = good.union(session.createDataFrame([row[:4] for row in BAD_ROWS], schema))
-    call = {**COLUMNS, "arl": ARL, "labels": ["0", "1"]}
+    given = given.union(session.createDataFrame([(1, 4, None, "1"), (1, 5, None, "maybe")], schema))
+    call = {**COLUMNS, "arl": ARL}  # text is read as the numbers that it spells
     found = engine.detect(given, **call)
     assert findings(found) == expected(keys, truth, guess)[1]
     rejected = found.where("kind = 'rejected'").collect()
@@ -164,11 +165,13 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
         "y": "1",
         "p": "maybe",
     }
+    unlabelled = found.where("kind = 'unlabelled'").collect()
+    assert sum(row["rows"] for row in unlabelled) == 2
     left_out = engine.detect(given, **call, bad="skip")
     assert findings(left_out) == expected(keys, truth, guess)[1]
     assert left_out.where("kind = 'rejected'").count() == 0
-    with pytest.raises(Exception, match=r"(no key in 'key'|is not one of|no label|no order).*: \{\"key\":"):
-        engine.detect(given, **call, bad="raise").collect()
+    with pytest.raises(Exception, match=r"(is missing|is not one of the labels 0, 1): \{\"key\":"):
+        engine.detect(given, **call, bad="reject").collect()
 
 
 @pytest.mark.parametrize("bad", ["keep", "skip"])
@@ -190,7 +193,7 @@ def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine,
         found = engine.detect(given, **COLUMNS, arl=ARL).withColumn("time", F.unix_micros("time") - far).cache()
         assert findings(found) == expected(events[0][1:], events[2][1:], events[3][1:])[1]
         (rejected,) = found.where("kind = 'rejected'").collect()
-        assert json.loads(rejected["row"])["time"] == far
+        assert json.loads(rejected["row"])["time"] == "14645-06-30T15:06:40.000000"
         keys, at = (
             events[0][1:],
             {(row["key"], row["at"]): row["time"] for row in found.where("kind = 'drift'").collect()},
@@ -203,11 +206,12 @@ def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine,
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"truth": "label"}, "truth: there is no column 'label'; there are key, time, y, p"),
-        ({"labels": ["a", "b"]}, r"truth: column 'y' is int, which the labels \('a', 'b'\) are not"),
+        ({"truth": "label"}, "truth: there is no column 'label'; there are key, time, y, p, list"),
+        ({"truth": "list"}, "truth: column 'list' is array<int>, which cannot be a label: cast it"),
+        ({"by": "list"}, "by: column 'list' is array<int>, which cannot be a key: cast it to string"),
         ({"order": None}, "order: a DataFrame has none of its own"),
         ({"by": ["key", "key"]}, "column 'key' is asked for twice"),
-        ({"bad": "ignore"}, r"bad 'ignore' is not one of \('keep', 'skip', 'raise'\)"),
+        ({"bad": "ignore"}, r"bad 'ignore' is not one of \('reject', 'skip', 'keep'\)"),
         ({"shards": 0}, "shards 0 is not at least 1"),
         ({"watermark": "1 minute"}, "watermark is for a streaming DataFrame"),
         ({"arl": 1e4, "budget": 1e4}, "give one of them"),
@@ -215,7 +219,7 @@ def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine,
     ],
 )
 def test_what_does_not_fit_is_named_before_anything_runs(session, engine, change, message):
-    given = session.createDataFrame([], "key long, time timestamp, y int, p int")
+    given = session.createDataFrame([], "key long, time timestamp, y int, p int, list array<int>")
     with pytest.raises(ValueError, match=message):
         engine.detect(given, **{**COLUMNS, **change})
 
@@ -304,11 +308,11 @@ def test_rows_of_a_stream_that_are_no_events_are_named_and_the_query_lives(sessi
     bank, wanted = expected(events[0], events[2], events[3])
     assert findings(found) == wanted
     assert sorted(row["reason"] for row in found.where("kind = 'rejected'").collect()) == [
-        "no key in 'key'",
-        "no order in 'time'",
-        "y_pred in 'p': label 7 is not one of (0, 1)",
-        "y_true: no label in 'y'",
+        "7 in column 'p' is not one of the labels 0, 1",
+        "the value in column 'key' is missing",
+        "the value in column 'time' is missing",
     ]
+    assert [row["rows"] for row in found.where("kind = 'unlabelled'").collect()] == [1]
     assert same_streams(engine.read_bank(session, str(tmp_path / "state")), bank)
 
 

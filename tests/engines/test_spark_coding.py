@@ -15,8 +15,8 @@ if reason := missing():
 
 import pyarrow as pa
 
-from fourrates.engines.spark.coding import coded
-from fourrates.engines.spark.events import GUESS, SHARD, TRUTH, Task
+from fourrates.engines.spark.coding import Coder
+from fourrates.engines.spark.events import PRED, SHARD, TRUTH, Task
 from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packer, unpack
 
 
@@ -30,7 +30,15 @@ def rows(truths, guesses, key=None, seq=None):
         "key": pa.array(range(size)) if key is None else key,
         "seq": pa.array(range(size)) if seq is None else seq,
     }
-    return pa.table(columns | {TRUTH: truths, GUESS: guesses})
+    return pa.table(columns | {TRUTH: truths, PRED: guesses})
+
+
+def coded(given, asked):
+    """The codes of rows, what is wrong with those that are rejected, by row, and how many are unlabelled."""
+    codes, letters = Coder(asked).read(given)
+    found = [(row, json.loads(one)) for row, one in letters]
+    rejected = {row: {**one, "row": json.loads(one["row"])} for row, one in found if one["kind"] == "rejected"}
+    return codes, rejected, sum(one["rows"] for _, one in found if one["kind"] == "unlabelled")
 
 
 COLUMNS = [
@@ -55,21 +63,19 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize(("column", "labels", "wanted"), COLUMNS)
-def test_a_label_is_whatever_is_equal_to_one(column, labels, wanted):
+def test_a_label_is_whatever_is_equal_to_one_or_spelled_like_one(column, labels, wanted):
     classes = len(labels)
     known = pa.array([labels[0]] * 6)
     for truths, guesses, scale in ((column, known, classes), (known, column, 1)):
-        codes, letters = coded(rows(truths, guesses), task(labels))
+        codes, rejected, unlabelled = coded(rows(truths, guesses), task(labels))
         assert codes.tolist() == [one if one < 0 else scale * one for one in wanted]
-        assert [*letters] == [row for row, one in enumerate(wanted) if one < 0]
-    assert wanted == [
-        fr.labels.Labels(labels).code(float(one) if isinstance(one, Decimal) else one) for one in column.to_pylist()
-    ]
+        assert len(rejected) + unlabelled == wanted.count(-1)
+    assert wanted == [max(-1, fr.labels.Labels(labels).read(one)) for one in column.to_pylist()]
 
 
 def test_large_decimals_are_told_apart():
     large = pa.array([Decimal(2**53), Decimal(2**53 + 1), Decimal(2**53 + 2)], pa.decimal128(20, 0))
-    codes, _ = coded(rows(large, pa.array([2**53] * 3)), task((2**53, 2**53 + 1)))
+    codes, _, _ = coded(rows(large, pa.array([2**53] * 3)), task((2**53, 2**53 + 1)))
     assert codes.tolist() == [0, 2, -1]
 
 
@@ -78,34 +84,37 @@ def test_a_moment_that_arrow_or_python_cannot_write_ends_nothing(zone):
     moments = pa.array([0, 10**15, 400 * 10**15], pa.timestamp("us", zone))
     labels = pa.array([1, 7, 7])
     first = coded(rows(labels[:2], labels[:2], seq=moments[:2]), task())[1]
-    assert json.loads(json.loads(first[1])["row"])["seq"] == "2001-09-09T01:46:40+00:00"
+    assert first[1]["row"]["seq"] == "2001-09-09T01:46:40+00:00"
     far = coded(rows(labels, labels, seq=moments), task())[1]
-    assert [json.loads(json.loads(one)["row"])["seq"] for one in far.values()] == [10**15, 400 * 10**15]
+    assert [one["row"]["seq"] for one in far.values()] == ["2001-09-09T01:46:40+00:00", "14645-06-30T15:06:40.000000"]
 
 
 def test_what_is_wrong_with_a_row_is_said_with_the_row():
-    times = pa.array([datetime(2026, 11, 17, 8, tzinfo=UTC), None, *[datetime(2026, 11, 17, 9, tzinfo=UTC)] * 3])
-    given = rows(pa.array([1, 1, None, 4, 1]), pa.array([0, 0, 0, 7, 9]), pa.array([None, 1, 2, 3, 4.5]), times)
-    codes, letters = coded(given, task())
-    assert codes.tolist() == [-1] * 5
-    found = [json.loads(one) for one in letters.values()]
-    assert [one["reason"] for one in found] == [
-        "no key in 'key'",
-        "no order in 'seq'",
-        "y_true: no label in 'y'",
-        "y_true in 'y': label 4 is not one of (0, 1)",
-        "y_pred in 'p': label 9 is not one of (0, 1)",
-    ]
-    assert json.loads(found[0]["row"]) == {"key": None, "seq": "2026-11-17T08:00:00+00:00", "y": 1, "p": 0}
-    assert coded(given, task(bad="skip"))[1] == {}
-    with pytest.raises(ValueError, match=r"^no key in 'key': \{\"key\": null, "):
-        coded(given, task(bad="raise"))
+    times = pa.array([datetime(2026, 11, 17, 8, tzinfo=UTC), None, *[datetime(2026, 11, 17, 9, tzinfo=UTC)] * 4])
+    keys = pa.array([None, 1, 2, 3, 4.5, 6])
+    given = rows(pa.array([1, 1, None, 4, 1, 0]), pa.array([0, 0, 0, 7, 9, None]), keys, times)
+    codes, rejected, unlabelled = coded(given, task())
+    assert codes.tolist() == [-1] * 6
+    assert unlabelled == 1
+    assert {row: one["reason"] for row, one in rejected.items()} == {
+        0: "the value in column 'key' is missing",
+        1: "the value in column 'seq' is missing",
+        3: "4 in column 'y' is not one of the labels 0, 1",
+        4: "9 in column 'p' is not one of the labels 0, 1",
+        5: "the value in column 'p' is missing",
+    }
+    assert rejected[0]["row"] == {"key": None, "seq": "2026-11-17T08:00:00+00:00", "y": 1, "p": 0}
+    assert coded(given, task(bad="skip"))[1:] == ({}, 1)
+    with pytest.raises(ValueError, match=r"^the value in column 'key' is missing: \{\"key\": null, "):
+        coded(given, task(bad="reject"))
+    assert coded(given[2:3], task(bad="reject"))[1:] == ({}, 1)
 
 
-def test_a_key_that_is_no_number_is_missing():
-    codes, letters = coded(rows(pa.array([1, 1]), pa.array([1, 1]), pa.array([0.5, float("nan")])), task())
+@pytest.mark.parametrize("column", [[0.5, float("nan")], ["a", ""], ["a", "NA"], ["a", None]])
+def test_a_key_that_is_none_is_missing(column):
+    codes, rejected, _ = coded(rows(pa.array([1, 1]), pa.array([1, 1]), pa.array(column)), task())
     assert codes.tolist() == [3, -1]
-    assert json.loads(json.loads(letters[1])["row"])["key"] == "nan"
+    assert rejected[1]["reason"] == "the value in column 'key' is missing"
 
 
 def test_packed_by_shard_and_unpacked_nothing_is_lost_and_the_order_is_kept():
@@ -118,13 +127,13 @@ def test_packed_by_shard_and_unpacked_nothing_is_lost_and_the_order_is_kept():
     columns = pa.schema([("key", pa.int64()), ("seq", pa.int64()), (CODE, pa.uint8())])
     (found,) = packer(asked, columns)(iter(given.to_batches(max_chunksize=999)))
     assert found[SHARD].to_pylist() == [0, 1, 2, 4, 5, 6]
-    codes, letters = coded(given, asked)
+    codes, letters = Coder(asked).read(given)
     for one in found.to_pylist():
         own = unpack([one[EVENTS]], columns)
         wanted = np.flatnonzero((shard == one[SHARD]) & (codes >= 0))
         assert own["seq"].to_pylist() == wanted.tolist()
         assert own["key"].to_pylist() == key[wanted].tolist()
         assert own[CODE].to_pylist() == codes[wanted].tolist()
-        assert one[LETTERS] == [letters[row] for row in letters if shard[row] == one[SHARD]]
+        assert one[LETTERS] == [letter for row, letter in letters if shard[row] == one[SHARD]]
     assert len(letters) > 300
     assert [*packer(asked, columns)(iter([]))] == []

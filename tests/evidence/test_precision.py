@@ -76,8 +76,8 @@ def test_it_is_told_in_findings_and_part_of_what_makes_drifts_equal():
     pairs = tuple(np.concatenate(side) for side in zip(*parts, strict=True))
     found = fr.detect(pairs, arl=100_000)
     assert ", because recall changed" in found.summary()
-    assert found.to_dict()["drifts"][0]["precisions"][0]["because"] == "recall"
-    drift = found[0].finding
+    assert found.to_dict()["findings"][0]["precisions"][0]["because"] == "recall"
+    drift = found[0]
     assert drift.precisions
     assert drift != replace(drift, precisions=())
 

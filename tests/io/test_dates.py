@@ -131,7 +131,7 @@ def test_late_labels_may_have_dates_of_their_own():
     labels = {"id": [*range(size)], "y_true": [0, 1] * (size // 2), "date": written("month first")}
     found = fr.detect(predictions, labels_from=labels, id="id")
     assert found.events == size
-    assert found.run.first_time == START
+    assert found.watch.first_time == START
 
 
 def test_dates_in_a_column_of_another_name_are_hinted_at():

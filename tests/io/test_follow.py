@@ -1,5 +1,6 @@
 """A file that grows and is rotated: every line once, whatever is done to it, whenever the reader starts again."""
 
+import json
 import os
 import random
 import shutil
@@ -43,7 +44,7 @@ def test_half_a_line_waits_for_its_other_half(log):
     write(log, "a", "b", end="")
     with follow(log) as follower:
         assert drain(follower) == [b"a"]
-        assert follower.position.offset == 2
+        assert follower.position.half == b"b".hex()
         write(log, "c")
         assert drain(follower) == [b"bc"]
 
@@ -257,44 +258,74 @@ def test_a_reader_that_starts_again_goes_on_where_it_was(log, change):
     assert bool(told) == (change not in ("nothing", "grown"))
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(log, seed):
+class Rotated:
+    """A log that a program writes to, and the ways in which logs are rotated."""
+
+    def __init__(self, folder, kind):
+        self.kind, self.turns = kind, 0
+        self.log = self.file = folder / "log.csv"  # as it is followed, and as it is written
+        if kind in ("link", "switched"):
+            (folder / "pods").mkdir()
+            self.file = folder / "pods" / "0.log"
+            self.log.symlink_to(self.file)
+        self.file.touch()
+
+    def rotate(self):
+        self.turns += 1
+        time.sleep(0.005)  # a clock tick of the file system
+        if self.kind == "copytruncate":
+            copytruncate(self.file, self.turns)
+            write(self.file, f"# {self.turns}")  # else it looks as it did before
+        elif self.kind == "switched":
+            self.file = self.file.with_name(f"{self.turns}.log")
+            self.file.touch()
+            (self.log.parent / "next").symlink_to(self.file)
+            os.replace(self.log.parent / "next", self.log)
+        else:
+            os.rename(self.file, f"{self.file}.20260131-{100_000 + self.turns}")
+            self.file.touch()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("kind", ["rename", "copytruncate", "link", "switched"])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(tmp_path, seed, kind, restarts):
     """Lines of random length, written in random pieces, so that half lines are met everywhere."""
-    draw = random.Random(seed)
-    written, got, rest, rotations = [], [], b"", 0
-    log.touch()
-    follower = follow(log)
+    draw, rotated = random.Random(seed), Rotated(tmp_path, kind)
+    written, got, rest = [], [], b""
+    follower = follow(rotated.log)
     assert follower.read() is None
     for _ in range(300):
         step = draw.random()
-        if step < 0.5 or not log.exists():
+        if step < 0.5:
             for _ in range(draw.randrange(1, 20)):
                 line = b"%d:%s" % (len(written), b"x" * draw.randrange(30))
                 written.append(line)
                 rest += line + b"\n"
             cut = draw.randrange(len(rest) + 1)
-            with log.open("ab") as file:
+            with rotated.file.open("ab") as file:
                 file.write(rest[:cut])
             rest = rest[cut:]
         elif step < 0.7:
             if (piece := follower.read()) is not None:
                 got += piece.lines[:-1].split(b"\n")
-        elif step < 0.85:
-            position = follower.position
+        elif step < 0.85 and restarts:
+            position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
             follower.close()
-            follower = follow(log, None if position is None else Position.from_dict(position.to_dict()))
-        else:
-            with log.open("ab") as file:  # a writer ends its line before it lets its file be renamed
+            follower = follow(rotated.log, position)
+        elif step >= 0.85:
+            with rotated.file.open("ab") as file:  # a writer ends its line before it lets its file be rotated
                 file.write(rest)
             rest = b""
-            rotations += 1
-            time.sleep(0.005)
-            os.rename(log, f"{log}.{rotations}")
-    with log.open("ab") as file:
+            if kind == "switched" and (piece := follower.read()) is not None:  # each switch is seen once
+                got += piece.lines[:-1].split(b"\n")
+            rotated.rotate()
+    with rotated.file.open("ab") as file:
         file.write(rest)
     got += drain(follower)
     follower.close()
-    assert got == written
+    assert [line for line in got if not line.startswith(b"#")] == written
+    assert rotated.turns > 20
 
 
 @pytest.mark.parametrize(
@@ -302,14 +333,16 @@ def test_any_order_of_writes_rotations_reads_and_restarts_gives_every_line_once(
     [
         {"offset": -1},
         {"offset": "1"},
-        {"head_size": 10**9},
+        {"head": "00" * 1025},
         {"head": "zz"},
+        {"path": "a\0b"},
+        {"switched": [["a", "b"]]},
         {"last": "00" * 65},
         {"passed": [1] * 9},
         {"passed": 3},
         {"copied": 1},
         {"inode": True},
-        {"carried": None},
+        {"half": None},
     ],
 )
 def test_a_position_that_makes_no_sense_is_refused(log, change):
@@ -361,10 +394,27 @@ def test_a_link_that_leads_to_the_next_file_is_followed_after_the_last_one_is_re
         log.unlink()
         log.symlink_to(second)
         assert drain(follower, 0.1) == numbered(1, 3)
+        assert follower.switches == 1
         position = follower.position
     write(second, 3)
     with follow(log, position) as follower:
         assert drain(follower) == numbered(3, 4)
+
+
+def test_a_file_that_a_link_led_to_for_a_moment_is_read_in_its_turn_also_after_a_restart(tmp_path, log):
+    files = [tmp_path / name for name in ("monday", "tuesday", "wednesday")]
+    write(files[0], 0)
+    log.symlink_to(files[0])
+    with follow(log, linger=60) as follower:
+        assert drain(follower) == numbered(0, 1)
+        for number in (1, 2):
+            write(files[number], number)
+            log.unlink()
+            log.symlink_to(files[number])
+            assert drain(follower) == []  # the writer may still have the first one open
+        position = Position.from_dict(json.loads(json.dumps(follower.position.to_dict())))
+    with follow(log, position) as follower:
+        assert drain(follower) == numbered(1, 3)
 
 
 def test_a_rename_while_the_file_of_a_position_is_looked_for(log, monkeypatch):

@@ -104,7 +104,7 @@ def test_an_arrow_file_with_flipped_bytes_is_read_or_refused(tmp_path):
             read_all(path)
 
 
-@pytest.mark.parametrize("role", ["truth", "guess", "score", "time", "by"])
+@pytest.mark.parametrize("role", ["truth", "pred", "score", "time", "by"])
 @pytest.mark.parametrize(
     "column",
     [
@@ -132,8 +132,8 @@ def test_an_arrow_file_with_flipped_bytes_is_read_or_refused(tmp_path):
     ids=lambda column: str(column.type)[:30],
 )
 def test_a_column_of_any_type_is_read_or_refused(tmp_path, column, role):
-    data = {"truth": [0, 1], "guess": [0, 1], "score": [0.1, 0.9], "time": [0, 1], "by": ["a", "b"]} | {role: column}
-    names = {name: name for name in ("truth", "time", "by", "score" if role == "score" else "guess")}
+    data = {"truth": [0, 1], "pred": [0, 1], "score": [0.1, 0.9], "time": [0, 1], "by": ["a", "b"]} | {role: column}
+    names = {name: name for name in ("truth", "time", "by", "score" if role == "score" else "pred")}
     try:
         path = arrow_file(tmp_path / "x.arrow", pa.table(data))
     except (pa.ArrowException, NotImplementedError):
@@ -216,7 +216,7 @@ def test_a_bad_line_of_a_pipe_is_set_aside_and_the_others_are_taken(text):
     bad = []
     tail = io.Tail(io.read("-"), "a pipe", refuse=lambda *facts: bad.append(facts))
     batches = [*tail.feed(b"y_true,y_pred\n1,0\n"), *tail.feed(text), *tail.feed(b"0,1\n")]
-    pairs = [pair for batch in batches for pair in zip(batch.truths.tolist(), batch.guesses.tolist(), strict=True)]
+    pairs = [pair for batch in batches for pair in zip(batch.truths.tolist(), batch.preds.tolist(), strict=True)]
     assert pairs[0] == (1, 0)
     assert pairs[-2:] == [(0, 0), (0, 1)]
     assert len(bad) == 1

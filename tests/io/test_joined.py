@@ -9,7 +9,7 @@ from fourrates.io import Columns, InputError, joined
 
 
 def pairs_of(events):
-    return [pair for batch in events for pair in zip(batch.truths.tolist(), batch.guesses.tolist(), strict=True)]
+    return [pair for batch in events for pair in zip(batch.truths.tolist(), batch.preds.tolist(), strict=True)]
 
 
 def some(counts):
@@ -29,7 +29,7 @@ def files(tmp_path):
 
 
 def of_files(files, **more):
-    columns = Columns(id="transaction", guess="said", time="when", by="country")
+    columns = Columns(id="transaction", pred="said", time="when", by="country")
     return joined(*files, columns=columns, labels=["fine", "fraud"], **more)
 
 
@@ -131,11 +131,13 @@ def test_rows_of_several_files_are_named_by_file_and_row(tmp_path):
 def test_rows_with_something_missing_are_skipped_and_counted_or_refused():
     predictions = {"id": [1, None, 3], "score": [0.9, 0.2, None]}
     labels = {"id": ["1", "3"], "label": [1, None]}
-    events = joined(predictions, labels)
+    events = joined(predictions, labels, bad="skip")
     assert pairs_of(events) == [(1, 1)]
     assert (events.rows, events.skipped) == (5, 3)
-    with pytest.raises(InputError, match="row 2: the value in column 'label' is missing"):
-        list(joined(predictions, labels, missing="refuse"))
+    with pytest.raises(InputError, match="row 2: the value in column 'id' is missing"):
+        list(joined(predictions, labels))
+    whole = {"id": [1, 3], "score": [0.9, 0.2]}
+    assert pairs_of(joined(whole, labels)) == [(1, 1)]  # a label that is missing rejects nothing
 
 
 @pytest.mark.parametrize(

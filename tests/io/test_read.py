@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fourrates import io
-from fourrates.io.values import dictionary
+from fourrates.events.columns import distinct_values
 
 TRUTH = [0, 1, 1, 0, 1, 0, 0, 1]
 GUESS = [0, 1, 0, 0, 1, 1, 0, 1]
@@ -30,7 +30,7 @@ def together(events):
     batches = list(events)
     return (
         np.concatenate([batch.truths for batch in batches]).tolist(),
-        np.concatenate([batch.guesses for batch in batches]).tolist(),
+        np.concatenate([batch.preds for batch in batches]).tolist(),
     )
 
 
@@ -87,7 +87,7 @@ def test_every_format_and_packing_gives_the_same_events(tmp_path, name, packing)
 def test_a_pipe_gives_the_same_events(tmp_path, name):
     path = tmp_path / name
     WRITERS[name](path)
-    code = "from fourrates import io\nfor b in io.read('-'): print(b.truths.tolist(), b.guesses.tolist(), b.source)"
+    code = "from fourrates import io\nfor b in io.read('-'): print(b.truths.tolist(), b.preds.tolist(), b.source)"
     done = subprocess.run([sys.executable, "-c", code], input=path.read_bytes(), capture_output=True, check=True)
     assert done.stdout.decode().strip() == f"{TRUTH} {GUESS} standard input"
 
@@ -146,7 +146,7 @@ def test_named_columns_are_not_guessed_and_not_said(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,prediction,truth_from_review\n0,0,1\n")
     heard = []
-    columns = io.Columns(truth="truth_from_review", guess="prediction")
+    columns = io.Columns(truth="truth_from_review", pred="prediction")
     assert together(io.read(path, columns=columns, say=heard.append)) == ([1], [0])
     assert heard == []
 
@@ -179,7 +179,7 @@ def test_labels_are_words_or_many(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
-def test_rows_without_a_label_are_counted_and_skipped_or_refused(tmp_path, name):
+def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp_path, name):
     path = tmp_path / name
     truth, guess = [1, None, 0, 1], [1, 1, 0, None]
     frame = pa.table({"y_true": truth, "y_pred": guess})
@@ -189,13 +189,13 @@ def test_rows_without_a_label_are_counted_and_skipped_or_refused(tmp_path, name)
         path.write_text("".join(json.dumps(row) + "\n" for row in frame.to_pylist()))
     else:
         pq.write_table(frame, path)
-    events = io.read(path)
+    events = io.read(path, bad="skip")
     (batch,) = events
-    assert (batch.truths.tolist(), batch.guesses.tolist(), batch.rows.tolist()) == ([1, 0], [1, 0], [1, 3])
-    assert (events.rows, events.skipped) == (4, 2)
-    where = {"x.csv": "line 3", "x.jsonl": "line 2", "x.parquet": "row 2"}[name]
-    with pytest.raises(io.InputError, match=f"{where}: the value in column 'y_true' is missing"):
-        list(io.read(path, missing="refuse"))
+    assert (batch.truths.tolist(), batch.preds.tolist(), batch.rows.tolist()) == ([1, 0], [1, 0], [1, 3])
+    assert (events.rows, events.skipped, events.remarks.unlabelled) == (4, 2, 1)
+    where = {"x.csv": "line 5", "x.jsonl": "line 4", "x.parquet": "row 4"}[name]
+    with pytest.raises(io.InputError, match=f"{where}: the value in column 'y_pred' is missing"):
+        list(io.read(path))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_numbers_in_a_column_called_time_are_not_guessed_to_be_times():
 def test_keys_number_the_streams_in_order_of_appearance(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("model,y_true,y_pred\nb,1,1\na,1,1\nb,0,0\n,1,1\n")
-    events = io.read(path, columns=io.Columns(by="model"))
+    events = io.read(path, columns=io.Columns(by="model"), bad="skip")
     (batch,) = events
     assert batch.keys.tolist() == [0, 1, 0]
     assert events.keys == ["b", "a"]
@@ -391,11 +391,11 @@ def test_keys_are_numbered_alike_whether_they_lie_close_or_far_apart(kind, sprea
         random.choice([info.min, info.max, *range(50)], 200) if spread > info.max else random.integers(0, spread, 200)
     )
     keys = np.concatenate([keys.astype(kind), np.array([info.max], kind) - np.arange(20).astype(kind)])
-    values, positions, gone = dictionary(keys)
+    values, positions, gone = distinct_values(keys)
     unique, inverse = np.unique(keys, return_inverse=True)
     assert (values, positions.tolist(), gone) == (unique.tolist(), inverse.tolist(), None)
     for part in (keys[-20:], keys[:1]):
-        values, positions, _ = dictionary(part)
+        values, positions, _ = distinct_values(part)
         assert [values[at] for at in positions] == part.tolist()
 
 
@@ -406,7 +406,7 @@ def test_a_missing_time_or_key_is_missing_whatever_pyarrow_leaves_in_its_place()
     labels = pa.array([1, 0, 1, 0])
     for column in (times, epochs):
         table = pa.table({"y_true": labels, "y_pred": labels, "when": column, "model": keys})
-        events = io.read(table.slice(1), columns=io.Columns(time="when", by="model"))
+        events = io.read(table.slice(1), columns=io.Columns(time="when", by="model"), bad="skip")
         (batch,) = events
         assert np.isnat(batch.times).tolist() == [True, False]
         assert events.keys == ["8", "9"]
@@ -431,4 +431,4 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_two_labels(tmp_path, pa
     events = io.read(path, labels=pair if given else None)
     (batch,) = events
     assert [events.labels.values[code] for code in batch.truths] == [pair[i % 2] for i in range(12)]
-    assert [events.labels.values[code] for code in batch.guesses] == [pair[i % 3 % 2] for i in range(12)]
+    assert [events.labels.values[code] for code in batch.preds] == [pair[i % 3 % 2] for i in range(12)]

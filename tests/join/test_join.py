@@ -456,7 +456,7 @@ def test_settings_that_make_no_sense_are_named(parameters, error, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"y_pred": [0, 2]}, ValueError, "label 2 at position 1"),
+        ({"y_pred": [0, 2]}, ValueError, "position 1: 2 in column"),
         ({"times": [0.0, math.inf]}, ValueError, "position 1 is infinite"),
         ({"times": [0]}, ValueError, "times has the shape"),
         ({"times": ["x", "y"]}, TypeError, "neither numbers nor dates"),

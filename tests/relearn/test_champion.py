@@ -301,7 +301,7 @@ def test_a_concept_that_comes_back_finds_its_model():
     said = loop.run(X[500:], y[500:])
     back = [life for life in loop.models if life.why == "return" and life.start >= 3500]
     assert back
-    assert back[0].window is None or back[0].window.stop <= 1500 + 20  # it learnt before the first change
+    assert back[0].window is None  # the model that `fit` trained, before the first change
     assert back[0].start < 3600  # a model learnt meanwhile from some fifty examples is hard to beat by then
     assert np.mean(said[3550:] == y[4050:]) > 0.95
 

@@ -496,12 +496,12 @@ def test_labels_the_detector_does_not_know_are_named_and_change_nothing():
     relearner = Relearner(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
     bad = y.copy()
     bad[1700] = 7
-    with pytest.raises(ValueError, match="y: label 7 at position 1700") as caught:
+    with pytest.raises(ValueError, match="position 1700: 7 in column 'y'") as caught:
         relearner.run(X, bad)
     assert "labels=" in caught.value.__notes__[0]
     assert relearner.events == 0
     stranger = GaussianNB().fit(X, np.where(y, "yes", "no"))
-    with pytest.raises(ValueError, match=r"prediction: label '(yes|no)'"):
+    with pytest.raises(ValueError, match=r"'(yes|no)' in column 'prediction'"):
         relearner.serve(stranger).predict(X)
 
 

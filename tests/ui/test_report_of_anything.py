@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates import io
-from fourrates.cli.options import known
+from fourrates import detectors, io
+from fourrates.cli.options import NAMES
 from fourrates.report import page as report
-from fourrates.run import Run
-from fourrates.run.trace import Trace
+from fourrates.watch import Watch
+from fourrates.watch.trace import Trace
 
 pytest.importorskip("selenium", reason="selenium is not installed; make test-ui installs it")
 from selenium.webdriver.common.by import By
@@ -34,9 +34,9 @@ HOSTILE = [
 
 
 def write(path, frame, detector, by=None):
-    run = Run(detector, Trace)
+    run = Watch(detector, trace=Trace)
     events = io.read(frame, labels=detector.parameters["labels"], columns=io.Columns("y_true", "y_pred", by=by))
-    found = [one for batch in events for one in run.take(batch, events.keys)]
+    found = [one for batch in events for one in run.update(batch, events.keys)]
     path.write_text(report(run, events, found), encoding="utf-8")
     return found
 
@@ -77,7 +77,7 @@ def hostile(tmp_path_factory):
     frame = {key: [value for one in frames for value in one[key]] for key in ("y_true", "y_pred")}
     frame[column] = [name for name in HOSTILE for _ in range(12_000)]
     found = write(path, frame, fr.LFR(detect=1e-7, labels=HOSTILE), by=column)
-    assert {one.stream for one in found} == set(HOSTILE)
+    assert {one.segment for one in found} == set(HOSTILE)
     return path
 
 
@@ -156,13 +156,13 @@ def test_a_thousand_streams_have_room(opened, thousand, width, scheme):
     picture(browser, f"thousand-{scheme}-{width}")
 
 
-@pytest.mark.parametrize("name", known())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_drifts_of_every_detector_are_drawn(opened, tmp_path, name):
     path = tmp_path / "report.html"
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
     guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    assert write(path, {"y_true": truth, "y_pred": guess}, known()[name]())
+    assert write(path, {"y_true": truth, "y_pred": guess}, getattr(detectors, name)())
     for width in (1440, 390):
         browser = opened(width, path=path)
         assert errors(browser) == []

@@ -19,9 +19,9 @@ from fourrates.bank.settings import GroupOf, Settings
 from fourrates.bank.stream import Standing, Stream
 from fourrates.bank.taking import Batch, processors, take
 from fourrates.bank.turn import Turn, in_turn
+from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
-from fourrates.detectors.parameters import check_whole
 from fourrates.findings import KeyedFinding
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
@@ -233,6 +233,12 @@ class Bank:
             self._settings.references.replace(key, counts)
         self.findings = [] if finding is None else [KeyedFinding(canonical(key), self.events - 1, finding)]
         return self.findings[0] if self.findings else None
+
+    def open_keys(self) -> list[Hashable]:
+        """The keys of the streams with an open drift."""
+        heads = self._arena.heads()
+        numbers, kinds = (heads[name][heads["open"]].tolist() for name in ("key", "kind"))
+        return [self._keys.name(*one) for one in zip(numbers, kinds, strict=True)]
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""

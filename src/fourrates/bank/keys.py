@@ -63,9 +63,9 @@ def classify_keys(keys: Any) -> Sorted:
     if isinstance(keys, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
         return _one_by_one(keys)
     if hasattr(keys, "dictionary_encode") and (str(keys.type)[:3] not in ("int", "uin") or keys.null_count):
-        from fourrates.io.values import dictionary
+        from fourrates.events.columns import checked_column, distinct_values
 
-        values, positions, gone = dictionary(keys.combine_chunks() if hasattr(keys, "combine_chunks") else keys)
+        values, positions, gone = distinct_values(checked_column(keys, "keys"))
         return _coded(values, positions, gone)
     categories = getattr(keys, "cat", keys)  # of a pandas series
     if hasattr(categories, "categories") and hasattr(categories, "codes"):

@@ -15,7 +15,7 @@ import numpy as np
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
 from fourrates.budget.simulation import Draw, drifts_of
-from fourrates.detectors.base import rate_names
+from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt

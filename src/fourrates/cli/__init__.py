@@ -1,4 +1,4 @@
-"""The command line: ``fourrates detect``, ``compare``, ``watch``, ``bounds`` and ``demo``.
+"""The command line: ``fourrates detect``, ``check``, ``watch``, ``serve``, ``demo`` and more.
 
 Results go to the standard output, messages to the standard error. Whatever is wrong with the input is said in one line,
 with exit status 2; a defect of ours has exit status 3, alerts that could not be delivered have 4.

@@ -109,9 +109,9 @@ def _refusal(error: Exception) -> str | None:
     if not isinstance(error, OSError):
         return None
     if error.errno is None:
-        from fourrates.alerts.store import SpoolError
+        from fourrates.disk_queue import QueueError
 
-        return str(error) if isinstance(error, SpoolError) else None
+        return str(error) if isinstance(error, QueueError) else None
     where = "" if error.filename is None else os.fsdecode(error.filename)
     if where and Path(where).is_relative_to(Path(fourrates.__file__).parent):
         return None  # a part of the package is missing

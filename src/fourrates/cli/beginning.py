@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.cli.errors import checked
+from fourrates.events.batch import Table
 from fourrates.frames import RATED
 from fourrates.io import MAX_LINE, Batch, Columns, Events, Tail
-from fourrates.io.table import Table
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.dates import Order
+    from fourrates.events.dates import Order
 
 PIECE = 1 << 20  # bytes read at a time, until there are as many rows as `detect` looks at
 

@@ -33,14 +33,14 @@ class Checkpoint:
         A random name of this watch, from which the ids of its alerts are made.
     source : str
         The file that is followed, or ``-``.
-    run : bytes
-        The detectors, as `Run.to_bytes` has them.
-    shown : bytes or None
-        The detector that warnings and the picture come from, where there is one stream only.
-    warning : bool
-        Whether that one was in a warning which has been reported.
+    watch : bytes
+        The watch, as `Watch.to_bytes` has it.
+    warning : int or None
+        The event that opened the present warning, which has been reported.
     position : Position or None
         How far the file was read.
+    budget : str or None
+        The budget that was asked for.
     format : dict
         What was learned of the file, as `Tail.to_dict` has it.
     rows, skipped, bad : int
@@ -51,10 +51,10 @@ class Checkpoint:
 
     origin: str
     source: str
-    run: bytes
-    shown: bytes | None
-    warning: bool
+    watch: bytes
+    warning: int | None
     position: Position | None
+    budget: str | None
     format: dict[str, Any]
     rows: int
     skipped: int
@@ -70,10 +70,10 @@ class Checkpoint:
         content = {
             "origin": self.origin,
             "source": self.source,
-            "run": base64.b64encode(self.run).decode(),
-            "shown": None if self.shown is None else base64.b64encode(self.shown).decode(),
+            "watch": base64.b64encode(self.watch).decode(),
             "warning": self.warning,
             "position": None if self.position is None else self.position.to_dict(),
+            "budget": self.budget,
             "format": self.format,
             "rows": self.rows,
             "skipped": self.skipped,
@@ -95,22 +95,24 @@ class Checkpoint:
         body = rest.removesuffix(b"\n")
         if not head.startswith(TITLE + b" "):
             raise InputError("not a state saved by fourrates watch, or one of another release")
-        if head != b"%s %08x" % (TITLE, zlib.crc32(body)):
+        if head != b"%s %08x" % (TITLE, zlib.crc32(body)) or body == rest:
             raise InputError("a damaged state")
         try:
             content = json.loads(body)
             texts = {name: content[name] for name in ("origin", "source")}
             numbers = {name: content[name] for name in ("rows", "skipped", "bad", "bad_size")}
-            sound = all(isinstance(text, str) for text in texts.values()) and type(content["warning"]) is bool
+            sound = all(isinstance(text, str) for text in texts.values())
+            sound = sound and type(content["warning"]) in (int, type(None))
+            sound = sound and type(content["budget"]) in (str, type(None))
             sound = sound and all(type(number) is int and 0 <= number < 2**63 for number in numbers.values())
             if not sound or not isinstance(content["format"], dict):
                 raise ValueError
             return cls(
                 **texts,
-                run=base64.b64decode(content["run"], validate=True),
-                shown=None if content["shown"] is None else base64.b64decode(content["shown"], validate=True),
+                watch=base64.b64decode(content["watch"], validate=True),
                 warning=content["warning"],
                 position=None if content["position"] is None else Position.from_dict(content["position"]),
+                budget=content["budget"],
                 format=content["format"],
                 **numbers,
             )

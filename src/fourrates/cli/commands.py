@@ -1,6 +1,6 @@
 """Commands and options as click has them, with two additions.
 
-A command's module is imported when the command is called, so that ``bounds`` does not wait for pyarrow. And help shows
+A command's module is imported when the command is called, so that ``token`` does not wait for pyarrow. And help shows
 options under headings, because ``detect`` has twenty of them.
 """
 
@@ -14,10 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-NAMES = (
-    *("detect", "check", "compare", "watch", "serve", "token", "expect"),
-    *("bounds", "design", "datasets", "demo", "reproduce"),
-)
+NAMES = ("detect", "check", "watch", "serve", "token", "expect", "datasets", "demo")
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -46,7 +46,7 @@ def open_spool(channels: list[Channel], path: Path | None, state: Path | None, f
     if not channels:
         return None
     from fourrates.alerts import Spool
-    from fourrates.alerts.folder import default_path
+    from fourrates.disk_queue import default_path
 
     if path is None:
         path = Path(f"{state}.alerts") if state is not None else Path(default_path("watch", os.getcwd(), file))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 import numpy as np
 
-from fourrates.budget.words import default_budget, event_rate
 from fourrates.cli import options as opt
 from fourrates.cli.commands import argument, command, option
 from fourrates.plain import moment
 from fourrates.streams import fraud
-
-OTHERS = ("river.ADWIN", "river.DDM", "river.EDDM", "river.HDDM_A", "river.HDDM_W", "river.PageHinkley")
 
 
 @command
@@ -35,7 +31,6 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     frauds it used to catch, and its accuracy does not move. On day 8 it is repaired. A report
     shows what was found.
     """
-    from fourrates.cli.compare import compare
     from fourrates.cli.detect import detect
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,26 +45,14 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
     for name, tpr, share in zip(names, caught, accuracy, strict=True):
         opt.say(f"  {name:<22} frauds caught (tpr) {tpr:.2f}   accuracy {share:.3f}")
 
-    _show("detect", str(data), "--report", str(page))
+    opt.say(f"\n$ {shlex.join(['fourrates', 'detect', str(data), '--report', str(page)])}")
     ctx.invoke(detect, files=(str(data),), report=page)
-
-    budget, _ = default_budget(event_rate(stream.times))
-    chosen = ["FourRates", f"LFR(arl={budget:.0f})"]  # the same budget; the others have none
-    chosen += [name for name in opt.known() if name not in ("FourRates", "LFR")]
-    chosen += [name for name in OTHERS if find_spec("river") is not None]
-    if len(chosen) > 1:
-        _show("compare", str(data), *(word for name in chosen for word in ("-d", name)))
-        ctx.invoke(compare, files=(str(data),), detector=tuple(chosen))
     opt.say(f"Open {page.resolve()} in a browser.")
 
 
 def _parts(changes: tuple[int, int]) -> tuple[slice, slice, slice]:
     first, second = changes
     return slice(first), slice(first, second), slice(second, None)
-
-
-def _show(*words: str) -> None:
-    opt.say(f"\n$ {shlex.join(['fourrates', *words])}")
 
 
 def _write(path: Path, times: np.ndarray, y_true: np.ndarray, y_pred: np.ndarray) -> None:

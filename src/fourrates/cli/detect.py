@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -16,21 +15,24 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, option
 from fourrates.cli.errors import Stopped
+from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.ticker import Ticker
-from fourrates.detectors import Detector
+from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
-from fourrates.io import Columns, Events, InputError, Missing
+from fourrates.io import Bad, Columns, Events, InputError
 from fourrates.names import printable
 from fourrates.plain import counted, last_shortage
-from fourrates.run import Found, Run
-from fourrates.run.dispersion import dispersions, in_words
+from fourrates.watch import Watch
+from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     from fourrates.cli.progress import Progress
     from fourrates.io import History, Joined
 
-SHOWN = 40  # drifts in the table
-SHIFTS = 5  # shifts of the classes below it
+SHOWN = 40  # findings in the table
+LISTED = 10  # open drifts above it
+ALL = "every segment"
+DAY = np.timedelta64(86_400_000_000, "us")
 
 FILE = click.Path(path_type=Path)
 
@@ -54,9 +56,10 @@ FILE = click.Path(path_type=Path)
 @option(
     "--fail-on",
     section=opt.OUTPUT,
-    type=click.Choice(["never", "drift"]),
-    default="never",
-    help="Exit status 1 if there was a drift, for use in pipelines.",
+    type=click.Choice(["never", "drift", "open", "confirmed", "no-events"]),
+    multiple=True,
+    help="Exit status 1 if a drift was found by this run, if one is open or confirmed now, or if there were no new "
+    "events; may be repeated.",
 )
 @option(
     "--progress/--no-progress",
@@ -70,7 +73,22 @@ FILE = click.Path(path_type=Path)
     section=opt.LATER,
     metavar="FILE",
     type=FILE,
-    help="Go on from this state if it is there, read what is new, and save it again.",
+    help="Resume from this file, or create it: only new rows are read, and open drifts stay open.",
+)
+@option(
+    "--accept",
+    section=opt.LATER,
+    metavar="[SEGMENT]",
+    is_flag=False,
+    flag_value=ALL,
+    help="Make the level since an open drift the new normal, before anything is read; needs --state.",
+)
+@option(
+    "--accept-after",
+    section=opt.LATER,
+    metavar="DAYS",
+    type=click.FloatRange(0, min_open=True),
+    help="Accept a drift that has been open for this long; off unless given.",
 )
 def detect(
     files: tuple[str, ...],
@@ -84,7 +102,7 @@ def detect(
     id: str | None,
     labels: str | None,
     positive: str | None,
-    missing: Missing,
+    bad: Bad,
     detector: str | None,
     arl: str | None,
     reference: str | None,
@@ -95,9 +113,11 @@ def detect(
     csv: Path | None,
     report: Path | None,
     plot: Path | None,
-    fail_on: Literal["never", "drift"],
+    fail_on: tuple[str, ...],
     progress: bool | None,
     state: Path | None,
+    accept: str | None,
+    accept_after: float | None,
 ) -> int:
     """Find the drifts in files of labels and predictions.
 
@@ -109,14 +129,14 @@ def detect(
       fourrates detect predictions.csv --labels-from outcomes.csv --id order
       fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
       fourrates detect all-models.csv --by model --reference validation.csv
-      fourrates detect today.csv --state today.state --fail-on drift
+      fourrates detect folder --state model.state --fail-on open --fail-on no-events
+      fourrates detect folder --state model.state --accept
     """
     for path in (csv, report, plot, state):
         if path is not None:
             disk.check_writable(path)
     if labels_from is not None and state is not None:
         raise InputError("--labels-from: what still waits for its label is not saved; leave out --state")
-    chosen = opt.spec(detector or opt.DEFAULT)
     classes = opt.labels_of(labels)
     positive_label = opt.label_of(positive, classes)
     columns = Columns(truth, pred, score, time, by, id)
@@ -124,9 +144,9 @@ def detect(
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
     trace = None if report is None and plot is None else tracer(many=columns.by is not None)
-    run = None if saved is None else _resumed(saved.run, state, trace)
-    if run is not None and labels is None:
-        classes, positive_label = run.detector.parameters["labels"], run.detector.parameters["positive"]
+    watch = None if saved is None else resumed(saved.watch, state, trace)
+    if watch is not None and labels is None:
+        classes, positive_label = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
     history = None if state is None else _history(saved)
     events = opt.events_of(
         files,
@@ -134,7 +154,7 @@ def detect(
         threshold=threshold,
         labels=classes,
         positive=positive_label,
-        missing=missing,
+        bad=bad,
         labels_from=labels_from,
         history=history,
         max_line=max_line,
@@ -146,53 +166,120 @@ def detect(
     counts = None
     if reference is not None and (saved is None or saved.asked.get("reference") != reference):
         counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
-    if run is None:
+    findings: list[Finding] = []
+    if watch is None:
         if batches.is_empty:
             opt.say("nothing to read yet")
-            return 0
-        run = opt.make_run(chosen, events.labels, arl, batches.times, counts, trace)
-    elif saved is not None and any(now not in (None, saved.asked.get(name)) for name, now in asked.items()):
-        _check_same(run, chosen, events, arl, batches.times, counts, state)
-    run.streams.most = max_streams
-    found: list[Found] = []
+            return int("no-events" in fail_on)
+        watch = opt.make_watch(opt.spec(detector or opt.DEFAULT), events.labels, arl, batches.times, counts, trace)
+    elif saved is not None:
+        check_same(watch, None if detector == saved.asked.get("detector") else detector, events.labels, counts, state)
+        if arl is not None:
+            change_budget(watch, arl, saved.asked.get("arl"))
+        asked = saved.asked | {name: value for name, value in asked.items() if value is not None}
+    if accept is not None:
+        findings += _accept(watch, accept, state)
+    watch.segments.most = max_streams
+    before = watch.events
     try:
         with Ticker(progress) as ticker:
             for batch in batches:
-                found += run.take(batch, events.keys)
-                ticker.tick(run.events, _counted(found))
+                findings += watch.update(batch, events.keys)
+                ticker.tick(watch.events, _counted(findings))
     except KeyboardInterrupt:
-        seen, drifts = opt.several(run.events, "event"), _counted(found)
+        seen, drifts = opt.several(watch.events, "event"), _counted(findings)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    for sentence in [*([without_reference(run)] if run.unreferred else []), *events.odd().values()]:
+    if accept_after is not None:
+        findings += _accept_old(watch, accept_after)
+    for sentence in [*([without_reference(watch)] if watch.without_reference else []), *events.odd().values()]:
         opt.say(sentence)
+    if history is not None and (unchanged := history.unchanged()) is not None:
+        opt.say(unchanged)
+    if watch.events == before and saved is not None:
+        opt.say(_no_events(watch, events.rows))
+    _write(watch, events, findings, csv, report, plot)
+    if json:
+        print(output.as_json(Findings(watch, events, findings, []).to_dict() | {"new_events": watch.events - before}))
+    else:
+        _print(watch, events, findings)
+    if state is not None and history is not None:
+        sys.stdout.flush()  # first what was found, then the state that resumes from there
+        from fourrates.cli.progress import Progress
+
+        Progress(
+            watch=watch.to_bytes(),
+            columns=events.columns,
+            threshold=threshold,
+            asked=asked,
+            files=history.to_list(),
+        ).save(state)
+    return _status(watch, findings, watch.events - before, fail_on)
+
+
+def _status(watch: Watch, findings: list[Finding], new: int, fail_on: tuple[str, ...]) -> int:
+    """The exit status: 1 if something that was asked about is so."""
+    now = watch.now()
+    so = {
+        "never": False,
+        "drift": any(finding.kind == "drift" for finding in findings),
+        "open": bool(now.open),
+        "confirmed": now.confirmed,
+        "no-events": not new,
+    }
+    return int(any(so[name] for name in fail_on))
+
+
+def _no_events(watch: Watch, rows: int) -> str:
+    """That nothing new came, or nothing with a label."""
+    last = "" if watch.last_time is None else f" since {output.moment(watch.last_time, False, precise=False)}"
+    unlabelled = f": {opt.several(rows, 'new row')}, none with a label" if rows else ""
+    return f"no new events{last}{unlabelled}; what follows is how things were then"
+
+
+def _accept(watch: Watch, segment: str, state: Path | None) -> list[Finding]:
+    """Accept what is open in a segment, or everywhere."""
+    if state is None:
+        raise InputError("--accept needs --state: what is open is known from there")
+    names = [drift.segment for drift in watch.now().open]
+    if segment != ALL:
+        if segment not in watch.segments:
+            raise InputError(f"--accept: no segment {segment!r}")
+        names = [segment]
+    found = [finding for name in names if (finding := watch.accept(name)) is not None]
+    opt.say(f"accepted as normal: {opt.several(len(found), 'drift')}" if found else "--accept: no drift is open there")
+    return found
+
+
+def _accept_old(watch: Watch, days: float) -> list[Finding]:
+    """Accept the drifts that have been open for so many days."""
+    if watch.last_time is None:
+        raise InputError("--accept-after needs times (--time)")
+    latest = watch.last_time - days * DAY
+    old = [one for one in watch.now().open if one.drift.time is not None and one.drift.time <= latest]
+    return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
+
+
+def _write(
+    watch: Watch,
+    events: Events | Joined,
+    findings: list[Finding],
+    csv: Path | None,
+    report: Path | None,
+    plot: Path | None,
+) -> None:
+    """Write the files that are asked for."""
     if csv is not None:
-        disk.write(csv, output.as_csv(found, events.utc))
+        disk.write(csv, output.as_csv(findings, events.utc))
     if report is not None:
         from fourrates.report import page
 
-        disk.write(report, page(run, events, found).encode())
+        disk.write(report, page(watch, events, findings).encode())
         opt.say(f"report: {report}")
     if plot is not None:
         from fourrates.plot import save_figure
 
-        save_figure(run, found, plot)
+        save_figure(watch, findings, plot)
         opt.say(f"picture: {plot}")
-    if json:
-        print(output.as_json(Findings(run, events, found, []).to_dict()))
-    else:
-        _print(run, events, found)
-    if state is not None and history is not None:
-        sys.stdout.flush()  # first what was found, then the state that goes on from there
-        from fourrates.cli.progress import Progress
-
-        Progress(
-            run=run.to_bytes(),
-            columns=events.columns,
-            threshold=threshold,
-            asked=asked if saved is None else saved.asked,
-            files=history.to_list(),
-        ).save(state)
-    return 1 if fail_on == "drift" and any(one.is_drift for one in found) else 0
 
 
 def _saved(state: Path, max_state: int) -> Progress | None:
@@ -200,13 +287,6 @@ def _saved(state: Path, max_state: int) -> Progress | None:
     from fourrates.cli.progress import Progress
 
     return Progress.load(state, max_state)
-
-
-def _resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | None) -> Run:
-    try:
-        return Run.from_bytes(saved, trace)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _history(saved: Progress | None) -> History:
@@ -222,55 +302,33 @@ def _same_threshold(saved: float | None, asked: float | None) -> float | None:
     return saved
 
 
-def _check_same(
-    saved: Run,
-    chosen: opt.Spec,
-    events: Events | Joined,
-    arl: str | None,
-    times: Any,
-    counts: Any,
-    path: Path | None,
-) -> None:
-    """Raise if the options, which are not written as they were, ask for another detector."""
-    detector = saved.detector
-    if "arl" not in chosen.parameters and type(detector) is chosen.kind:
-        arl = opt.budget_of(arl, detector)
-    if counts is None and (reference := detector.parameters.get("reference")) is not None:
-        counts = np.array(reference)
-    asked = opt.make_run(chosen, events.labels, arl, times, counts)
-    same = type(detector) is type(asked.detector) and detector.parameters == asked.detector.parameters
-    if not same or (asked.references is not None and not asked.has_references_of(saved)):
-        raise InputError(f"{path} goes on with {detector!r}; leave out the options that ask for another detector")
+def _counted(findings: list[Finding]) -> str:
+    return counted(finding.kind for finding in findings)
 
 
-def _counted(found: list[Found]) -> str:
-    return counted(one.kind for one in found)
-
-
-def _print(run: Run, events: Events | Joined, found: list[Found]) -> None:
-    seen = opt.several(run.events, "event")
+def _print(watch: Watch, events: Events | Joined, findings: list[Finding]) -> None:
+    """How things are now, then what was found on the way."""
+    seen = opt.several(watch.events, "event")
     if events.columns.by is not None:
-        seen += f" of {opt.several(len(run.streams), 'stream')}"
-    if run.first_time is not None and run.last_time is not None:
-        first, last = (output.moment(at, events.utc, precise=False) for at in (run.first_time, run.last_time))
+        seen += f" of {opt.several(len(watch.segments), 'segment')}"
+    if watch.first_time is not None and watch.last_time is not None:
+        first, last = (output.moment(at, events.utc, precise=False) for at in (watch.first_time, watch.last_time))
         seen += f", {first} to {last}{' UTC' if events.utc else ''}"
-    if (correlated := in_words(dispersions(run))) is not None:
+    if (correlated := in_words(dispersions(watch))) is not None:
         opt.say(correlated)
-    if not found and not run.shifts:  # nothing to draw, so rich need not be imported
-        colour = False if "NO_COLOR" in os.environ else None
-        click.echo(f"{click.style('no drift', fg='green')} in {seen}", color=colour)
-        return
-    out = output.console()
-    if not found:
-        out.print(f"[green]no drift[/green] in {seen}", soft_wrap=True)
-    else:
-        out.print(f"[bold red]{_counted(found)}[/bold red] in {seen}", soft_wrap=True)
-        out.print(output.drift_table(found[:SHOWN], events.utc, run.detector.labels.values))
-    if (shortage := last_shortage(run, found)) is not None:
-        out.print(output.literal(shortage), soft_wrap=True)
-    if len(found) > SHOWN:
-        out.print(f"... and {len(found) - SHOWN:,} more: --csv and --json tell them all")
-    for one in run.shifts[:SHIFTS]:
-        out.print(output.literal(printable(("" if one.stream is None else f"{one.stream}: ") + str(one.shift))))
-    if len(run.shifts) > SHIFTS:
-        out.print(f"... and {len(run.shifts) - SHIFTS:,} more shifts of the classes: --json tells them all")
+    now = watch.now()
+    colour = {"drifted": "red", "warning": "yellow", "stable": "green"}[now.status]
+    state, rest = now.headline()
+    plain = False if "NO_COLOR" in os.environ else None
+    if state:
+        click.echo(f"{click.style(state, fg=colour, bold=True)}{printable(f': {rest}' if rest else '')}", color=plain)
+    for drift in now.open[1:LISTED]:
+        click.echo(f"  {printable(str(drift))}")
+    click.echo(f"{_counted(findings)} in {seen}")
+    if findings:  # else there is nothing to draw, so rich need not be imported
+        out = output.console()
+        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values))
+        if (shortage := last_shortage(watch, findings)) is not None:
+            out.print(output.literal(shortage), soft_wrap=True)
+        if len(findings) > SHOWN:
+            out.print(f"... and {len(findings) - SHOWN:,} more: --csv and --json have them all")

@@ -16,17 +16,16 @@ import click
 import numpy as np
 
 import fourrates.detectors
-from fourrates.budget.words import is_duration
 from fourrates.cli.commands import Decorator, argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.frames import Begun, check_own_references, make, reference_counts
-from fourrates.io import MAX_LINE, MISSING, Columns, Events, InputError, Missing, read
+from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.names import printable
-from fourrates.run import MAX_STREAMS, Run
 from fourrates.state import MAX_STATE
+from fourrates.watch import MAX_SEGMENTS, Watch
 
 if TYPE_CHECKING:
     from fourrates.io import History, Joined
@@ -60,7 +59,7 @@ columns = together(
         help="Column of times: ISO 8601, 01.09.2026 or epoch; guessed.",
     ),
 )
-by = option("--by", section=DATA, metavar="COLUMN", help="Column that tells streams apart, such as a model's name.")
+by = option("--by", section=DATA, metavar="COLUMN", help="Column that makes segments, such as a country or a model.")
 class_names = together(
     option(
         "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
@@ -70,11 +69,11 @@ class_names = together(
 classes = together(
     class_names,
     option(
-        "--missing",
+        "--bad",
         section=DATA,
-        type=click.Choice(MISSING),
-        default="skip",
-        help="Rows without a label: count and skip them, or stop.",
+        type=click.Choice(BAD[:2]),
+        default="reject",
+        help="Rows that cannot be used: stop at the first, or count and skip them. Rows without a label are skipped.",
     ),
 )
 DEFAULT = "FourRates"
@@ -100,7 +99,7 @@ reference = option(
     section=DETECTOR,
     metavar="FILE",
     help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800. "
-    "With --by, a file that has this column gives each stream its own.",
+    "With --by, a file that has this column gives each segment its own.",
 )
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
@@ -114,7 +113,7 @@ def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]
 
 limits = together(
     _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
-    _at_most("--max-streams", "N", MAX_STREAMS, "The most streams that --by may tell apart."),
+    _at_most("--max-streams", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
@@ -171,7 +170,7 @@ def events_of(
     threshold: float | None,
     labels: list[Hashable] | None,
     positive: Hashable,
-    missing: Missing,
+    bad: Bad,
     labels_from: str | None = None,
     history: History | None = None,
     max_line: int = MAX_LINE,
@@ -189,7 +188,7 @@ def events_of(
                 labels=labels,
                 positive=positive,
                 threshold=threshold,
-                missing=missing,
+                bad=bad,
                 max_line=max_line,
                 say=say,
             )
@@ -201,7 +200,7 @@ def events_of(
             labels=labels,
             positive=positive,
             threshold=threshold,
-            missing=missing,
+            bad=bad,
             history=history,
             max_line=max_line,
             say=say,
@@ -229,28 +228,11 @@ def started(events: Events | Joined, files: Sequence[str]) -> Begun:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A detector as named on the command line: LFR, LFR(decay=0.98), river.ADWIN(delta=0.01)."""
+    """A detector as named on the command line: LFR, LFR(decay=0.98)."""
 
     text: str
-    kind: type[Any]
+    kind: type[Detector]
     parameters: Mapping[str, Any]
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it is another library's, fed with right or wrong instead of the pair."""
-        return not issubclass(self.kind, Detector)
-
-    def make(self, labels: Labels, times: Any = None) -> Any:
-        """Make it, for these labels."""
-        if not self.foreign:
-            return make_detector(self, labels, None, times)
-        with checked():
-            return self.kind(**self.parameters)
-
-
-def known() -> dict[str, type[Detector]]:
-    """The detectors by name."""
-    return {name: getattr(fourrates.detectors, name) for name in NAMES}
 
 
 def spec(text: str) -> Spec:
@@ -259,9 +241,8 @@ def spec(text: str) -> Spec:
     Examples
     --------
     >>> from fourrates.cli.options import spec
-    >>> from fourrates.labels import Labels
-    >>> spec("lfr(decay=(0.9, 0.98))").make(Labels([0, 1])).parameters["decay"]
-    [0.9, 0.98]
+    >>> spec("lfr(decay=(0.9, 0.98))").parameters
+    {'decay': (0.9, 0.98)}
     >>> spec("DDM(speed=3)")
     Traceback (most recent call last):
     ...
@@ -283,64 +264,45 @@ def spec(text: str) -> Spec:
     for parameter in parameters:
         if parameter not in accepted:
             theirs = ", ".join(one for one in accepted if one not in ("labels", "positive"))
-            raise InputError(
-                f"{name if '.' in name else kind.__name__} has no parameter {parameter!r}; it has {theirs}"
-            )
+            raise InputError(f"{kind.__name__} has no parameter {parameter!r}; it has {theirs}")
     return Spec(text.strip(), kind, parameters)
 
 
-def _kind(name: str) -> type[Any]:
+def _kind(name: str) -> type[Detector]:
     ours = {one.lower(): one for one in NAMES}
     if name.lower() in ours:
         kind: type[Detector] = getattr(fourrates.detectors, ours[name.lower()])  # which imports this one alone
         return kind
-    if name.startswith("river."):
-        return _river(name.removeprefix("river."))
-    raise InputError(f"no detector {name!r}; there are {', '.join(NAMES)}, and river.NAME where river is installed")
-
-
-def _river(name: str) -> type[Any]:
-    try:
-        from river import drift
-        from river.drift import binary
-    except ImportError:
-        raise InputError(f"river.{name} needs river: pip install river") from None
-    # HDDM_A in one release, HDDMA in another
-    names = {one.replace("_", "").lower(): (module, one) for module in (drift, binary) for one in module.__all__}
-    module, exact = names.get(name.replace("_", "").lower(), (drift, ""))
-    kind = getattr(module, exact, None)
-    if not isinstance(kind, type):
-        raise InputError(f"river has no detector {name!r} in river.drift or river.drift.binary")
-    return kind
+    raise InputError(f"no detector {name!r}; there are {', '.join(NAMES)}")
 
 
 def make_detector(
-    chosen: Spec, labels: Labels, arl: str | None = None, times: Any = None, reference: Any = None
+    chosen: Spec,
+    labels: Labels,
+    arl: str | None = None,
+    times: Any = None,
+    reference: Any = None,
+    quiet: bool = False,
 ) -> Detector:
-    """The detector that `--detector`, `--arl` and `--reference` ask for, or the default one; the budget is said."""
-    if chosen.foreign:
-        raise InputError(f"{chosen.text} is another library's; only compare can run it")
+    """The detector that `--detector`, `--budget` and `--reference` ask for, or the default one; the budget is said."""
     with checked():
         return make(
-            chosen.kind, labels, chosen.parameters, budget=arl, reference=reference, times=times, say=say, name="--arl"
+            chosen.kind,
+            labels,
+            chosen.parameters,
+            budget=arl,
+            reference=reference,
+            times=times,
+            say=(lambda _: None) if quiet else say,
+            name="--budget",
         )
 
 
-def budget_of(arl: str | None, saved: Detector) -> str | None:
-    """The budget to go on with: a saved one stands where none is given, or one of time.
-
-    How many events a month has depends on the data it was chosen for; tomorrow's may be more.
-    """
-    kept: float | None = saved.parameters.get("arl")
-    with checked():
-        return str(kept) if kept is not None and (arl is None or is_duration(arl)) else arl
-
-
-def make_run(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Run:
-    """As :func:`make_detector`, at the beginning of its run; references may be given by stream."""
+def make_watch(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Watch:
+    """As :func:`make_detector`, at the beginning of its watch; references may be given by segment."""
     made = make_detector(chosen, labels, arl, times, None if isinstance(reference, dict) else reference)
     with checked():
-        return Run(made, trace, check_own_references(reference, made))
+        return Watch(made, references=check_own_references(reference, made), trace=trace)
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

@@ -9,15 +9,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fourrates.findings import Drift, RateChange
+from fourrates.findings import Drift, Finding, Matrix, RateChange, Shift
 from fourrates.names import defused, printable
-from fourrates.plain import COLUMNS, rows
-from fourrates.plain import as_record as as_record
-from fourrates.plain import changes as changes
-from fourrates.plain import finite as finite
+from fourrates.plain import COLUMNS, counts_split, rows
 from fourrates.plain import moment as moment
-from fourrates.plain import start as start
-from fourrates.run import Found, Matrix, Place
 
 if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
     from rich.console import Console
@@ -54,20 +49,20 @@ def literal(text: object) -> Text:
 # For people -------------------------------------------------------------------------------------------------
 
 
-def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Table:
+def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any]) -> Table:
     """One row a finding: when, since, which rates, from what to what.
 
-    A detector that knows when a drift started has the rate before and after with an interval. For the others the counts
-    by true and predicted class stand there, up to the warning and from it on.
+    A detector that knows when a drift started has the rate before and after with an interval. For the others the table
+    has the counts by true and predicted class, up to the warning and from it on.
     """
     from rich.text import Text
 
-    known = all(change.after is not None for one in found for change in one.finding.changes)
+    known = all(change.after is not None for finding in findings for change in finding.changes)
 
     table = grid()
-    many = any(one.stream is not None for one in found)
+    many = any(finding.segment is not None for finding in findings)
     if many:
-        table.add_column("stream", style="bold")
+        table.add_column("segment", style="bold")
     for name in ("found", "started" if known else "since"):
         table.add_column(name, no_wrap=True)
     table.add_column("rate", no_wrap=True)
@@ -78,35 +73,40 @@ def drift_table(found: Sequence[Found], utc: bool, labels: Sequence[Any]) -> Tab
     for name in () if known else ("before", "after"):
         said = f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}" if binary else name
         table.add_column(literal(said), no_wrap=True, justify="right")
-    for one in found:
-        changes, word = one.finding.changes, _word(one)
-        precisions = one.finding.precisions if isinstance(one.finding, Drift) else ()
+    for finding in findings:
+        changes, word = finding.changes, _word(finding)
+        precisions = finding.precisions if isinstance(finding, Drift) else ()
+        moves = [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]
+        if isinstance(finding, Shift):
+            word, moves = "", [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
+        before, after = counts_split(finding)
         table.add_row(
-            *([literal(printable(str(one.stream)))] if many else []),
-            _place(one.at, utc),
-            _since(one, utc),
+            *([literal(printable(str(finding.segment)))] if many else []),
+            _place(finding.at, finding.time, utc),
+            _since(finding, utc),
             Text("\n").join(
                 [
-                    *([Text(word, "green" if one.finding.closes else "bold")] if word else []),
+                    *([Text(word, "green" if finding.closes else "bold")] if word else []),
+                    *([Text("class mix", "cyan")] if isinstance(finding, Shift) else []),
                     *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
                     *(Text(f"{p.rate} by {p.because}", "dim") for p in precisions),
                 ]
             ),
-            _lines(word, [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]),
+            _lines(word, moves),
             *(
                 [_lines(word, map(_interval, changes)), _lines(word, map(_observed, changes))]
                 if known
-                else [literal(matrix(one.before, labels)), literal(matrix(one.after, labels))]
+                else [literal(matrix(before, labels)), literal(matrix(after, labels))]
             ),
         )
     return table
 
 
-def _word(one: Found) -> str:
+def _word(finding: Finding) -> str:
     """What a finding is, where it is not simply a drift."""
-    if isinstance(one.finding, Drift):
-        return "further drift" if one.finding.further else ""
-    return one.kind
+    if isinstance(finding, Drift):
+        return "further drift" if finding.further else ""
+    return finding.kind
 
 
 def _lines(word: str, cells: Iterable[str]) -> str:
@@ -129,24 +129,24 @@ def moved(change: RateChange) -> str:
     return f"{change.statistic:.3f}" if change.expected is None else f"{change.expected:.3f} → {change.statistic:.3f}"
 
 
-def _since(one: Found, utc: bool) -> str:
+def _since(finding: Finding, utc: bool) -> str:
     """When the new level started, as far as the detector knows, else when the warning opened; of a look, its drift."""
-    finding = one.finding
     if finding.drift is not None and finding.kind in ("confirmation", "withdrawal", "acceptance"):
         return f"drift of event {finding.drift.at:,}"
     if finding.started is None:
-        return _place(one.since, utc)
-    when = None if one.started is None else moment(one.started.time, utc, precise=False)
+        return f"event {finding.since if isinstance(finding, Drift) else finding.at:,}"
+    when = moment(finding.started_time, utc, precise=False)
     return f"about event {finding.started:,}" if when is None else f"{when}\nabout event {finding.started:,}"
 
 
-def _place(place: Place, utc: bool) -> str:
-    event = f"event {place.event:,}"
-    return event if place.time is None else f"{moment(place.time, utc, precise=False)}\n{event}"
+def _place(event: int, time: Any, utc: bool) -> str:
+    return f"event {event:,}" if time is None else f"{moment(time, utc, precise=False)}\nevent {event:,}"
 
 
 def matrix(counts: Matrix, labels: Sequence[Any]) -> str:
     """Two lines for two classes, true class by true class; a count of the right ones for more."""
+    if not counts:
+        return ""
     if len(counts) > 2:
         total = sum(map(sum, counts))
         return f"{sum(counts[i][i] for i in range(len(counts))):,} of {total:,} right"
@@ -168,10 +168,10 @@ def as_json(value: Mapping[str, Any]) -> str:
     return re.sub(r"[^\n -~]", lambda one: one[0] if one[0] == printable(one[0]) else json.dumps(one[0])[1:-1], text)
 
 
-def as_csv(found: Sequence[Found], utc: bool) -> bytes:
+def as_csv(findings: Sequence[Finding], utc: bool) -> bytes:
     """One row for each rate that moved."""
     lines = [_line(COLUMNS)]
-    lines += [_line(["" if row[name] is None else row[name] for name in COLUMNS]) for row in rows(found, utc)]
+    lines += [_line(["" if row[name] is None else row[name] for name in COLUMNS]) for row in rows(findings, utc)]
     return "".join(lines).encode("utf-8", "surrogateescape")  # the name of a file may be no text
 
 

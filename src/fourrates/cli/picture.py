@@ -7,7 +7,7 @@ import math
 import sys
 import time as clock
 from collections import deque
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.text import Text
 
+    from fourrates.watch import Now
+
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
 NARROW = 15  # the shortest bar
 SHORT = 12  # of the bar of its evidence
+OPEN = 5  # open drifts shown
 
 
 class View(Protocol):
@@ -54,15 +57,22 @@ class View(Protocol):
 
 
 class Watched(Protocol):
-    """What a picture tells of everything that is watched together."""
+    """What a picture shows of everything that is watched together."""
 
     @property
     def events(self) -> int:
-        """How many events were taken."""
+        """How many events there were."""
 
     @property
-    def streams(self) -> Sized:
-        """The streams."""
+    def detector(self) -> Any:
+        """As each segment begins."""
+
+    @property
+    def segments(self) -> Any:
+        """The segments, each a detector."""
+
+    def now(self) -> Now | None:
+        """How things are, if that is known."""
 
 
 def rates_of(detector: Detector) -> Mapping[str, RateState]:
@@ -120,8 +130,8 @@ class Lines:
 class Picture:
     """The rates within their bounds, live, and what happened last."""
 
-    def __init__(self, run: Watched, detector: Detector | None, name: str) -> None:
-        self.run, self.detector, self.name = run, detector, name
+    def __init__(self, watch: Watched, single: bool, name: str) -> None:
+        self.watch, self.single, self.name = watch, single, name
         from rich.console import Console  # of use on a terminal only
         from rich.live import Live
 
@@ -130,7 +140,7 @@ class Picture:
         self.heard: deque[Text] = deque(maxlen=5)  # warnings, which would push the drifts off the screen
         self.drifts = self.warnings = 0
         self.next = 0.0
-        self.seen = (clock.monotonic(), run.events)
+        self.seen = (clock.monotonic(), watch.events)
         self.speed = 0.0
         self.live = Live(console=self.console, auto_refresh=False, transient=False)
 
@@ -149,7 +159,7 @@ class Picture:
 
         is_drift = record["kind"] == "drift"
         self.drifts += is_drift
-        stream = "" if self.detector is not None else f"{shortened(record['stream'])}: "
+        stream = "" if self.single else f"{shortened(record['stream'])}: "
         began = f"drift of event {record['drift']:,}" if not is_drift else f"since event {record['since']:,}"
         if is_drift and record.get("started") is not None:
             began = f"started about event {record['started']:,}"
@@ -169,7 +179,7 @@ class Picture:
         """Tell a shift of the true classes."""
         from rich.text import Text
 
-        stream = "" if self.detector is not None else f"{shortened(str(record['stream']))}: "
+        stream = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
         shares = _from_to(record["before"]["value"], record["after"]["value"])
         self.heard.append(Text(f"shift    {stream}{_when(record)}: share of positives {shares}", "cyan"))
 
@@ -186,8 +196,8 @@ class Picture:
             self.next = now + FRAME
             at, events = self.seen
             if now - at >= 1:
-                self.speed = (self.run.events - events) / (now - at)
-                self.seen = (now, self.run.events)
+                self.speed = (self.watch.events - events) / (now - at)
+                self.seen = (now, self.watch.events)
             self.live.update(self.picture(), refresh=True)
 
     def picture(self) -> Group:
@@ -196,17 +206,25 @@ class Picture:
         from rich.panel import Panel
         from rich.text import Text
 
-        head = f"{self.run.events:,} events" + (f", {self.speed:,.0f} a second" if self.speed else "")
+        head = f"{self.watch.events:,} events" + (f", {self.speed:,.0f} a second" if self.speed else "")
         head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
-        inside: RenderableType = Text(several(len(self.run.streams), "stream").ljust(WIDTH))
-        parts: list[RenderableType] = []
-        if self.detector is not None:
-            inside = self.rates(self.detector)
-            parts.append(_key(self.detector))
+        inside: RenderableType = Text(several(len(self.watch.segments), "segment").ljust(WIDTH))
+        parts: list[RenderableType] = self._open_drifts()
+        if self.single:
+            detector = self.watch.segments[None] if self.watch.segments else self.watch.detector
+            inside = self.rates(detector)
+            parts.append(_key(detector))
         # As text: a name in brackets would be taken for markup.
         title = Text(shortened(self.name), "bold")
         panel = Panel(inside, title=title, subtitle=Text(head), padding=(1, 2), expand=False)
         return Group(panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
+
+    def _open_drifts(self) -> list[RenderableType]:
+        """The drifts that are open, above all else."""
+        from rich.text import Text
+
+        now = self.watch.now()
+        return [] if now is None else [Text(f"open     {drift}", "bold red") for drift in now.open[:OPEN]]
 
     def rates(self, detector: Detector) -> RenderableType:
         """The rates of the one stream."""
@@ -218,13 +236,13 @@ class Picture:
         grid = Table.grid(padding=(0, 2))
         for justify in ("left", "left", "right", "right", "right", "left"):
             grid.add_column(justify=justify, no_wrap=True)
-        words = ("now", "baseline", "n", "evidence") if weighs else ("now", "since reset", "n")
+        words = ("now", "normal", "n", "evidence") if weighs else ("now", "since reset", "n")
         shown = dict(islice(rates.items(), max(4, self.console.height - 16)))
         width = self._bar_width([shortened(name) for name in shown], weighs)
         scale = "0" + "0.5".center(width - 2) + "1"
         grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
         for name, state in shown.items():
-            colour = "yellow" if name in worrying else "green"
+            colour = "red" if state.state != "normal" else "yellow" if name in worrying else "green"
             now, usual = standing(state)
             grid.add_row(
                 Text(shortened(name), "bold"),
@@ -250,11 +268,11 @@ def standing(state: RateState) -> tuple[float | None, float | None]:
     if state.statistics:
         return state.statistic, state.estimate
     now = state.estimate if state.now is None else state.now.value
-    return now, None if state.baseline is None else state.baseline.value
+    return now, None if state.normal is None else state.normal.value
 
 
 def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
-    """A rate between 0 and 1: its statistic within its bounds, or the rate now against the interval of its baseline."""
+    """A rate between 0 and 1: its statistic within its bounds, or the rate now against the interval of normal."""
     from rich.text import Text
 
     cells = [" "] * width
@@ -272,8 +290,8 @@ def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
         span(state.warn, "─", "│")
         for edge in (state.detect.lower, state.detect.upper):  # which a warning's may cover
             cells[column(edge)] = "┃"
-    elif state.baseline is not None and state.baseline.n:
-        span(state.baseline, "─", "│")
+    elif state.normal is not None and state.normal.n:
+        span(state.normal, "─", "│")
     text = Text("".join(cells), "dim")
     now, _ = standing(state)
     if now is None or math.isnan(now):
@@ -304,7 +322,7 @@ def _key(detector: Detector) -> Text:
     text = Text.assemble(("● ", "green"), ("now   ", "dim"))
     if _weighs(detector):
         text += Text.assemble(
-            "│ ", ("baseline, 90 %   ", "dim"), ("█ ", "green"), ("evidence, full at an alarm   ", "dim")
+            "│ ", ("normal, 90 %   ", "dim"), ("█ ", "green"), ("evidence, full at an alarm   ", "dim")
         )
     else:
         text += Text.assemble("┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim"))

@@ -20,12 +20,12 @@ KIND = "Detection"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """All that a later `detect` needs to go on.
+    """All that a later `detect` needs to resume.
 
     Attributes
     ----------
-    run : bytes
-        The detectors, as `Run.to_bytes` has them.
+    watch : bytes
+        The watch, as `Watch.to_bytes` has it.
     columns : Columns
         Which column is what.
     threshold : float or None
@@ -36,7 +36,7 @@ class Progress:
         What was read, as `History.to_list` has it.
     """
 
-    run: bytes
+    watch: bytes
     columns: Columns
     threshold: float | None
     asked: dict[str, str | None]
@@ -50,7 +50,7 @@ class Progress:
             "asked": self.asked,
             "files": self.files,
         }
-        files.write(path, pack(KIND, about, run=self.run))
+        files.write(path, pack(KIND, about, watch=self.watch))
 
     @classmethod
     def load(cls, path: Path, max_state: int = MAX_STATE) -> Progress | None:
@@ -75,7 +75,7 @@ class Progress:
             )
             if not sound:
                 raise InputError("a damaged state")
-            return cls(bytes(found.sections["run"]), columns, threshold, asked, listed)
+            return cls(bytes(found.sections["watch"]), columns, threshold, asked, listed)
         except (KeyError, TypeError, ValueError):
             raise InputError("a damaged state") from None
 

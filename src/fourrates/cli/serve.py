@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from fourrates import files
 from fourrates.cli import options as opt
 from fourrates.cli.commands import SETTINGS, Command, help_of
 from fourrates.io import InputError
 
+AWAY = 75  # status of a server whose database is away: EX_TEMPFAIL, so that whoever started it tries again
 DATABASE = "PostgreSQL instead of a file in the folder, as in postgresql://user@host/name. Also FOURRATES_DATABASE."
 
 
@@ -101,7 +103,7 @@ def serve(
         return
     from fourrates.serve.running import run
     from fourrates.serve.settings import Settings
-    from fourrates.serve.store import StoreError
+    from fourrates.serve.store import StoreAway, StoreError
 
     try:
         settings = Settings(
@@ -117,6 +119,9 @@ def serve(
             topics=topics,
         )
         run(settings, level=log_level)
+    except StoreAway as error:
+        click.echo(f"fourrates: the database is away: {error}", err=True)
+        ctx.exit(AWAY)
     except StoreError as error:
         raise InputError(str(error)) from None
 
@@ -140,21 +145,19 @@ def backup(data: Path, database: str | None, target: Path) -> None:
     settings = Settings(data=data, database=database)
     if database is None and not (data / "fourrates.db").exists():
         raise InputError(f"{data}: no data of a server here")
+    if target.exists():
+        raise InputError(f"{target}: is there already")
+    files.sweep(target.parent, target.name)
     try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # as private as the data itself
-    except FileExistsError:
-        raise InputError(f"{target}: is there already") from None
+        with files.scratch(target, mode=0o600) as file:  # as private as the data itself, and whole or not at all
+            store = open_store(settings, owner=False)
+            try:
+                store.backup(file.name)
+            finally:
+                store.close()
+            os.fsync(file.fileno())
+    except StoreError as error:
+        raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{target}: {error.strerror}") from None
-    try:
-        store = open_store(settings, owner=False)
-        try:
-            store.backup(str(target))
-        finally:
-            store.close()
-    except BaseException as error:
-        target.unlink()
-        if isinstance(error, StoreError):
-            raise InputError(str(error)) from None
-        raise
     opt.say(f"{target}: {target.stat().st_size:,} bytes")

@@ -14,6 +14,8 @@ State = TypeVar("State")
 
 def load_state(path: Path, max_state: int, revive: Callable[[bytes], State]) -> State | None:
     """Read a state and bring it back; None if there is no such file, or an empty one."""
+    if path.is_fifo():  # which would wait for a reader whenever the state is saved
+        raise InputError(f"{path}: a named pipe, which cannot keep a state")
     try:
         saved = read_state(path, max_state)
         return revive(saved) if saved else None

@@ -18,10 +18,10 @@ from fourrates.cli.commands import argument, command, option
 from fourrates.cli.delivery import channels, deliver_rest, open_spool
 from fourrates.cli.errors import checked
 from fourrates.cli.picture import Lines, Picture
+from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.watching import Watching, feed, until_asked
-from fourrates.detectors import Detector
-from fourrates.io import Columns, Events, InputError, Missing, Tail
-from fourrates.run import Run
+from fourrates.io import Bad, Columns, Events, InputError, Tail
+from fourrates.watch import Watch
 
 GRACE = 10.0  # seconds at the end to deliver what is left
 ALERTS = "Who is told"
@@ -108,7 +108,7 @@ def watch(
     by: str | None,
     labels: str | None,
     positive: str | None,
-    missing: Missing,
+    bad: Bad,
     bad_rows: Path | None,
     detector: str | None,
     arl: str | None,
@@ -150,7 +150,7 @@ def watch(
             labels=labels,
             positive=positive,
             threshold=threshold,
-            missing=missing,
+            bad=bad,
             detector=detector,
             arl=arl,
             reference=reference,
@@ -164,11 +164,11 @@ def watch(
             max_streams=max_streams,
             max_state=max_state,
         )
-    saved = _saved(state, file, by, max_state)
-    run = None if saved is None else _restored(saved, state)
+    saved = _saved(state, file, max_state)
+    resumed_watch = None if saved is None else resumed(saved.watch, state)
     classes = opt.labels_of(labels)
     begun = None
-    if run is None:
+    if resumed_watch is None:
         begun = beginning(
             file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes, max_line
         )
@@ -177,34 +177,33 @@ def watch(
         if classes is None:
             classes = _learned(begun)
     elif classes is None:
-        classes = run.detector.parameters["labels"]
+        classes = resumed_watch.detector.parameters["labels"]
     positive_label = opt.label_of(positive, classes)
-    if run is not None and positive is None and labels is None:
-        positive_label = run.detector.parameters["positive"]
+    if resumed_watch is not None and positive is None and labels is None:
+        positive_label = resumed_watch.detector.parameters["positive"]
     events = opt.events_of(
         [file],
         Columns(truth, pred, score, time, by, dates=None if begun is None else begun.dates),
         threshold=threshold,
         labels=classes,
         positive=positive_label,
-        missing=missing,
+        bad=bad,
     )
     assert isinstance(events, Events)  # labels in a place of their own are for detect
-    if run is None or any(given is not None for given in (detector, arl, labels, positive, reference)):
-        counts = None
-        if reference is not None:
-            counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
-        wanted = opt.spec(detector or opt.DEFAULT)
-        if run is not None and "arl" not in wanted.parameters and type(run.detector) is wanted.kind:
-            arl = opt.budget_of(arl, run.detector)
+    counts = None
+    if reference is not None:
+        counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
+    if resumed_watch is None:
         times = None if begun is None else begun.times
-        made = opt.make_run(wanted, events.labels, arl, times, counts)
-        if run is None:
-            run = made
-        _check_same(made.detector, run.detector, state)
-    run.streams.most = max_streams
+        watched = opt.make_watch(opt.spec(detector or opt.DEFAULT), events.labels, arl, times, counts)
+    else:
+        watched = resumed_watch
+        _check_by(watched, by, state)
+        check_same(watched, detector, events.labels, counts, state)
+        if arl is not None and saved is not None:
+            change_budget(watched, arl, saved.budget)
+    watched.segments.most = max_streams
     name = "standard input" if file == "-" else file
-    shown = None if by is not None else _shown(run, saved)
     with ExitStack() as stack:
         refused = None
         if bad_rows is not None:
@@ -213,9 +212,9 @@ def watch(
         tail = Tail(events, name, max_line=max_line, refuse=None if refused is None else refused.refuse)
         if saved is not None:
             _go_on(tail, saved)
-        view = Picture(run, shown, name) if sys.stdout.isatty() and not json else Lines()
+        view = Picture(watched, by is None, name) if sys.stdout.isatty() and not json else Lines()
         posted = open_spool(chosen, spool, state, file)
-        watching = Watching(run, shown, tail, view, posted, refused, warnings, state, saved, file)
+        watching = Watching(watched, tail, view, posted, refused, warnings, state, saved, file, arl)
         status = 0
         try:
             with view, until_asked() as asked:
@@ -223,7 +222,7 @@ def watch(
         finally:
             if posted is not None:
                 status = deliver_rest(posted, grace)
-    if run.events == 0 and not asked() and file == "-":
+    if watched.events == 0 and not asked() and file == "-":
         raise InputError("standard input: empty")
     watching.summary()
     return status
@@ -241,7 +240,7 @@ def _learned(begun: Beginning | None) -> list[Hashable]:
 # What was saved ---------------------------------------------------------------------------------------------
 
 
-def _saved(state: Path | None, file: str, by: str | None, max_state: int) -> Checkpoint | None:
+def _saved(state: Path | None, file: str, max_state: int) -> Checkpoint | None:
     if state is None:
         return None
     disk.check_writable(state)
@@ -250,31 +249,13 @@ def _saved(state: Path | None, file: str, by: str | None, max_state: int) -> Che
         return None
     if saved.source != source_of(file):
         raise InputError(f"{state} is the state of watching {saved.source}, not {source_of(file)}")
-    if (saved.shown is None) != (by is not None):
-        raise InputError(f"{state} was saved {'with' if saved.shown is None else 'without'} --by")
     return saved
 
 
-def _restored(saved: Checkpoint, state: Path | None) -> Run:
-    try:
-        return Run.from_bytes(saved.run)
-    except InputError as error:
-        raise InputError(f"{state}: {error}") from None
-
-
-def _check_same(asked: Detector, saved: Detector, state: Path | None) -> None:
-    if type(asked) is not type(saved) or asked.parameters != saved.parameters:
-        raise InputError(f"{state} goes on with {saved!r}; leave out the options that ask for another detector")
-
-
-def _shown(run: Run, saved: Checkpoint | None) -> Detector:
-    """The detector whose warnings and rates are shown. It sees every event, where a run takes whole batches."""
-    if saved is None or saved.shown is None:
-        return run.detector.clone()
-    try:
-        return type(run.detector).from_bytes(saved.shown)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"a damaged state ({error})") from None
+def _check_by(watched: Watch, by: str | None, state: Path | None) -> None:
+    names = watched.segments.names
+    if names and (names[0] is None) != (by is None):
+        raise InputError(f"{state} was saved {'without' if names[0] is None else 'with'} --by")
 
 
 def _go_on(tail: Tail, saved: Checkpoint) -> None:

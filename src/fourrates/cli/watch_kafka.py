@@ -10,6 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
+
 from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.delivery import deliver_rest, open_spool
@@ -18,8 +21,8 @@ from fourrates.cli.picture import FRAME, Lines, Picture, View
 from fourrates.cli.watching import until_asked
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
-from fourrates.engines.kafka import Address, Monitor, Refused
-from fourrates.io import Columns, InputError, Missing, read
+from fourrates.engines.kafka import Address, Monitor, RejectedMessage
+from fourrates.io import Bad, Columns, InputError, read
 
 if TYPE_CHECKING:
     from fourrates.alerts import Channel, Spool
@@ -34,7 +37,7 @@ def watch_topic(
     labels: str | None,
     positive: str | None,
     threshold: float | None,
-    missing: Missing,
+    bad: Bad,
     detector: str | None,
     arl: str | None,
     reference: str | None,
@@ -50,6 +53,8 @@ def watch_topic(
 ) -> int:
     """Watch a topic until it is asked to end; the exit status."""
     address = Address.parse(url)
+    if click.get_current_context().get_parameter_source("bad") is ParameterSource.DEFAULT:
+        bad = "keep"  # a topic cannot be mended: one bad message must not end the watch
     made = _detector(detector, arl, reference, labels, positive, columns, threshold)
     with ExitStack() as stack:
         aside = None
@@ -63,12 +68,12 @@ def watch_topic(
                 made,
                 state=state,
                 truth=columns.truth,
-                pred=columns.guess,
+                pred=columns.pred,
                 score=columns.score,
                 time=columns.time,
                 by=columns.by,
                 threshold=threshold,
-                missing=missing,
+                bad=bad,
                 max_streams=max_streams,
                 max_state=max_state,
                 found=told.finding,
@@ -76,7 +81,7 @@ def watch_topic(
                 refuse=told.refuse,
                 say=opt.say,
             )
-        told.view = Picture(_Standing(monitor), None, str(address)) if sys.stdout.isatty() and not json else Lines()
+        told.view = Picture(_Standing(monitor), False, str(address)) if sys.stdout.isatty() and not json else Lines()
         began, status = clock.monotonic(), 0
         try:
             with told.view, until_asked() as asked, monitor:
@@ -110,7 +115,7 @@ class _Told:
     def shift(self, record: dict[str, Any]) -> None:
         self.view.shift(record)
 
-    def refuse(self, source: str, one: Refused) -> None:
+    def refuse(self, source: str, one: RejectedMessage) -> None:
         if self.aside is not None:
             self.aside.refuse(source, one.offset, one.value or b"", one.problem)
             self.aside.flush()
@@ -131,8 +136,15 @@ class _Standing:
         return self._monitor.events
 
     @property
-    def streams(self) -> range:
+    def detector(self) -> Detector:
+        return self._monitor.detector
+
+    @property
+    def segments(self) -> range:
         return range(sum(len(one.bank) for one in self._monitor.partitions.values()))
+
+    def now(self) -> None:
+        """Each partition's bank has its own open drifts; nobody gathers them for a picture."""
 
 
 def _detector(
@@ -155,8 +167,8 @@ def _detector(
 
 
 def _summarise(monitor: Monitor, seconds: float, told: _Told) -> None:
-    skipped = f", {monitor.skipped:,} skipped" if monitor.skipped else ""
-    bad = f", {opt.several(monitor.refused, 'bad row')}" if monitor.refused else ""
+    skipped = f", {monitor.unlabelled:,} unlabelled" if monitor.unlabelled else ""
+    bad = f", {opt.several(monitor.rejected, 'bad row')}" if monitor.rejected else ""
     ends = [opt.several(told.kinds[kind], kind) for kind in ("withdrawal", "recovery") if told.kinds[kind]]
     found = ", ".join([opt.several(monitor.drifts, "drift"), *ends])
     opt.say(f"{opt.several(monitor.events, 'event')} in {seconds:,.1f} s{skipped}{bad}: {found}")

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.checkpoint import Checkpoint, source_of
 from fourrates.cli.picture import FRAME, View, warned_rates
-from fourrates.detectors import Detector
+from fourrates.findings import Finding
 from fourrates.io import Batch, Events, Follower, InputError, Position, Tail
 from fourrates.names import shortened
-from fourrates.plain import moment, shift_record
-from fourrates.run import Found, Run
+from fourrates.plain import finding_record, moment
+from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     from fourrates.alerts import Spool
@@ -41,8 +41,7 @@ class Watching:
 
     def __init__(
         self,
-        run: Run,
-        shown: Detector | None,
+        watch: Watch,
         tail: Tail,
         view: View,
         spool: Spool | None,
@@ -51,17 +50,19 @@ class Watching:
         state: Path | None,
         saved: Checkpoint | None,
         file: str,
+        budget: str | None,
     ) -> None:
-        self.run, self.shown, self.tail, self.view, self.spool = run, shown, tail, view, spool
+        self.watch, self.tail, self.view, self.spool = watch, tail, view, spool
         self.events: Events = tail.events
         self.bad_rows, self.warnings, self.state, self.file = bad_rows, warnings, state, file
+        self.budget = budget if budget is not None or saved is None else saved.budget
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
         self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
         self.findings: list[str] = []  # the last ones, for the summary
         self.kinds: Counter[str] = Counter()
         self.warned = 0
-        self._warning = False if saved is None else saved.warning
-        self._before = run.events
+        self._warning = None if saved is None else saved.warning  # the event that opened the last one reported
+        self._before = watch.events
         self._bad_before = 0 if saved is None else saved.bad
         self._started = self._kept = clock.monotonic()
         self._dirty = self._urgent = False
@@ -95,60 +96,47 @@ class Watching:
             self.take(batch)
 
     def take(self, batch: Batch) -> None:
-        """Take a batch; tell warnings and findings in the order of their events."""
-        warnings = self._look_for_warnings(batch)
-        for one in self.run.take(batch, self.events.keys):
-            while warnings and warnings[0]["at"] < one.finding.at:
-                self.view.warning(warnings.pop(0))
-            self._found(one, batch)
-        for record in warnings:
-            self.view.warning(record)
-        for shift in self.run.shifts if self.warnings else ():
-            self.view.shift(shift_record(shift, self.events.utc))
-        self.run.shifts.clear()
+        """Take a batch; report its findings, and the warning that is open after it."""
+        for finding in self.watch.update(batch, self.events.keys):
+            if finding.kind != "shift":
+                self._found(finding)
+            elif self.warnings:
+                self.view.shift(finding_record(finding, self.events.utc))
+        self._look_for_warning(batch)
 
-    def _look_for_warnings(self, batch: Batch) -> list[dict[str, Any]]:
-        """The warnings that open in a batch, where there is one stream; those of many streams would say little."""
-        found: list[dict[str, Any]] = []
-        if (detector := self.shown) is None:
-            return found
-        update, warning, values = detector.update, self._warning, self.events.labels.values
-        pairs = zip(batch.truths.tolist(), batch.guesses.tolist(), strict=True)
-        for i, (truth, guess) in enumerate(pairs):
-            if update(values[truth], values[guess]) is not None:
-                warning = False
-            elif detector.warning_detected != warning:
-                warning = not warning
-                if warning:
-                    self.warned += 1
-                    if self.warnings:
-                        found.append(self._warning_record(detector, batch, i))
-        self._warning = warning
-        return found
+    def _look_for_warning(self, batch: Batch) -> None:
+        """Report a warning that has opened, where there is one stream; those of many segments would say little."""
+        if self.events.columns.by is not None:
+            return
+        (detector,) = self.watch.segments.detectors
+        since = detector.warning_since
+        if since is not None and since != self._warning:
+            self.warned += 1
+            if self.warnings:
+                at = max(since - (detector.events - batch.rows.size), 0)
+                time = None if batch.times is None or np.isnat(batch.times[at]) else batch.times[at]
+                when = moment(time, self.events.utc)
+                record = {"kind": "warning", "at": since, **({} if when is None else {"time": when})}
+                self.view.warning({**record, "row": int(batch.rows[at]), "rates": warned_rates(detector)})
+        self._warning = since
 
-    def _warning_record(self, detector: Detector, batch: Batch, i: int) -> dict[str, Any]:
-        time = None if batch.times is None or np.isnat(batch.times[i]) else batch.times[i]
-        when = moment(time, self.events.utc)
-        record = {"kind": "warning", "at": detector.events - 1, **({} if when is None else {"time": when})}
-        return {**record, "row": int(batch.rows[i]), "rates": warned_rates(detector)}
-
-    def _found(self, one: Found, batch: Batch) -> None:
+    def _found(self, finding: Finding) -> None:
         from fourrates.alerts.payload import finding_alert
 
         record = finding_alert(
-            one.finding,
-            stream=self.tail.source if one.stream is None else one.stream,
+            finding,
+            stream=self.tail.source if finding.segment is None else finding.segment,
             origin=self.origin,
-            source=batch.source,
-            row=one.at.row,
-            time=moment(one.at.time, self.events.utc),
+            time=moment(finding.time, self.events.utc),
+            started_time=moment(finding.started_time, self.events.utc),
+            rates=self.watch.segments[finding.segment].rates,
         )
-        if self.spool is not None and (one.is_drift or one.finding.closes):
+        if self.spool is not None and (finding.kind == "drift" or finding.closes):
             self.spool.put(record)
         self.view.drift(record)
-        self.kinds[one.kind] += 1
-        stream = "" if one.stream is None else f"{shortened(one.stream)}: "
-        self.findings = [*self.findings[-9:], f"{stream}{one.finding}"]
+        self.kinds[finding.kind] += 1
+        segment = "" if finding.segment is None else f"{shortened(finding.segment)}: "
+        self.findings = [*self.findings[-9:], f"{segment}{finding}"]
         self._urgent = True
 
     # Keeping what was done ----------------------------------------------------------------------------------
@@ -167,10 +155,10 @@ class Watching:
         Checkpoint(
             origin=self.origin,
             source=source_of(self.file),
-            run=self.run.to_bytes(),
-            shown=None if self.shown is None else self.shown.to_bytes(),
+            watch=self.watch.to_bytes(),
             warning=self._warning,
             position=self.position(),
+            budget=self.budget,
             format=self.tail.to_dict(),
             rows=self.events.rows,
             skipped=self.events.skipped,
@@ -186,12 +174,13 @@ class Watching:
         bad = "" if self.bad_rows is None else f", {opt.several(self.bad_rows.count - self._bad_before, 'bad row')}"
         ends = [opt.several(self.kinds[kind], kind) for kind in ("withdrawal", "recovery") if self.kinds[kind]]
         found = ", ".join([opt.several(self.kinds["drift"], "drift"), *ends, opt.several(self.warned, "warning")])
-        whole = f" ({self.run.events:,} in all)" if self._before else ""
-        opt.say(
-            f"{opt.several(self.run.events - self._before, 'event')} in {seconds:,.1f} s{whole}{skipped}{bad}: {found}"
-        )
+        whole = f" ({self.watch.events:,} in all)" if self._before else ""
+        seen = opt.several(self.watch.events - self._before, "event")
+        opt.say(f"{seen} in {seconds:,.1f} s{whole}{skipped}{bad}: {found}")
         for finding in self.findings:
             opt.say(f"  {finding}")
+        if self.watch.events:
+            opt.say(f"now: {self.watch.now()}")
         for about, sentence in odd.items():
             if self._remarks.get(about) != sentence:  # it may count more by now
                 opt.say(sentence)
@@ -233,16 +222,18 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
         follower.open()
         watching.save()  # before the first event: whatever comes, the next run finds this file again
         while not asked():
+            switches = follower.switches
             piece = follower.read()
+            if piece is not None:
+                if piece.begins:
+                    watching.tail.begin()
+                watching.feed(piece.lines)
+            if follower.switches > switches:  # the next run cannot see where the link leads now
+                watching.save()
+            watching.keep()
             if piece is None:
-                watching.keep()
                 watching.view.tick()
                 clock.sleep(POLL)
-                continue
-            if piece.begins:
-                watching.tail.begin()
-            watching.feed(piece.lines)
-            watching.keep()
         watching.save()  # while the follower is open and can say where it stands
 
 

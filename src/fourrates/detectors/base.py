@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
 HEAD_SIZE = 32  # bytes of a record before the counts
 TOGETHER = 1 << 14  # coded events taken at a time
-FOUR = ("tnr", "tpr", "npv", "ppv")  # in the order of the kernels: recalls by class, then precisions by class
-
-
-def rate_names(labels: Sequence[Hashable]) -> tuple[str, ...]:
-    """The names of the 2K rates, in the order of the kernels."""
-    if len(labels) == 2:
-        return FOUR
-    names = [str(label) for label in labels]
-    if len(set(names)) < len(names):  # such as 1 and "1"
-        names = [repr(label) for label in labels]
-    return tuple(f"{kind}:{name}" for kind in ("recall", "precision") for name in names)
 
 
 class Detector(Pairs):
@@ -226,11 +215,13 @@ class Detector(Pairs):
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({parameters})"
 
-    def _refuse(self, y_true: object, y_pred: object) -> NoReturn:
+    def _update_spelled(self, y_true: object, y_pred: object) -> Drift | None:
+        """Take an event whose labels are not labels as they are, but may be spelled like some."""
+        labels = self._labels
         for name, label in (("y_true", y_true), ("y_pred", y_pred)):
-            if self._labels.code(label) < 0:
-                raise self._labels.unknown(label, name)
-        raise AssertionError("both labels are known")
+            if labels.read(label) < 0:
+                raise labels.unknown(label, name)
+        return self.update(labels.values[labels.read(y_true)], labels.values[labels.read(y_pred)])
 
 
 class CountingDetector(Detector, Baseline):

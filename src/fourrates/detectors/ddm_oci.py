@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.detectors.base import CountingDetector, rate_names
-from fourrates.detectors.parameters import check_deviations, check_whole
+from fourrates.checks import check_deviations, check_number, check_whole
+from fourrates.detectors.base import CountingDetector
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Recall
-from fourrates.null import check_number
+from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt

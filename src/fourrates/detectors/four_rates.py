@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from fourrates.budget.levels import check_arl
-from fourrates.detectors.base import RecordDetector, rate_names
+from fourrates.checks import check_number
+from fourrates.detectors.base import RecordDetector
 from fourrates.evidence.alternatives import Sides
 from fourrates.evidence.life import RECOVERING, Life
-from fourrates.evidence.report import dispersion_of, known_of, now_of
+from fourrates.evidence.report import dispersion_of, known_of, normal_of, now_of
 from fourrates.evidence.rules import WARN, FourRatesRules, Mix, evidence_rules
 from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Status
-from fourrates.labels import Labels, plain
-from fourrates.null import check_number
+from fourrates.labels import Labels, plain, rate_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -259,12 +259,15 @@ class FourRates(RecordDetector):
         known, right = known_of(record, i)
         memory = np.frombuffer(record.tobytes(), np.uint8)
         condition, support = self.life_of(memory).condition(i), None
+        normal = known, right
         if condition != "normal":
+            normal = normal_of(record, i)
             support = rules.returning(memory, i) if condition == RECOVERING else rules.support(memory, i)[0]
         return RateState(
             n=n,
             estimate=ones / n if n else math.nan,
             baseline=Share.of(right, known, dispersion),
+            normal=Share.of(normal[1], normal[0], dispersion),
             evidence=float((recall["total"] + together) / rules.threshold),
             dispersion=dispersion,
             state=condition,

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fourrates.budget.levels import design
-from fourrates.detectors.base import RecordDetector, rate_names
+from fourrates.detectors.base import RecordDetector
 from fourrates.findings import Bounds, Drift, RateChange, RateState, Statistic
 from fourrates.kernel.linear import LinearRules
 from fourrates.kernel.tables import Table
-from fourrates.labels import plain
+from fourrates.labels import plain, rate_names
 from fourrates.null import MANY, NULLS, Null, check_decay, check_level, table
 from fourrates.record import Head
 
@@ -103,7 +103,7 @@ class LFR(RecordDetector):
     >>> detector.update("ham", "egg")
     Traceback (most recent call last):
     ...
-    ValueError: y_pred: label 'egg' is not one of ('ham', 'spam')
+    ValueError: 'egg' in column 'y_pred' is not one of the labels ham, spam
 
     References
     ----------

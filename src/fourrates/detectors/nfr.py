@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fourrates.detectors.base import CountingDetector, rate_names
+from fourrates.checks import check_whole
+from fourrates.detectors.base import CountingDetector
 from fourrates.detectors.lfr import SIDES, Sides
-from fourrates.detectors.parameters import check_whole
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import RunningRates
+from fourrates.labels import rate_names
 from fourrates.null import check_level
 
 if TYPE_CHECKING:

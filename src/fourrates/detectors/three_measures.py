@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.checks import check_deviations, check_whole
 from fourrates.detectors.base import CountingDetector
-from fourrates.detectors.parameters import check_deviations, check_whole
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Measures
 

@@ -14,23 +14,22 @@ import numpy as np
 
 from fourrates.budget.falls import Fall, falls
 from fourrates.detectors import FourRates
-from fourrates.detectors.base import rate_names
 from fourrates.diagnosis.cycles import Cycle, Hours
 from fourrates.diagnosis.order import Clock, Errors
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
+from fourrates.events.columns import numbers
 from fourrates.frames import Begun, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
-from fourrates.io.values import numbers
-from fourrates.labels import Labels
-from fourrates.run import Run
-from fourrates.run.dispersion import dispersions
+from fourrates.labels import Labels, rate_names
+from fourrates.watch import Watch
+from fourrates.watch.dispersion import dispersions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.table import Table
+    from fourrates.events.batch import Table
 
 __all__ = ["Clocked", "Cycle", "Diagnosis", "Repeats", "diagnose"]
 
@@ -98,21 +97,21 @@ def diagnose(
     if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
     detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)
-    run = Run(detector)
+    watch = Watch(detector)
     drifts = 0
     for batch in begun:
-        drifts += sum(one.is_drift for one in run.take(batch, events.keys))
-    dispersion = dispersions(run)
+        drifts += sum(finding.kind == "drift" for finding in watch.update(batch, events.keys))
+    dispersion = dispersions(watch)
     names = rate_names(events.labels.values)
     pairs, correlation = look.errors.pairs(), look.errors.correlations()
     told = np.isfinite(correlation)
     own = {names[i]: float(correlation[i]) for i in np.flatnonzero(told)}
     beyond = told & (correlation > ERRORS / np.sqrt(np.maximum(pairs, 1)))
     return Diagnosis(
-        events=run.events,
+        events=watch.events,
         rows=events.rows,
         lacking=MappingProxyType(dict(events.lacking)),
-        streams=None if events.columns.by is None else len(run.streams),
+        streams=None if events.columns.by is None else len(watch.segments),
         labels=tuple(events.labels.values),
         confusion=tuple(tuple(row) for row in look.counts.tolist()),
         clock=_clocked(look.clock, events.utc),
@@ -164,19 +163,19 @@ class _Look:
         if not self.counts.size:  # the classes are known now
             self.counts = np.zeros((classes, classes), np.int64)
             self.errors, self.hours = Errors(classes), Hours(classes)
-        cells = batch.truths.astype(np.int64) * classes + batch.guesses
+        cells = batch.truths.astype(np.int64) * classes + batch.preds
         self.counts += np.bincount(cells, minlength=classes**2).reshape(classes, classes)
-        self.errors.take(batch.truths, batch.guesses, batch.keys)
+        self.errors.take(batch.truths, batch.preds, batch.keys)
         told_apart: list[npt.NDArray[Any]] = [cells]
         if batch.keys is not None:
             told_apart.append(batch.keys)
         if batch.times is not None:
             self.clock.take(batch.times, batch.keys)
-            self.hours.take(batch.times, batch.truths, (batch.truths != batch.guesses).astype(np.float64))
+            self.hours.take(batch.times, batch.truths, (batch.truths != batch.preds).astype(np.float64))
             told_apart.append(batch.times)
         kept = np.searchsorted(table.rows, batch.rows)
         if columns.score is not None:
-            scores = numbers(table, columns.score)[0][kept]
+            scores = numbers(table.data[columns.score])[0][kept]
             told_apart.append(scores)
             low, high = float(scores.min()), float(scores.max())
             self.scores = (low, high) if self.scores is None else (min(self.scores[0], low), max(self.scores[1], high))

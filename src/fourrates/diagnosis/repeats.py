@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.io.values import is_missing
+from fourrates.events.columns import is_missing
 from fourrates.join.ids import fingerprints
 from fourrates.kernel.fingerprint import Hasher
 

@@ -15,7 +15,7 @@ from fourrates.budget.falls import Fall
 from fourrates.budget.words import UNITS, duration
 from fourrates.diagnosis.cycles import Cycle
 from fourrates.names import printable, shortened
-from fourrates.run.dispersion import in_words
+from fourrates.watch.dispersion import in_words
 
 Matrix = tuple[tuple[int, ...], ...]
 FEW = 30  # events of a class, below which nothing can be said of its recall

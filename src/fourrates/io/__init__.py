@@ -11,10 +11,12 @@ Columns that are not named are guessed from common names, and what was guessed i
 
 from typing import TYPE_CHECKING
 
-from fourrates.io.events import MISSING, Columns, Events, Missing, read
+from fourrates.events.batch import Batch
+from fourrates.events.door import Columns
+from fourrates.events.rows import BAD, Bad, InputError, NoColumn
+from fourrates.io.events import Events, read
 from fourrates.io.lines import MAX_LINE as MAX_LINE
 from fourrates.io.sources import paths
-from fourrates.io.table import Batch, InputError, NoColumn
 from fourrates.lazy import importer
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from fourrates.io.tail import Tail
 
 __all__ = [
-    "MISSING",
+    "BAD",
+    "Bad",
     "Batch",
     "Columns",
     "Events",
@@ -32,7 +35,6 @@ __all__ = [
     "History",
     "InputError",
     "Joined",
-    "Missing",
     "NoColumn",
     "Piece",
     "Position",

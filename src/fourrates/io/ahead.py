@@ -95,10 +95,10 @@ def _ahead(those: Iterator[One]) -> Generator[One, None, None]:
 
 
 class Ahead(io.RawIOBase):
-    """A stream that pyarrow reads ahead, in a thread of its own; to be told when that is over."""
+    """A stream that pyarrow reads ahead, in a thread of its own, until it is over."""
 
-    def __init__(self, stream: Any, lent: Lent) -> None:
-        self._some, self._lent, self.over = some(stream), lent, False
+    def __init__(self, stream: Any, loan: Loan) -> None:
+        self._some, self._loan, self.over = some(stream), loan, False
         _lent.add(self)
 
     def readable(self) -> bool:  # noqa: D102
@@ -108,45 +108,34 @@ class Ahead(io.RawIOBase):
         found = b""
         while len(found) < size and not self.over and (more := self._some(size - len(found))):
             found = found + more if found else more
-        return self._lent.note(memoryview(found))
-
-
-class Lent:
-    """Things of Python's that threads of pyarrow hold: whoever lets go of one asks for the interpreter."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, weakref.ref[Any]] = {}
-        self._all_back = threading.Condition()
-
-    def note(self, thing: One) -> One:
-        """One more; it is back when nobody refers to it any longer."""
-        place = id(thing)
-        self._held[place] = weakref.ref(thing, lambda _: self._took_back(place))
-        return thing
-
-    def _took_back(self, place: int) -> None:
-        with self._all_back:
-            self._held.pop(place, None)
-            self._all_back.notify()
-
-    def wait(self) -> None:
-        """Wait until all are back, with patience."""
-        with self._all_back:
-            self._all_back.wait_for(lambda: not self._held, PATIENCE)
+        return self._loan.note(memoryview(found))
 
 
 class Loan:
     """A stream lent to a reader of pyarrow that reads ahead; :meth:`end` takes it back.
 
-    The threads that do so outlive the reader. In the end they are given nothing more to read, and waited for until they
-    have let go of the stream and of all that came from it.
+    The threads that do so outlive the reader, and one that lets go of a Python object asks for the interpreter. In the
+    end they are given nothing more to read, and waited for until they have let go of the stream and all that came from
+    it.
     """
 
     def __init__(self, stream: Any) -> None:
-        self._lent = Lent()
-        ahead = self._lent.note(Ahead(stream, self._lent))
+        self._held: dict[int, weakref.ref[Any]] = {}
+        self._returned = threading.Condition()
+        ahead = self.note(Ahead(stream, self))
         self.file = pyarrow("pyarrow").PythonFile(ahead, "r")
         self._ahead = weakref.ref(ahead)
+
+    def note(self, thing: One) -> One:
+        """Lend one more thing; it is back when nobody refers to it any longer."""
+        place = id(thing)
+        self._held[place] = weakref.ref(thing, lambda _: self._take_back(place))
+        return thing
+
+    def _take_back(self, place: int) -> None:
+        with self._returned:
+            self._held.pop(place, None)
+            self._returned.notify()
 
     def end(self) -> None:
         """Call it when nothing else refers to the reader."""
@@ -154,4 +143,5 @@ class Loan:
         if (ahead := self._ahead()) is not None:
             ahead.over = True
         del ahead
-        self._lent.wait()
+        with self._returned:
+            self._returned.wait_for(lambda: not self._held, PATIENCE)

@@ -5,40 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from fourrates.events.batch import Batch, Table
+from fourrates.events.columns import checked_column, distinct, is_missing
+from fourrates.events.door import Columns, Door
+from fourrates.events.labels import LabelEncoder, classes_in
+from fourrates.events.rows import UNLABELLED, Bad, BadRow, InputError, NoColumn
 from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
 from fourrates.io.remarks import Remarks, skipped
-from fourrates.io.table import Batch, InputError, NoColumn, Table
-from fourrates.io.values import (
-    UNKNOWN,
-    Words,
-    classes_of,
-    dates_of,
-    dictionary,
-    distinct,
-    either,
-    is_missing,
-    item,
-    numbers,
-    times_of,
-)
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.io.dates import Order
+    from fourrates.events.clock import Times
     from fourrates.io.history import History
-    from fourrates.io.values import Mask, Times
-
-Missing = Literal["skip", "refuse"]
-MISSING: tuple[Missing, ...] = get_args(Missing)
-
 
 RARER = 2  # times: a word that is at least so much rarer than the other is taken for the positive label
 CLASSES = 100  # taken from the data, at most: more are a sign that the column holds something else
@@ -46,38 +28,13 @@ CLASSES = 100  # taken from the data, at most: more are a sign that the column h
 NAMES = {
     "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class label labels target "
     "actual actuals outcome observed y_actual gold gold_label y class",
-    "guess": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
+    "pred": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
     "model_prediction y_hat yhat y_predicted guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
     "time": "timestamp time datetime date ts event_time created_at",
     "id": "id event_id prediction_id transaction_id transaction request_id uuid",
 }
 """What a column is guessed to be by its name, most telling name first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which column is what. Those that are None are guessed, or not there.
-
-    `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
-    """
-
-    truth: str | None = None
-    guess: str | None = None
-    score: str | None = None
-    time: str | None = None
-    by: str | None = None
-    id: str | None = None
-    dates: Order | None = None
-
-    def __post_init__(self) -> None:
-        if self.dates not in (None, "day", "month"):
-            raise ValueError(f"dates {self.dates!r}: the day or the month is first")
-
-    def used(self) -> list[str]:
-        """The names of those that are there."""
-        those = (self.truth, self.guess, self.score, self.time, self.by, self.id)
-        return [name for name in those if name is not None]
 
 
 def read(
@@ -87,7 +44,7 @@ def read(
     labels: Iterable[Hashable] | None = (0, 1),
     positive: Hashable = None,
     threshold: float | None = None,
-    missing: Missing = "skip",
+    bad: Bad = "reject",
     max_line: int = MAX_LINE,
     history: History | None = None,
     say: Callable[[str], None] | None = None,
@@ -105,8 +62,9 @@ def read(
         taken from the first rows that are read.
     threshold : float, optional
         With a score column: the score from which on the positive label is predicted; 0.5 if not given.
-    missing : {"skip", "refuse"}
-        What to do with a row whose label, prediction or key is missing: count and skip it, or raise.
+    bad : {"reject", "skip", "keep"}
+        What to do with a row that cannot be used, say because its prediction is missing: raise, or count and skip it.
+        A row without a true label is skipped and counted anyway.
     max_line : int
         Bytes that a line of JSON, or the header of a CSV file, may have; 16 MiB by default.
     history : History, optional
@@ -119,7 +77,7 @@ def read(
     >>> from fourrates import io
     >>> events = io.read({"label": [0, 1, 1, None], "prediction": [0, 1, 0, 1]}, say=print)
     >>> for batch in events:
-    ...     print(batch.truths, batch.guesses)
+    ...     print(batch.truths, batch.preds)
     labels in column 'label', predictions in column 'prediction'
     [0 1 1] [0 1 0]
     >>> events.rows, events.skipped
@@ -131,7 +89,7 @@ def read(
     fourrates.io.InputError: frame, row 2: 'egg' in column 'label' is not one of the labels ham, spam
     """
     known = None if labels is None else Labels(labels, positive)
-    return Events(source, columns or Columns(), known, threshold, missing, say, positive, max_line, history)
+    return Events(source, columns or Columns(), known, threshold, bad, say, positive, max_line, history)
 
 
 class Events:
@@ -146,9 +104,9 @@ class Events:
     keys : list
         The streams met so far, in the order of their appearance, when a `by` column is read.
     rows, skipped : int
-        Rows read, and those among them that were skipped because something was missing.
-    lacking : dict
-        By column, the rows in which its value was missing.
+        Rows read, and those among them that were skipped.
+    lacking : Counter
+        By column, the rows skipped because its value was missing.
     sources : list of str
         The files read so far.
     utc : bool
@@ -163,7 +121,7 @@ class Events:
         columns: Columns,
         labels: Labels | None,
         threshold: float | None = None,
-        missing: Missing = "skip",
+        bad: Bad = "reject",
         say: Callable[[str], None] | None = None,
         positive: Hashable = None,
         max_line: int = MAX_LINE,
@@ -171,21 +129,18 @@ class Events:
     ) -> None:
         if max_line < 1:
             raise ValueError(f"max_line {max_line!r} is not positive")
-        if missing not in MISSING:
-            raise ValueError(f"missing {missing!r} is not one of {MISSING}")
-        if columns.score is not None and columns.guess is not None:
+        if columns.score is not None and columns.pred is not None:
             raise InputError("predictions come from a column of labels or from a score, not from both")
-        self.columns, self.missing, self.max_line, self.history = columns, missing, max_line, history
+        self.columns, self.bad, self.max_line, self.history = columns, bad, max_line, history
         self.labels = labels if labels is not None else Labels((0, 1))
         self._labelled, self._positive = labels is not None, positive
-        self.keys: list[str] = []
+        self.door = Door(self.labels, columns, 0.5 if threshold is None else threshold, bad)
+        self.keys: list[str] = self.door.names
         self.rows = self.skipped = 0
-        self.lacking: dict[str, int] = {}
+        self.lacking: Counter[str] = Counter()
         self.remarks = Remarks()
         self.utc = False
         self.sources: list[str] = []
-        self._known: dict[Hashable, int] = {}
-        self._words = Words(self.labels)
         self._threshold = threshold
         self._say = say or (lambda sentence: None)
         self._source = source
@@ -209,6 +164,8 @@ class Events:
     def settle(self, columns: Columns) -> None:
         """Go on with the columns of an earlier reading, without a look at the names that are there."""
         self.columns, self._settled = columns, True
+        self.door = Door(self.door.encoder, columns, self.threshold, self.bad)
+        self.keys = self.door.names
 
     def __iter__(self) -> Iterator[Batch]:
         return self._batches(self.tables())
@@ -240,7 +197,7 @@ class Events:
     def again(self, source: Any) -> Iterator[tuple[Batch, Sequence[str]]]:
         """Batches of a source and the names of their streams, read with the same settings and counted nowhere."""
         events = Events(
-            source, self.columns, self.labels, self._threshold, self.missing, None, self._positive, self.max_line
+            source, self.columns, self.labels, self._threshold, self.bad, None, self._positive, self.max_line
         )
         for batch in events:
             yield batch, events.keys
@@ -255,26 +212,26 @@ class Events:
             if name not in names:
                 raise NoColumn(where, name, listed(names))
         taken = asked.used()
-        truth, guess, score = asked.truth or guess_column("truth", names, taken), asked.guess, asked.score
-        if guess is None and score is None:
-            guess = None if self._threshold is not None else guess_column("guess", names, taken)
-            score = guess_column("score", names, taken) if guess is None else None
+        truth, pred, score = asked.truth or guess_column("truth", names, taken), asked.pred, asked.score
+        if pred is None and score is None:
+            pred = None if self._threshold is not None else guess_column("pred", names, taken)
+            score = guess_column("score", names, taken) if pred is None else None
         if truth is None:
-            hint = "" if guess is None and score is None else "; in a file of their own: detect --labels-from FILE"
+            hint = "" if pred is None and score is None else "; in a file of their own: detect --labels-from FILE"
             raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}{hint}")
-        if guess is None and score is None:
+        if pred is None and score is None:
             wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
             raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")
         self._check_score(score, where)
         time = asked.time
         if time is None and not self._settled:
-            time = guess_column("time", times, [*taken, *filter(None, (truth, guess, score))])
-        settled = Columns(truth, guess, score, time, asked.by, asked.id, asked.dates)
+            time = guess_column("time", times, [*taken, *filter(None, (truth, pred, score))])
+        settled = replace(asked, truth=truth, pred=pred, score=score, time=time)
         guessed = [
             f"{what} in column {getattr(settled, kind)!r}{extra}"
             for kind, what, extra in (
                 ("truth", "labels", ""),
-                ("guess", "predictions", ""),
+                ("pred", "predictions", ""),
                 ("score", "scores", f" (positive from {self.threshold:g} on)"),
                 ("time", "times", ""),
             )
@@ -301,24 +258,24 @@ class Events:
             self.labels = Labels(labels, self._positive)
         except ValueError as error:
             raise InputError(str(error)) from None
-        self._words = Words(self.labels)
+        self.door.encoder = LabelEncoder(self.labels)
 
     def learn_labels(self, tables: Iterable[Table]) -> None:
         """Take the labels from what stands in tables; all of one kind, or 0 and 1 where these are among them."""
         truths: Counter[Hashable] = Counter()
-        guesses: Counter[Hashable] = Counter()
+        preds: Counter[Hashable] = Counter()
         source, rows = "", 0
         for table in tables:
             if not self._settled:
                 self.resolve(list(table.data), table.times, table.source)
-            for name, met in ((self.columns.truth, truths), (self.columns.guess, guesses)):
+            for name, met in ((self.columns.truth, truths), (self.columns.pred, preds)):
                 met.update(classes_of(table, name))
             source, rows = table.source, rows + table.size
-        self.take_labels(truths, guesses, source, rows)
+        self.take_labels(truths, preds, source, rows)
 
-    def take_labels(self, truths: Counter[Hashable], guesses: Counter[Hashable], source: str, rows: int) -> None:
+    def take_labels(self, truths: Counter[Hashable], preds: Counter[Hashable], source: str, rows: int) -> None:
         """Settle the labels: those that stand in so many of the first `rows` rows of a source."""
-        met = truths | guesses
+        met = truths | preds
         self._labelled = True
         is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
         if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
@@ -361,67 +318,40 @@ class Events:
         columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
         if not self._labelled:
             self.learn_labels([table])
-        size = table.size
-        missing: Mask | None = None
-        lacking: dict[str, int] = {}
-        pairs: list[Any] = []
-        for name in (columns.truth, columns.guess):
-            if name is None:
-                continue
-            codes, gone = self._words.encode(table.data[name])
-            bad = codes == UNKNOWN
-            if gone is not None:
-                bad &= ~gone
-                missing = either(missing, gone)
-                lacking[name] = int(gone.sum())
-            if bad.any():
-                raise self._unknown(table, name, int(bad.argmax()))
-            pairs.append(codes)
-        if columns.score is not None:
-            scores, gone, with_comma = numbers(table, columns.score)
-            self.remarks.scores(scores, with_comma)
-            missing = either(missing, gone)
-            lacking[columns.score] = 0 if gone is None else int(gone.sum())
-            pairs.append((scores >= self.threshold).astype(np.uint16))
-        times = None
-        if columns.time is not None:
-            times, utc = self.times_in(table, columns.time)
-        keys = None
-        if columns.by is not None:
-            keys, gone = self._number_keys(table.data[columns.by])
-            missing = either(missing, gone)
-            lacking[columns.by] = 0 if gone is None else int(gone.sum())
-        rows = table.rows
-        if missing is not None and missing.any():
-            if self.missing == "refuse":
-                at = int(missing.argmax())
-                raise InputError(f"{table.place(at)}: {self._what_is_missing(table, at)} is missing")
-            kept = ~missing
-            self.skipped += size - int(kept.sum())
-            pairs = [codes[kept] for codes in pairs]
-            rows = rows[kept]
-            times = None if times is None else times[kept]
-            keys = None if keys is None else keys[kept]
-        # Counted when nothing can be wrong with the table any more: a refused one may be read again in parts.
-        self.rows += size
-        for name, count in lacking.items():
-            if count:
-                self.lacking[name] = self.lacking.get(name, 0) + count
-        self.remarks.unlabelled += 0 if columns.truth is None else lacking.get(columns.truth, 0)
-        self.utc |= times is not None and utc
+        self.door.columns = columns
+        reading = self.door.reading(table)
+        self._note_clock()
+        bad = reading.bad
+        if self.bad == "reject" and (first := bad.first) is not None:
+            raise self.rejection(table, first)
+        batch = self.door.batch(reading, table)
+        # Counted when nothing can be wrong with the table any more: a rejected one may be read again in parts.
+        self.rows += table.size
+        self.skipped += len(bad)
+        self.lacking += bad.lacking()
+        self.remarks.unlabelled += bad.counts[UNLABELLED]
+        self.utc |= reading.utc
+        if reading.scores is not None:
+            self.remarks.scores(reading.scores, reading.with_comma)
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
-        if rows.size:
-            batch = Batch(pairs[0], pairs[1], table.source, rows, times, keys)
+        if batch.rows.size:
             self.remarks.take(batch, len(self.labels.values))
             yield batch
 
     def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
-        """Times, as :func:`times_of` has them; how dates are written is learned from the first table that has some."""
-        if self.columns.dates is None and (dates := dates_of(table, name)) is not None:
-            self.columns = replace(self.columns, dates=dates)
-            self._say(f"dates in column {name!r} have the {dates} first")
-        return times_of(table, name, self.columns.dates)
+        """The times of a table alone, NaT where a value is none, and whether they carry a zone."""
+        times, utc, _ = self.door.clock.read(checked_column(table.data[name], name, validate=not table.sound), name)
+        self._note_clock()
+        return times, utc
+
+    def _note_clock(self) -> None:
+        """Keep what the first times of the source have shown: how dates are written, what numbers count."""
+        clock, columns = self.door.clock, self.columns
+        if clock.dates is not None and columns.dates is None:
+            self._say(f"dates in column {columns.time!r} have the {clock.dates} first")
+        if (clock.dates, clock.unit) != (columns.dates, columns.unit):
+            self.columns = replace(columns, dates=clock.dates, unit=clock.unit)
 
     def odd(self) -> dict[str, str]:
         """What is odd about what was read, in sentences, by what each is about."""
@@ -430,37 +360,23 @@ class Events:
         said = self.remarks.sentences(self.labels, threshold)
         return said if left_out is None else {"skipped": left_out, **said}
 
-    def _what_is_missing(self, table: Table, at: int) -> str:
-        columns = self.columns
-        for name in (columns.truth, columns.guess, columns.score, columns.by):
-            if name is not None and is_missing(item(table.data[name], at)):
-                return f"the value in column {name!r}"
-        return "a value"
-
-    def _unknown(self, table: Table, name: str, at: int) -> InputError:
+    def rejection(self, table: Table, bad: BadRow) -> InputError:
+        """The error for a bad row, with the option that would help where the labels are not what was expected."""
         from shlex import quote
 
-        value = item(table.data[name], at)
-        labels = self.labels.values
-        known = ", ".join(map(str, labels[:20])) + (" ..." if len(labels) > 20 else "")
-        columns = [name for name in (self.columns.truth, self.columns.guess) if name is not None]
+        columns = [name for name in (self.columns.truth, self.columns.pred) if name is not None]
         met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
         plain = 2 <= len(met) <= 8 and all(one.isprintable() and "," not in one for one in met)
-        hint = f"; if these are the labels: --labels {quote(','.join(met))}" if labels == (0, 1) and plain else ""
-        return InputError(f"{table.place(at)}: {value!r} in column {name!r} is not one of the labels {known}{hint}")
+        hinted = bad.code == "bad_label" and self.labels.values == (0, 1) and plain
+        hint = f"; if these are the labels: --labels {quote(','.join(met))}" if hinted else ""
+        return InputError(f"{table.place(bad.row)}: {bad.problem}{hint}")
 
-    def _number_keys(self, column: Any) -> tuple[npt.NDArray[np.int64], Mask | None]:
-        values, positions, gone = dictionary(column)
-        numbers = np.empty(len(values) + 1, np.int64)
-        for i, value in enumerate(values):
-            if is_missing(value):
-                continue
-            name = str(value)  # whose hash is seeded: numbers could be chosen so that theirs collide
-            if name not in self._known:
-                self._known[name] = len(self.keys)
-                self.keys.append(name)
-            numbers[i] = self._known[name]
-        return numbers[positions], gone
+
+def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
+    """The labels in a column and how often each is there; none if there is no such table or column."""
+    if table is None or name is None:
+        return Counter()
+    return classes_in(checked_column(table.data[name], name, validate=not table.sound))
 
 
 def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:

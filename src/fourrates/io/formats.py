@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.events.batch import Table
+from fourrates.events.clock import looks_like_time
+from fourrates.events.columns import EMPTY, checked_column
+from fourrates.events.rows import InputError
 from fourrates.io.ahead import Loan, closed_at_exit
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
-from fourrates.io.table import InputError, Table
-from fourrates.io.values import EMPTY, UNKNOWN, arrow_numbers, looks_like_time
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -92,58 +94,15 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
     first = 1
     try:
         for batch in batches:
-            columns = {name: _plain_column(batch.column(name), name, source) for name in names}
             for start in range(0, batch.num_rows, ROWS):
-                data = {name: _arrow_column(column.slice(start, ROWS)) for name, column in columns.items()}
-                size = min(ROWS, batch.num_rows - start)
-                yield Table(data, source, np.arange(first, first + size))
-                first += size
+                part = batch.slice(start, ROWS)
+                data = {name: checked_column(part.column(name), name) for name in names}
+                yield Table(data, source, np.arange(first, first + part.num_rows), sound=True)
+                first += part.num_rows
+    except InputError as error:
+        raise InputError(f"{source}, in or after row {first}: {error}") from None
     except pa.ArrowException as error:
         raise InputError(f"{source}, in or after row {first}: {first_line(error)}") from None
-
-
-def _plain_column(array: Any, name: str, source: str) -> Any:
-    """A column that is sound, and of a kind that labels, scores, times and keys can have."""
-    pa = pyarrow("pyarrow")
-    array.validate(full=True)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        _check_kind(kind.value_type, name, source)
-        # Indices are read as they lie only where they are of these kinds and every one is there.
-        return array if array.dictionary.null_count == 0 else array.dictionary_decode()
-    _check_kind(kind, name, source)
-    types = pa.types
-    if types.is_large_string(kind) or str(kind) == "string_view":
-        return array.cast(pa.string())
-    if types.is_decimal(kind) or types.is_float16(kind):
-        return array.cast(pa.float64())
-    return array
-
-
-def _check_kind(kind: Any, name: str, source: str) -> None:
-    types = pyarrow("pyarrow").types
-    accepted = (
-        types.is_boolean,
-        types.is_integer,
-        types.is_floating,
-        types.is_decimal,
-        types.is_string,
-        types.is_large_string,
-        types.is_temporal,
-        types.is_null,
-    )
-    if not any(accepts(kind) for accepts in accepted) and str(kind) != "string_view":
-        raise InputError(f"{source}: column {name!r} is of type {kind}; numbers, text, times and truth values are read")
-
-
-def _arrow_column(array: Any) -> Any:
-    """NumPy where nothing is lost by it, so that the kernel reads the values where they lie."""
-    pa = pyarrow("pyarrow")
-    if array.null_count == 0 and pa.types.is_integer(array.type):
-        return arrow_numbers(array, 0)
-    return array
 
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part | None = None) -> Iterator[Table]:
@@ -162,7 +121,7 @@ def _csv_tables(
         stream = part.text(_up_to_header(head) if header.there else b"")
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
     columns = events.resolve(header.names, times, source)
-    types = {name: pa.string() for name in (columns.truth, columns.guess, columns.by, columns.id) if name is not None}
+    types = {name: pa.string() for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None}
     invalid: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -185,7 +144,7 @@ def _csv_tables(
                 column_types=types,
                 check_utf8=False,  # done below, faster
                 strings_can_be_null=True,
-                null_values=[word for word in EMPTY if word not in events._words.by_text],
+                null_values=[word for word in EMPTY if events.labels.read(word) < 0],
             ),
         )
         for batch in reader:
@@ -193,7 +152,7 @@ def _csv_tables(
                 _check_utf8(batch)
                 rows = np.arange(first, first + batch.num_rows)
                 data = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield Table(data, source, rows, locate=locate)
+                yield Table(data, source, rows, locate=locate, sound=True)
                 first += batch.num_rows
     except pa.ArrowInvalid as error:
         number = re.search(r"Row #(\d+)", str(error))
@@ -256,7 +215,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     except csv.Error as error:
         raise InputError(f"{source}: {first_line(error)}") from None
     names = rows[0]
-    if len(names) == 2 and all(events._words.code(name) != UNKNOWN for name in names):
+    if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
         events._say("no header: the first column is taken for the label, the second for the prediction")
         return Header(["y_true", "y_pred"], names, there=False), delimiter
     if len(set(names)) < len(names):

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from fourrates.io.table import Batch, InputError, Table
+from fourrates.events.batch import Batch, Table
+from fourrates.events.rows import InputError
 
 BLOCK = 1 << 20  # bytes read at a time
 HEAD = 1024  # bytes by which most files are told apart
 TELLING = 4096  # bytes: files of another name that begin with fewer in common may be alike by chance
+MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits without a pattern
 MOST = 10_000  # files remembered; those not given for longest are forgotten first
 
 
@@ -71,24 +73,27 @@ class Trail:
     """A digest of events in their order, whatever batches they come in."""
 
     def __init__(self) -> None:
-        self._hashes = [hashlib.sha256() for _ in range(5)]
-        self._names = np.empty(0, np.uint32)
+        self._sum = 0
+        self._names = np.empty(0, np.uint64)
 
-    def add(self, batch: Batch, keys: Sequence[str]) -> None:
-        """Go on with these events; `keys` are the names of their streams."""
-        parts = [batch.rows, batch.truths, batch.guesses]
+    def add(self, batch: Batch, keys: Sequence[str], size: int | None = None) -> None:
+        """Add these events, or the first of them; `keys` are the names of their streams."""
+        parts: list[Any] = [batch.truths, batch.preds]
         if batch.times is not None:
             parts.append(batch.times.view(np.int64))
         if batch.keys is not None:
             new = [zlib.crc32(name.encode("utf-8", "surrogateescape")) for name in keys[self._names.size :]]
-            self._names = np.append(self._names, np.array(new, np.uint32))
+            self._names = np.append(self._names, np.array(new, np.uint64))
             parts.append(self._names[batch.keys])
-        for hashed, part in zip(self._hashes, parts, strict=False):
-            hashed.update(np.ascontiguousarray(part).data)
+        mixed = batch.rows[:size].astype(np.uint64)  # of each event, its row among them: so a sum keeps their order
+        for part in parts:
+            mixed = (mixed ^ part[:size].astype(np.uint64)) * MIX
+            mixed ^= mixed >> np.uint64(29)
+        self._sum = (self._sum + int(mixed.sum(dtype=np.uint64))) % 2**64
 
     def digest(self) -> str:
         """The digest so far."""
-        return hashlib.sha256(b"".join(one.digest() for one in self._hashes)).hexdigest()
+        return f"{self._sum:016x}"
 
 
 class Part:
@@ -156,13 +161,14 @@ class History:
     seen : iterable of Seen
         What an earlier reading remembered.
     say : callable, optional
-        Told which files are passed over or gone on with.
+        Given a sentence about each file that has grown, changed or is empty.
     """
 
     def __init__(self, seen: Iterable[Seen] = (), say: Callable[[str], None] | None = None) -> None:
         self._seen = list(seen)
         self._say = say or (lambda sentence: None)
         self._given: dict[tuple[int, int], Part | Seen] = {}
+        self._unchanged: list[str] = []
         self._parts: dict[str, Part] = {}  # by the name that messages use
 
     def begin(self, path: str) -> Part | None:
@@ -209,7 +215,7 @@ class History:
             trail = Trail()
             for batch, keys in batches():
                 old = int(np.searchsorted(batch.rows, one.rows, side="right"))
-                trail.add(_first(batch, old), keys)
+                trail.add(batch, keys, old)
                 if old < batch.rows.size:
                     break
             if trail.digest() == one.events:
@@ -236,7 +242,13 @@ class History:
     def _pass_over(self, path: str, key: tuple[int, int], seen: Seen) -> None:
         self._given[key] = seen
         same = "" if seen.name == os.path.abspath(path) else f", as {seen.name}"
-        self._say(f"{path} was read before{same}, and has not changed; it is passed over")
+        self._unchanged.append(f"{path} was read before{same}, and has not changed")
+
+    def unchanged(self) -> str | None:
+        """A sentence about the files that were not read again."""
+        if len(self._unchanged) > 1:
+            return f"{len(self._unchanged):,} files were read before, and have not changed"
+        return self._unchanged[0] if self._unchanged else None
 
     def _find(self, name: str, about: os.stat_result) -> tuple[Seen | None, Any, int]:
         """The longest beginning of a file that was read before, its hash so far, and its number of lines."""
@@ -285,17 +297,6 @@ def _checked(saved: Any) -> Seen:
     if not sound or min(saved["size"], saved["rows"], saved["length"]) < 0:
         raise InputError("a damaged list of the files that were read")
     return Seen(**saved)
-
-
-def _first(batch: Batch, size: int) -> Batch:
-    return replace(
-        batch,
-        truths=batch.truths[:size],
-        guesses=batch.guesses[:size],
-        rows=batch.rows[:size],
-        times=None if batch.times is None else batch.times[:size],
-        keys=None if batch.keys is None else batch.keys[:size],
-    )
 
 
 def _head(name: str) -> bytes:

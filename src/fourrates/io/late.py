@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.events.batch import Batch
+from fourrates.events.door import Columns
+from fourrates.events.rows import Bad, InputError
 from fourrates.io.ahead import ahead
-from fourrates.io.events import Columns, Missing
+from fourrates.io.events import classes_of
 from fourrates.io.lines import MAX_LINE
 from fourrates.io.remarks import Remarks, skipped
 from fourrates.io.sides import ROW_BITS, LateLabels, Predictions, Rows
-from fourrates.io.table import Batch, InputError
-from fourrates.io.values import classes_of
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.values import Times
+    from fourrates.events.clock import Times
     from fourrates.join.paired import Pairs
 
     Fingerprints = npt.NDArray[np.void]
@@ -42,7 +43,7 @@ def joined(
     labels: Iterable[Hashable] | None = (0, 1),
     positive: Hashable = None,
     threshold: float | None = None,
-    missing: Missing = "skip",
+    bad: Bad = "reject",
     max_waiting: int = 10_000_000,
     max_wait: timedelta | None = None,
     max_line: int = MAX_LINE,
@@ -61,7 +62,7 @@ def joined(
         Of the predictions: `id`, `guess` or `score`, `time`, `by`. What is left out is guessed.
     label_columns : Columns, optional
         Of the labels: `id`, `truth`, `time`. An `id` that is left out is that of the predictions.
-    labels, positive, threshold, missing, max_line, say
+    labels, positive, threshold, bad, max_line, say
         As for :func:`~fourrates.io.read`.
     max_waiting, max_wait
         As for :class:`~fourrates.LabelJoin`; `max_wait` needs a time in both sources.
@@ -74,14 +75,14 @@ def joined(
     ...     {"id": [3, 1, 9, 1], "label": [1, 1, 0, 1]},
     ... )
     >>> for batch in events:
-    ...     print(batch.truths, batch.guesses, batch.rows)
+    ...     print(batch.truths, batch.preds, batch.rows)
     [1 1] [0 1] [1 3]
     >>> {name: count for name, count in events.counts.items() if count}
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
     known = None if labels is None else Labels(labels, positive)
-    first = Predictions(predictions, columns or Columns(), known, threshold, missing, say, positive, max_line)
-    second = LateLabels(labels_from, label_columns or Columns(), known, None, missing, say, None, max_line)
+    first = Predictions(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line)
+    second = LateLabels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line)
     return Joined(first, second, max_waiting, max_wait)
 
 
@@ -100,7 +101,7 @@ class Joined:
     keys : list
         The streams met so far, when a `by` column is read.
     rows, skipped : int
-        Rows read from both, and those among them that were skipped because something was missing.
+        Rows read from both, and those among them that were skipped.
     sources : list of str
         The files read so far.
     utc : bool
@@ -150,7 +151,7 @@ class Joined:
 
     @property
     def skipped(self) -> int:
-        """Rows among them in which something was missing."""
+        """Rows among them that were skipped."""
         return self._predictions.skipped + self._labels_from.skipped
 
     @property
@@ -191,11 +192,11 @@ class Joined:
     def _learn_labels(self) -> None:
         """Take the labels from the first rows of both sources."""
         first, second = self._predictions, self._labels_from
-        guesses = classes_of(first.first, first.columns.guess)
+        preds = classes_of(first.first, first.columns.pred)
         truths = classes_of(second.first, second.columns.truth)
         read = [side.first for side in (first, second) if side.first is not None]
         rows = sum(table.size for table in read)
-        first.take_labels(truths, guesses, " and ".join(table.source for table in read), rows)
+        first.take_labels(truths, preds, " and ".join(table.source for table in read), rows)
         second.use_labels(first.labels)
         self.join = LabelJoin(first.labels.given, first.positive, self.join.max_waiting, self.join.max_wait)
 

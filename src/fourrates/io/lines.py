@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fourrates.io.table import InputError
+from fourrates.events.rows import InputError
 
 MAX_LINE = 1 << 24  # bytes; a line that is longer is no line of events
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import sys
 from typing import Any
 
-from fourrates.io.table import InputError
+from fourrates.events.columns import pyarrow as pyarrow
+from fourrates.events.rows import InputError
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 BLOCK = 1 << 20  # bytes read at a time
@@ -79,17 +79,6 @@ def _standard_input() -> Any:
 def named(path: str) -> str:
     """A path as messages name it."""
     return "standard input" if path == "-" else path
-
-
-@functools.cache  # asked for with every column of every message
-def pyarrow(module: str) -> Any:
-    """A module of pyarrow, or an error that says how to get it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise InputError("reading files needs pyarrow: pip install 'fourrates[io]'") from None
 
 
 class Readable(io.RawIOBase):

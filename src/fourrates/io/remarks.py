@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.table import Batch
+    from fourrates.events.batch import Batch
     from fourrates.labels import Labels
 
 
@@ -49,7 +49,7 @@ class Remarks:
         """Note what comes in a batch of events."""
         if self._unseen is None:
             self._unseen = {*range(classes)}, {*range(classes)}
-        for unseen, codes in zip(self._unseen, (batch.truths, batch.guesses), strict=True):
+        for unseen, codes in zip(self._unseen, (batch.truths, batch.preds), strict=True):
             if unseen:
                 unseen -= {code for code in unseen if (codes == code).any()}
         if batch.times is not None:

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.io.events import Columns, Events, guess_column, listed
+from fourrates.events.batch import Table
+from fourrates.events.columns import checked_column, is_missing, listed_values
+from fourrates.events.door import Columns, missing_problem
+from fourrates.events.labels import LabelEncoder
+from fourrates.events.rows import UNLABELLED, InputError, NoColumn
+from fourrates.io.events import Events, guess_column, listed
 from fourrates.io.opening import pyarrow
-from fourrates.io.table import InputError, NoColumn, Table
-from fourrates.io.values import UNKNOWN, Words, either, is_missing, item, numbers
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.io.values import Codes, Mask
+    from fourrates.events.clock import Times
+    from fourrates.events.rows import Mask
+    from fourrates.labels import Codes
 
     Fingerprints = npt.NDArray[np.void]
 
@@ -100,7 +105,7 @@ class Side(Events, ABC):
         found = self._resolve_rest(found, names, where)
         if found.time is None and not self._settled:
             found = replace(found, time=guess_column("time", times, found.used()))
-        kinds = {"id": "ids", "truth": "labels", "guess": "predictions", "score": "scores", "time": "times"}
+        kinds = {"id": "ids", "truth": "labels", "pred": "predictions", "score": "scores", "time": "times"}
         guessed = [
             f"{what} in column {getattr(found, kind)!r}"
             for kind, what in kinds.items()
@@ -115,12 +120,6 @@ class Side(Events, ABC):
     @abstractmethod
     def _resolve_rest(self, found: Columns, names: Sequence[str], where: str) -> Columns: ...
 
-    @abstractmethod
-    def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]: ...
-
-    def _keys_of(self, table: Table) -> tuple[npt.NDArray[np.int64] | None, Mask | None]:
-        return None, None
-
     def rows_of(self, table: Table, timed: bool) -> Rows:
         """The rows of a table in which nothing is missing."""
         if table.source not in self.sources[-1:]:
@@ -129,34 +128,42 @@ class Side(Events, ABC):
             self.bases.append(self._base)
         self._last = self._base + int(table.rows[-1]) if table.size else self._last
         self.rows += table.size
-        codes, gone = self._codes_of(table)
-        keys, keyless = self._keys_of(table)
-        assert self.columns.id is not None
-        ids, nameless = _texts(table.data[self.columns.id])
-        gone = either(either(gone, keyless), nameless)
-        times = self._moments(table) if timed else None
+        name = self.columns.id
+        assert name is not None
+        self.door.columns = self.columns
+        reading = self.door.reading(table)
+        self._note_clock()
+        bad = reading.bad
+        ids, nameless = _texts(checked_column(table.data[name], name, validate=not table.sound))
+        bad.add(nameless, name, "missing", lambda row: missing_problem(name))
+        if self.bad == "reject" and (first := bad.first) is not None:
+            raise self.rejection(table, first)
+        if reading.scores is not None:
+            self.remarks.scores(reading.scores, reading.with_comma)
+        codes = reading.truths if reading.preds is None else reading.preds
+        assert codes is not None
+        times = self._moments(reading.times, reading.utc) if timed and reading.times is not None else None
         tags = self._base + table.rows
-        if keys is not None:
-            tags = tags | keys << ROW_BITS
-        if gone is not None and gone.any():
-            if self.missing == "refuse":
-                at = int(gone.argmax())
-                raise InputError(f"{table.place(at)}: {self._what_is_missing(table, at)} is missing")
-            kept = ~gone
-            self.skipped += table.size - int(kept.sum())
+        if (kept := bad.kept) is not None:
+            self.skipped += len(bad)
+            self.remarks.unlabelled += bad.counts[UNLABELLED]
             codes, tags = codes[kept], tags[kept]
             ids = ids.filter(_bools(kept)) if hasattr(ids, "filter") else [ids[i] for i in np.flatnonzero(kept)]
             times = None if times is None else times[kept]
+        keys = self.door.named_keys(reading)
+        if keys is not None:
+            if len(self.keys) >= 1 << 63 - ROW_BITS:
+                most = f"{1 << 63 - ROW_BITS:,}"
+                raise InputError(f"{table.source}: more than {most} different values in column {self.columns.by!r}")
+            tags = tags | keys << ROW_BITS
         return Rows(self.join.fingerprints(ids), codes, tags, times)
 
     def use_labels(self, labels: Labels) -> None:
         """Read with the labels of the other side."""
-        self._labelled, self.labels, self._words = True, labels, Words(labels)
+        self._labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
 
-    def _moments(self, table: Table) -> npt.NDArray[np.float64]:
+    def _moments(self, given: Times, utc: bool) -> npt.NDArray[np.float64]:
         """Times in microseconds that never run backwards: what is earlier, or unknown, has the latest before it."""
-        assert self.columns.time is not None
-        given, utc = self.times_in(table, self.columns.time)
         self.utc |= utc
         micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
         if micros.size:
@@ -165,52 +172,22 @@ class Side(Events, ABC):
             self._latest = float(micros[-1])
         return micros
 
-    def _coded(self, table: Table, name: str) -> tuple[Codes, Mask | None]:
-        codes, gone = self._words.encode(table.data[name])
-        bad = (codes == UNKNOWN) if gone is None else (codes == UNKNOWN) & ~gone
-        if bad.any():
-            raise self._unknown(table, name, int(bad.argmax()))
-        return codes, gone
-
-    def _what_is_missing(self, table: Table, at: int) -> str:
-        for name in self.columns.used():
-            if name != self.columns.time and is_missing(item(table.data[name], at)):
-                return f"the value in column {name!r}"
-        return "a value"
-
 
 class Predictions(Side):
     """What the classifier said."""
 
     def _resolve_rest(self, found: Columns, names: Sequence[str], where: str) -> Columns:
-        if found.guess is None and found.score is None:
+        if found.pred is None and found.score is None:
             if self._threshold is None:
-                found = replace(found, guess=guess_column("guess", names, found.used()))
-            if found.guess is None:
+                found = replace(found, pred=guess_column("pred", names, found.used()))
+            if found.pred is None:
                 found = replace(found, score=guess_column("score", names, found.used()))
-        if found.guess is None and found.score is None:
+        if found.pred is None and found.score is None:
             raise InputError(
                 f"{where}which column holds the predictions (--pred, or --score)? There are {listed(names)}"
             )
         self._check_score(found.score, where)
         return replace(found, truth=None)
-
-    def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]:
-        if self.columns.guess is not None:
-            return self._coded(table, self.columns.guess)
-        assert self.columns.score is not None
-        scores, gone, with_comma = numbers(table, self.columns.score)
-        self.remarks.scores(scores, with_comma)
-        return (scores >= self.threshold).astype(np.uint16), gone
-
-    def _keys_of(self, table: Table) -> tuple[npt.NDArray[np.int64] | None, Mask | None]:
-        if self.columns.by is None:
-            return None, None
-        keys, gone = self._number_keys(table.data[self.columns.by])
-        if len(self.keys) >= 1 << 63 - ROW_BITS:
-            most = f"{1 << 63 - ROW_BITS:,}"
-            raise InputError(f"{table.source}: more than {most} different values in column {self.columns.by!r}")
-        return keys, gone
 
 
 class LateLabels(Side):
@@ -223,10 +200,6 @@ class LateLabels(Side):
             raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}")
         return Columns(truth=found.truth, time=found.time, id=found.id)
 
-    def _codes_of(self, table: Table) -> tuple[Codes, Mask | None]:
-        assert self.columns.truth is not None
-        return self._coded(table, self.columns.truth)
-
 
 def _texts(column: Any) -> tuple[Any, Mask | None]:
     """Ids as text, so that 17 in one file is "17" in another, and where one is missing."""
@@ -235,7 +208,7 @@ def _texts(column: Any) -> tuple[Any, Mask | None]:
         return pa.array(column).cast(pa.string()), None
     if hasattr(column, "dictionary_encode") and str(column.type).endswith(("string", "string_view")):
         return column, np.array(column.is_null().to_pylist(), np.bool_) if column.null_count else None
-    values = next((getattr(column, name)() for name in ("to_pylist", "tolist") if hasattr(column, name)), column)
+    values = listed_values(column)
     gone = np.array([is_missing(value) for value in values], np.bool_)
     texts = [str(int(value) if isinstance(value, float) and value.is_integer() else value) for value in values]
     return texts, gone if gone.any() else None

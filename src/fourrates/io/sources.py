@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.events.batch import Table
+from fourrates.events.clock import look_like_times
+from fourrates.events.columns import checked_column
+from fourrates.events.rows import InputError
 from fourrates.io.formats import arrow_tables, csv_tables, json_tables, seekable_tables
 from fourrates.io.opening import Chain, first_line, is_text, named, opened, pyarrow, spooled
-from fourrates.io.table import InputError, Table
-from fourrates.io.values import look_like_times
 
 if TYPE_CHECKING:
     from fourrates.io.events import Events
@@ -43,9 +45,9 @@ def tables(source: Any, events: Events) -> Iterator[Table]:
             raise InputError(f"frame: {first_line(error)}") from None
         yield from arrow_tables(reader, "frame", events)
     elif isinstance(source, Mapping):
-        yield _frame({str(name): _column(value) for name, value in source.items()})
+        yield _frame({str(name): _column(value, str(name)) for name, value in source.items()})
     elif isinstance(source, tuple) and len(source) == 2 and all(np.ndim(one) == 1 for one in source):
-        yield _frame({"y_true": _column(source[0]), "y_pred": _column(source[1])})
+        yield _frame({"y_true": _column(source[0], "y_true"), "y_pred": _column(source[1], "y_pred")})
     elif isinstance(source, np.ndarray):
         if source.ndim != 2 or source.shape[1] != 2:
             raise InputError(f"an array of shape {source.shape}; two columns are needed, true labels and predictions")
@@ -63,12 +65,15 @@ def tables(source: Any, events: Events) -> Iterator[Table]:
         yield from arrow_tables(arrow.to_reader(), "frame", events)
 
 
-def _column(values: Any) -> Any:
-    """An array where it keeps what stands there, a list where it would not (None among numbers, mixed kinds)."""
-    if isinstance(values, list | tuple):
-        return list(values)
-    array = np.asarray(values)
-    return array if array.dtype.kind in "biufUM" else array.tolist()
+def _column(values: Any, name: str) -> Any:
+    """A column of a mapping; of types other than ours, such as a series, the array it makes of itself."""
+    is_ours = isinstance(values, list | tuple | np.ndarray) or (
+        hasattr(values, "null_count") and hasattr(values, "type")
+    )
+    try:
+        return checked_column(values if is_ours else np.asarray(values), name)
+    except InputError as error:
+        raise InputError(f"frame: {error}") from None
 
 
 def _frame(data: dict[str, Any]) -> Table:
@@ -76,17 +81,17 @@ def _frame(data: dict[str, Any]) -> Table:
     if len(set(sizes.values())) > 1:
         raise InputError(f"columns of different length: {', '.join(f'{name} {size}' for name, size in sizes.items())}")
     size = next(iter(sizes.values()), 0)
-    return Table(data, "frame", np.arange(1, size + 1), times=look_like_times(data))
+    return Table(data, "frame", np.arange(1, size + 1), times=look_like_times(data), sound=True)
 
 
 def _pair_tables(pairs: Iterator[Any]) -> Iterator[Table]:
     first = 1
     while chunk := list(islice(pairs, 1 << 14)):
         try:
-            truths, guesses = (list(side) for side in zip(*chunk, strict=True))
+            truths, preds = (list(side) for side in zip(*chunk, strict=True))
         except (TypeError, ValueError):
             raise InputError("an iterator must give pairs (y_true, y_pred)") from None
-        yield Table({"y_true": truths, "y_pred": guesses}, "iterator", np.arange(first, first + len(chunk)))
+        yield Table({"y_true": truths, "y_pred": preds}, "iterator", np.arange(first, first + len(chunk)))
         first += len(chunk)
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fourrates.io.events import Columns, Events
+from fourrates.events.batch import Batch, Table
+from fourrates.events.clock import looks_like_time
+from fourrates.events.door import Columns
+from fourrates.events.rows import InputError
+from fourrates.io.events import Events
 from fourrates.io.formats import Header, json_table, line_of, read_header
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import first_line, is_text
-from fourrates.io.table import Batch, InputError, Table
-from fourrates.io.values import looks_like_time
 
 MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of some files
 Refuse = Callable[[str, int, bytes, str], None]

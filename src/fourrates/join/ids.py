@@ -117,7 +117,7 @@ def _of_arrow(hasher: Hasher, ids: Any) -> Fingerprints:
     _sound(ids)
     name = str(ids.type)
     if hasattr(ids, "dictionary"):
-        from fourrates.io.values import arrow_numbers
+        from fourrates.events.columns import arrow_numbers
 
         return fingerprints(hasher, ids.dictionary).take(arrow_numbers(ids.indices, 0))
     if name.endswith("_view"):
@@ -135,7 +135,7 @@ def _of_arrow(hasher: Hasher, ids: Any) -> Fingerprints:
             hasher.spans(TEXT if "string" in name else BYTES, edges, text, found)
         return found
     if name[:3] in ("int", "uin"):
-        from fourrates.io.values import arrow_numbers
+        from fourrates.events.columns import arrow_numbers
 
         return _of_array(hasher, arrow_numbers(ids, 0))
     return _of_objects(hasher, ids.to_pylist())

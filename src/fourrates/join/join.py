@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fourrates.detectors.parameters import check_whole
+from fourrates.checks import check_whole
 from fourrates.join.ids import check_tags, fingerprints
 from fourrates.join.moments import Unit, duration, moments
 from fourrates.join.paired import Pairs

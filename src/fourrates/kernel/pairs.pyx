@@ -56,7 +56,7 @@ cdef class Pairs:
         except TypeError:  # unhashable, so no label
             pass
         if truth == NULL or guess == NULL or type(y_true) is DURATION or type(y_pred) is DURATION:
-            self._refuse(y_true, y_pred)
+            return self._update_spelled(y_true, y_pred)
         cdef uint16_t truth_code = <object>truth, guess_code = <object>guess
         cdef int state
         if self.owner != 0:
@@ -127,7 +127,7 @@ cdef class Pairs:
     def _restart(self):
         raise NotImplementedError
 
-    def _refuse(self, y_true, y_pred):
+    def _update_spelled(self, y_true, y_pred):
         raise NotImplementedError
 
     def _progress(self):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fourrates.checks import check_number, check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.detectors.parameters import check_whole
 from fourrates.findings import Drift
-from fourrates.null import check_number
 from fourrates.relearn.candidate import Candidate, Held, Memory, Since
 from fourrates.relearn.contest import Contest
 from fourrates.relearn.decision import Decision, Kind

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fourrates.checks import check_whole
 from fourrates.detectors import Detector, FourRates
-from fourrates.detectors.parameters import check_whole
 from fourrates.findings import Drift
 from fourrates.join import LabelJoin
 from fourrates.join.paired import Pairs

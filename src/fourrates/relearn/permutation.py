@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.detectors.parameters import check_whole
+from fourrates.checks import check_whole
 from fourrates.relearn.rows import join, take
 from fourrates.relearn.second_layer import SecondLayer
 

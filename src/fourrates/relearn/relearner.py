@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fourrates.checks import check_whole
 from fourrates.detectors import Detector
-from fourrates.detectors.parameters import check_whole
 from fourrates.findings import Drift
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop

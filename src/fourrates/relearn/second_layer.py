@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fourrates.detectors.parameters import check_whole
-from fourrates.null import check_number
+from fourrates.checks import check_number, check_whole
 
 if TYPE_CHECKING:
     from fourrates.findings import Drift

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.detectors.parameters import check_whole
-from fourrates.null import check_number
+from fourrates.checks import check_number, check_whole
 from fourrates.relearn.second_layer import LEAST, SecondLayer, Verdict
 
 if TYPE_CHECKING:

@@ -18,11 +18,14 @@ from fourrates.names import printable, shortened
 from fourrates.report import charts
 from fourrates.report.facts import Facts, Finding, gather
 from fourrates.report.template import render
-from fourrates.report.words import TITLES, WHY, Words, settings, short
+from fourrates.report.words import TITLES, WHY, Words, settings
+from fourrates.watch.now import rate_in_words
 
 if TYPE_CHECKING:
+    from fourrates.findings import Finding as Found
+    from fourrates.findings import Matrix
     from fourrates.io import Events, Joined
-    from fourrates.run import Found, Matrix, Run
+    from fourrates.watch import Watch
 
 __all__ = ["page"]
 
@@ -33,25 +36,25 @@ SHIFTS = 20  # shifts of the classes told
 SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
 
 
-def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
+def page(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> str:
     """Write the page.
 
     Parameters
     ----------
-    run : Run
-        What ran, with traces.
+    watch : Watch
+        What watched, with traces.
     events : Events or Joined
         What was read.
-    found : sequence of Found
+    findings : sequence of Finding
         What was found.
     """
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
-    facts = gather(run, events, found)
+    facts = gather(watch, events, findings)
     words = Words(facts)
     drawn = charts.chosen(facts.streams)
-    own_findings = {stream.name: [one.finding for one in found if one.stream == stream.name] for stream in drawn}
-    data = [charts.drawing(stream, own_findings[stream.name]) for stream in drawn]
+    moves = [finding for finding in findings if finding.kind != "shift"]
+    data = [charts.drawing(stream, [one for one in moves if one.segment == stream.name]) for stream in drawn]
     state, rest = words.headline()
     latest = list(reversed(facts.findings))[:LISTED]
     many = any(stream.name is not None for stream in facts.streams)
@@ -67,8 +70,8 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
         findings=[_finding(one, facts, words, [stream.name for stream in drawn]) for one in latest],
         open=OPEN,
         found=len(facts.findings),
-        shifts=[words.shift(one) for one in run.shifts[:SHIFTS]],
-        more_shifts=max(0, len(run.shifts) - SHIFTS),
+        shifts=[words.shift(shift) for shift in facts.shifts[:SHIFTS]],
+        more_shifts=max(0, len(facts.shifts) - SHIFTS),
         many=many,
         streams=[
             {
@@ -88,7 +91,7 @@ def page(run: Run, events: Events | Joined, found: Sequence[Found]) -> str:
         bounds=any(map(charts.has_bounds, data)),
         started=any(finding.between is not None for stream in drawn for finding in stream.findings),
         calm=any(finding.calm for stream in drawn for finding in stream.findings),
-        settings=settings(run.detector, events),
+        settings=settings(watch.detector, events),
         data={"streams": data},
     )
 
@@ -117,7 +120,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
         "moved": finding.moved,
         "moves": [
             {
-                "rate": short(move.rate),
+                "rate": rate_in_words(move.rate),
                 "direction": move.direction,
                 "worse": move.worse and not finding.calm,
                 "shares": move.shares,

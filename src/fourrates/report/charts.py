@@ -10,13 +10,13 @@ import numpy as np
 from fourrates.names import shortened
 from fourrates.report.facts import Stream
 from fourrates.report.words import title
-from fourrates.run.trace import ordered
+from fourrates.watch.trace import ordered
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.findings import Finding
-    from fourrates.run.trace import Trace
+    from fourrates.watch.trace import Trace
 
 STREAMS = 24  # drawn
 MOST = 32_000  # points drawn in all, where there are several streams

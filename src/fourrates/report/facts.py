@@ -1,4 +1,4 @@
-"""What a run found, as the page tells it: the one place where the report looks at runs, drifts and traces.
+"""What a watch found, as the page shows it: the one place where the report looks at watches, drifts and traces.
 
 :func:`gather` turns them into plain facts, stream by stream; the words and the charts are made of these alone.
 """
@@ -6,22 +6,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.findings import Direction, Drift, Kind, PrecisionChange, RateChange, Share
-from fourrates.plain import shortage
-from fourrates.run.dispersion import dispersions
+from fourrates.findings import Direction, Drift, Kind, Matrix, PrecisionChange, RateChange, RateState, Share, Shift
+from fourrates.findings import Finding as Found
+from fourrates.plain import counts_split, shortage
+from fourrates.watch import Now, OpenDrift
+from fourrates.watch.dispersion import dispersions
 
 if TYPE_CHECKING:
     from fourrates.bank.stream import Stream as BankStream
     from fourrates.detectors import Detector
     from fourrates.io import Events, Joined
-    from fourrates.run import Found, Matrix, Place, Run
-    from fourrates.run.trace import Trace
+    from fourrates.watch import Watch
+    from fourrates.watch.trace import Trace
 
 Standing = Literal["stable", "warning", "recovered", "drifted"]
 
@@ -117,6 +119,10 @@ class Stream:
         The rates that are away, or those that recovered.
     since : Moment or None
         Since when.
+    open : OpenDrift or None
+        The drift that is open, with the rates now.
+    rates : mapping from names to RateState
+        The rates now, where they recovered.
     """
 
     name: str | None
@@ -126,11 +132,15 @@ class Stream:
     moves: tuple[Move, ...]
     since: Moment | None
     trace: Trace | None
+    open: OpenDrift | None
+    rates: Mapping[str, RateState]
 
     @property
-    def strength(self) -> float:
-        """How far its rates moved."""
-        return strength(self.moves)
+    def rank(self) -> tuple[float, ...]:
+        """Where it comes in the list: open drifts as they are ranked, then what moved furthest."""
+        if self.open is not None:
+            return (0, not self.open.confirmed, -self.open.harm)
+        return (1, -strength(self.moves))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +154,11 @@ class Facts:
     findings : tuple of Finding
         Of all streams, in the order they were found.
     dispersion : dict
-        By recall, how much more it scatters than with independent events, where the detector tells.
+        By recall, how much its errors cluster, where the detector knows.
+    shifts : tuple of Shift
+        Shifts of the class mix.
+    now : Now
+        How things are now.
     """
 
     streams: tuple[Stream, ...]
@@ -155,56 +169,60 @@ class Facts:
     last_time: int | None
     utc: bool
     dispersion: dict[str, float]
+    shifts: tuple[Shift, ...]
+    now: Now
 
 
-def gather(run: Run, events: Events | Joined, found: Sequence[Found]) -> Facts:
-    """Turn a run and what it found into facts."""
-    labels = tuple(run.detector.parameters["labels"])
-    if run.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
+def gather(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> Facts:
+    """Turn a watch and its findings into facts."""
+    labels = tuple(watch.detector.parameters["labels"])
+    if watch.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
         labels = labels[::-1]  # matrices have the positive class last
-    traces = run.traces
-    by_stream: dict[str | None, list[Found]] = {name: [] for name in run.streams}
-    for one in found:
-        by_stream[one.stream].append(one)
-    findings: dict[int, Finding] = {}
+    shifts = tuple(finding for finding in findings if isinstance(finding, Shift))
+    moves = [finding for finding in findings if not isinstance(finding, Shift)]
+    traces, now = watch.traces, watch.now()
+    opened = {drift.segment: drift for drift in now.open}
+    by_segment: dict[str | None, list[Found]] = {name: [] for name in watch.segments}
+    for finding in moves:
+        by_segment[finding.segment].append(finding)
+    told: dict[int, Finding] = {}
     streams = []
-    for name, detector in run.streams.items():
-        own = _findings(by_stream[name], labels, traces.get(name), detector.events)
-        findings |= {id(one): finding for one, finding in zip(by_stream[name], own, strict=True)}
-        standing, moves, since = _standing(detector, by_stream[name], own, run.holds, traces.get(name))
-        streams.append(Stream(name, detector.events, own, standing, moves, since, traces.get(name)))
-    streams.sort(key=lambda stream: -stream.strength)
+    for name, detector in watch.segments.items():
+        own = _findings(by_segment[name], labels, traces.get(name), detector.events)
+        told |= {id(finding): one for finding, one in zip(by_segment[name], own, strict=True)}
+        standing, changed, since = _standing(detector, own, watch.holds, opened.get(name))
+        rates = detector.rates if standing == "recovered" else {}
+        streams.append(
+            Stream(name, detector.events, own, standing, changed, since, traces.get(name), opened.get(name), rates)
+        )
+    streams.sort(key=lambda stream: stream.rank)
     return Facts(
         tuple(streams),
-        tuple(findings[id(one)] for one in found),
+        tuple(told[id(finding)] for finding in moves),
         labels,
-        run.events,
-        _microseconds(run.first_time),
-        _microseconds(run.last_time),
+        watch.events,
+        _microseconds(watch.first_time),
+        _microseconds(watch.last_time),
         events.utc,
-        dispersions(run),
+        dispersions(watch),
+        shifts,
+        now,
     )
 
 
 def _standing(
-    detector: Detector | BankStream,
-    found: Sequence[Found],
-    findings: Sequence[Finding],
-    holds: bool,
-    trace: Trace | None,
+    detector: Detector | BankStream, findings: Sequence[Finding], holds: bool, opened: OpenDrift | None
 ) -> tuple[Standing, tuple[Move, ...], Moment | None]:
     """How a stream is at its end, by its own status; which rates are away or back, and since when."""
-    opening: Drift | None = getattr(detector, "open", None)
-    if opening is not None and opening.started is not None:
-        reported = [one.finding for one in found if isinstance(one.finding, Drift)]
-        drifts = [opening, *(drift for drift in reported if drift.drift.at == opening.at)]
-        away = {rate for rate, state in detector.rates.items() if state.state != "normal"}
-        latest = {change.rate: change for drift in drifts for change in drift.changes if change.rate in away}
-        clock = _clock([place for one in found for place in (one.since, one.at, one.started)], trace)
-        moves = tuple(_move(change, (), (), ()) for change in latest.values())
-        return "drifted", moves, _moment(opening.started, clock)
+    if opened is not None:
+        started = opened.drift.at if opened.drift.started is None else opened.drift.started
+        moves = tuple(
+            Move(rate, _direction(state), state.normal, state.now, math.nan, math.nan)
+            for rate, state in opened.rates.items()
+        )
+        return "drifted", moves, Moment(started, _microseconds(opened.drift.started_time), about=True)
     last = findings[-1] if findings else None
-    if last is not None and (detector.status == "drifted" or not holds):
+    if last is not None and not holds:
         return "drifted", last.moves, last.started or last.at
     ended = next((finding for finding in reversed(findings) if finding.closes), None)
     if ended is not None and ended.kind == "recovery":
@@ -214,36 +232,44 @@ def _standing(
     return "warning" if detector.warning_detected else "stable", (), None
 
 
-def _findings(found: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int) -> tuple[Finding, ...]:
-    """What was found in one stream, in order."""
-    findings = []
-    last = next((one for one in reversed(found) if one.is_drift), None)
-    for number, one in enumerate(found, 1):
-        finding = one.finding
+def _direction(state: RateState) -> Direction:
+    fell = state.normal is None or state.now is None or state.now.value <= state.normal.value
+    return "down" if fell else "up"
+
+
+def _findings(
+    findings: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int
+) -> tuple[Finding, ...]:
+    """What was found in one segment, in order."""
+    told = []
+    last = next((one for one in reversed(findings) if isinstance(one, Drift)), None)
+    for number, finding in enumerate(findings, 1):
         drift = finding if isinstance(finding, Drift) else None
-        between, clock = finding.started_between, _clock((one.since, one.at, one.started), trace)
-        findings.append(
+        between, clock = finding.started_between, _clock(finding, trace)
+        before, after = counts_split(finding)
+        since = finding.at if drift is None else drift.since
+        told.append(
             Finding(
-                stream=one.stream,
+                stream=finding.segment,
                 number=number,
                 kind=finding.kind,
                 further=drift is not None and drift.further,
                 drift=finding.at if finding.drift is None else finding.drift.at,
                 closes=finding.closes,
-                moves=tuple(_move(change, one.before, one.after, labels) for change in finding.changes),
+                moves=tuple(_move(change, before, after, labels) for change in finding.changes),
                 precisions=() if drift is None else drift.precisions,
-                at=Moment(finding.at, _microseconds(one.at.time)),
-                since=Moment(one.since.event, _microseconds(one.since.time)),
+                at=Moment(finding.at, _microseconds(finding.time)),
+                since=_moment(since, clock),
                 started=None if finding.started is None else _moment(finding.started, clock),
                 between=None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 window=finding.window,
-                shortage=None if drift is None else shortage(drift, events) if one is last else drift.shortage,
-                rows=_rows(one),
-                before=one.before,
-                after=one.after,
+                shortage=None if drift is None else shortage(drift, events) if drift is last else drift.shortage,
+                rows=_rows(finding),
+                before=before,
+                after=after,
             )
         )
-    return tuple(findings)
+    return tuple(told)
 
 
 def _move(change: RateChange, counts_before: Matrix, counts_after: Matrix, labels: Sequence[Any]) -> Move:
@@ -294,26 +320,23 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
     return Share.of(*cells[rate]) if rate in cells else None
 
 
-def _rows(one: Found) -> str:
-    """Where the window stands in the files; its end alone where its beginning was read too long ago."""
-    first = one.since if one.finding.started is None else one.started
-    if first is None:
-        return f"up to {one.at.source}, row {one.at.row:,}"
-    if one.at.source == first.source:
-        return f"{first.source}, rows {first.row:,} to {one.at.row:,}"
-    return f"{first.source}, row {first.row:,}, to {one.at.source}, row {one.at.row:,}"
+def _rows(finding: Found) -> str:
+    """Where the window is in the files; its end alone where its beginning is in an earlier one."""
+    if finding.started_row is None:
+        return f"up to {finding.source}, row {finding.row:,}"
+    return f"{finding.source}, rows {finding.started_row:,} to {finding.row:,}"
 
 
 def _microseconds(time: np.datetime64 | None) -> int | None:
     return None if time is None else int(time.astype("M8[us]").astype(np.int64))
 
 
-def _clock(places: Sequence[Place | None], trace: Trace | None) -> tuple[list[int], list[int]]:
-    """Events whose times are known, and these: some that were remembered, and those of these places."""
+def _clock(finding: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
+    """Events whose times are known, and these: some that were remembered, and those of the finding itself."""
     known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
-    for place in places:
-        if known and place is not None and place.time is not None:
-            known[place.event] = int(place.time.astype("M8[us]").astype(np.int64))
+    for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):
+        if event is not None and time is not None:
+            known[event] = int(time.astype("M8[us]").astype(np.int64))
     return sorted(known), [known[event] for event in sorted(known)]
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fourrates import plain
+from fourrates.findings import Drift, Shift
 from fourrates.names import printable, shortened
 
 if TYPE_CHECKING:
-    from fourrates.findings import RateChange
-    from fourrates.run import Found
-    from fourrates.run.trace import Curve, Trace
+    from fourrates.findings import Finding, RateChange
+    from fourrates.watch.trace import Curve, Trace
 
 SHOWN = 20  # findings in the table
 STRIPS = 3  # rates that are drawn
@@ -29,19 +29,19 @@ CELL = "text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0"
 
 def fragment(
     headline: str,
-    found: Sequence[Found],
+    findings: Sequence[Finding],
     utc: bool,
     notes: Sequence[str],
     traces: dict[str | None, Trace],
 ) -> str:
     """A fragment of HTML; no name in the data can be more than text in it."""
     parts = [f'<p style="margin:.3em 0"><b>{_text(headline)}</b></p>']
-    name = next((one.stream for one in found if one.stream in traces), None)
-    if found and name in traces:
-        parts += _strips(traces[name], name, [one for one in found if one.stream == name])
-    if found:
-        parts.append(_table(found[:SHOWN], utc))
-    more = [f"... and {len(found) - SHOWN:,} more"] if len(found) > SHOWN else []
+    name = next((finding.segment for finding in findings if finding.segment in traces), None)
+    if findings and name in traces:
+        parts += _strips(traces[name], name, [finding for finding in findings if finding.segment == name])
+    if findings:
+        parts.append(_table(findings[:SHOWN], utc))
+    more = [f"... and {len(findings) - SHOWN:,} more"] if len(findings) > SHOWN else []
     lines = "".join(f"<div>{_text(note)}</div>" for note in (*more, *notes))
     return f'<div>{"".join(parts)}<div style="opacity:.7;font-size:90%;margin-top:.4em">{lines}</div></div>'
 
@@ -50,17 +50,17 @@ def _text(words: object) -> str:
     return html.escape(printable(str(words)))
 
 
-def _colour(one: Found) -> str:
-    return DRIFT if one.is_drift else END if one.finding.closes else LINE
+def _colour(finding: Finding) -> str:
+    return DRIFT if finding.kind == "drift" else END if finding.closes else LINE
 
 
 # The table --------------------------------------------------------------------------------------------------
 
 
-def _table(found: Sequence[Found], utc: bool) -> str:
-    many = any(one.stream is not None for one in found)
-    head = ["", *(["stream"] if many else []), "found", "started about", "rate", "from → to"]
-    rows = [_row(one, utc, many) for one in found]
+def _table(findings: Sequence[Finding], utc: bool) -> str:
+    many = any(finding.segment is not None for finding in findings)
+    head = ["", *(["segment"] if many else []), "found", "started about", "rate", "from → to"]
+    rows = [_row(finding, utc, many) for finding in findings]
     cells = "".join(f'<th style="{CELL}">{name}</th>' for name in head)
     return (
         '<table style="border-collapse:collapse;margin:.3em 0">'
@@ -68,26 +68,27 @@ def _table(found: Sequence[Found], utc: bool) -> str:
     )
 
 
-def _row(one: Found, utc: bool, many: bool) -> str:
+def _row(finding: Finding, utc: bool, many: bool) -> str:
+    arrows = {"down": "↓", "up": "↑"}
+    moves = [(f"{change.rate} {arrows[change.direction]}", _moved(change)) for change in finding.changes]
+    if isinstance(finding, Shift):
+        moves = [("positives", f"{finding.before.value:.3f} → {finding.after.value:.3f}")]
     cells = [
-        f'<span style="color:{_colour(one)}">●</span> {one.kind}',
-        *([_text(shortened(str(one.stream), 40))] if many else []),
-        _place(one.at.time, f"event {one.finding.at:,}", utc),
-        _started(one, utc),
-        "<br>".join(
-            f"{_text(change.rate)} {'↓' if change.direction == 'down' else '↑'}" for change in one.finding.changes
-        ),
-        "<br>".join(map(_moved, one.finding.changes)),
+        f'<span style="color:{_colour(finding)}">●</span> {finding.kind}',
+        *([_text(shortened(str(finding.segment), 40))] if many else []),
+        _place(finding.time, f"event {finding.at:,}", utc),
+        _started(finding, utc),
+        "<br>".join(_text(rate) for rate, _ in moves),
+        "<br>".join(moved for _, moved in moves),
     ]
     return "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def _started(one: Found, utc: bool) -> str:
+def _started(finding: Finding, utc: bool) -> str:
     """When the new level started; of a look at a drift, which one."""
-    finding = one.finding
     if finding.drift is not None and finding.kind in ("confirmation", "withdrawal", "acceptance"):
         return f"drift of event {finding.drift.at:,}"
-    return _place(None if one.started is None else one.started.time, f"event {finding.window.start:,}", utc)
+    return _place(finding.started_time, f"event {finding.window.start:,}", utc)
 
 
 def _place(time: np.datetime64 | None, event: str, utc: bool) -> str:
@@ -104,15 +105,15 @@ def _moved(change: RateChange) -> str:
 # The strips -------------------------------------------------------------------------------------------------
 
 
-def _strips(trace: Trace, name: str | None, found: Sequence[Found]) -> list[str]:
+def _strips(trace: Trace, name: str | None, findings: Sequence[Finding]) -> list[str]:
     """The rates that moved, over time."""
-    moved = dict.fromkeys(change.rate for one in found for change in one.finding.changes)
+    moved = dict.fromkeys(change.rate for finding in findings for change in finding.changes)
     curves = {curve.rate: curve for curve in reversed(trace.curves()) if curve.rate in moved}
     stream = "" if name is None else f"{shortened(name, 40)}: "
-    return [_strip(curves[rate], trace, found, stream) for rate in [*moved][:STRIPS] if rate in curves]
+    return [_strip(curves[rate], trace, findings, stream) for rate in [*moved][:STRIPS] if rate in curves]
 
 
-def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str) -> str:
+def _strip(curve: Curve, trace: Trace, findings: Sequence[Finding], stream: str) -> str:
     length = max(trace.events - trace.first, 1)
     bins = ((curve.events - trace.first) * BINS // length).clip(0, BINS - 1)
     known = ~np.isnan(curve.value)
@@ -127,7 +128,7 @@ def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str) -> s
         f"{(at + 0.5) * WIDTH / BINS:.1f},{HEIGHT - (value - low) * scale:.1f}"
         for at, value in zip(there.tolist(), mean.tolist(), strict=True)
     )
-    marks = "".join(_mark(one, _colour(one), trace.first, length) for one in found)
+    marks = "".join(_mark(finding, _colour(finding), trace.first, length) for finding in findings)
     name = _text(stream + curve.rate)
     return (
         f'<svg viewBox="-44 -16 {WIDTH + 48} {HEIGHT + 22}" width="{WIDTH + 48}" style="display:block;max-width:100%" '
@@ -139,15 +140,16 @@ def _strip(curve: Curve, trace: Trace, found: Sequence[Found], stream: str) -> s
     )
 
 
-def _mark(one: Found, colour: str, first: int, length: int) -> str:
+def _mark(finding: Finding, colour: str, first: int, length: int) -> str:
     """The interval of the start as a band, and what was found as a line."""
 
     def place(event: int) -> float:
         return (event - first) * WIDTH / length
 
-    begin, end = one.finding.started_between or (one.since.event, one.finding.at)
+    since = finding.since if isinstance(finding, Drift) else finding.at
+    begin, end = finding.started_between or (since, finding.at)
     width = max(place(end) - place(begin), 1.0)
     return (
         f'<rect x="{place(begin):.1f}" y="0" width="{width:.1f}" height="{HEIGHT}" fill="{colour}" opacity=".2"/>'
-        f'<path d="M{place(one.finding.at):.1f} 0V{HEIGHT}" stroke="{colour}" stroke-width="1.4"/>'
+        f'<path d="M{place(finding.at):.1f} 0V{HEIGHT}" stroke="{colour}" stroke-width="1.4"/>'
     )

@@ -10,12 +10,13 @@ import numpy as np
 from fourrates.names import printable, shortened
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Moment, Move, Stream
-from fourrates.run.dispersion import in_words
+from fourrates.watch.dispersion import in_words
+from fourrates.watch.now import rate_in_words, several, share
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
+    from fourrates.findings import Shift
     from fourrates.io import Events, Joined
-    from fourrates.run import FoundShift
 
 TOLD = 2  # moves in the headline
 LISTED = 12  # classes and files told by name
@@ -45,11 +46,6 @@ WHY = {
 }
 
 
-def several(number: int, noun: str) -> str:
-    """A number of things."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def title(rate: str) -> str:
     """A rate as the heading of its chart.
 
@@ -61,12 +57,6 @@ def title(rate: str) -> str:
     """
     if rate in RATES:
         return RATES[rate]
-    kind, _, label = rate.partition(":")
-    return shortened(f"{kind} of {label}" if label else rate)
-
-
-def short(rate: str) -> str:
-    """A rate in a sentence."""
     kind, _, label = rate.partition(":")
     return shortened(f"{kind} of {label}" if label else rate)
 
@@ -85,17 +75,19 @@ class Words:
         streams = self.facts.streams
         drifted = [stream for stream in streams if stream.standing == "drifted"]
         recovered = [stream for stream in streams if stream.standing == "recovered"]
+        if self.facts.now.open:
+            return self.facts.now.headline()
         if len(streams) > 1 and drifted:
             where = ("most of all " if len(drifted) > 1 else "") + shortened(str(drifted[0].name))
             return (
-                f"{len(drifted):,} of {several(len(streams), 'stream')} drifted",
+                f"{len(drifted):,} of {several(len(streams), 'segment')} drifted",
                 f"{where}, where {self.standing(drifted[0])}",
             )
         if drifted:
             return "Drifted", self.standing(drifted[0])
         if len(streams) > 1 and recovered:
             verb = "is" if len(recovered) == 1 else "are"
-            return "Recovered", f"{several(len(recovered), 'stream')} that drifted {verb} back at normal"
+            return "Recovered", f"{several(len(recovered), 'segment')} that drifted {verb} back at normal"
         if recovered:
             return "Recovered", self.standing(recovered[0])
         drifts = sum(finding.kind == "drift" for finding in self.facts.findings)
@@ -103,7 +95,9 @@ class Words:
         if withdrawn:
             which = "a drift was" if withdrawn == 1 else f"{several(withdrawn, 'drift')} were"
             return "Stable", f"{which} withdrawn, {WHY['withdrawal']}"
-        return ("Stable", "what moved is the new normal") if drifts else ("No drift", "")
+        if drifts:
+            return "Stable", "what moved is the new normal"
+        return self.facts.now.headline() if self.facts.now.holds else ("No drift", "")
 
     def lead(self) -> str:
         """What the headline is based on."""
@@ -111,7 +105,7 @@ class Words:
         text = f"{counted(finding.kind for finding in facts.findings)} in " if facts.findings else ""
         text += several(facts.events, "event")
         if len(facts.streams) > 1:
-            text += f" of {several(len(facts.streams), 'stream')}"
+            text += f" of {several(len(facts.streams), 'segment')}"
         if facts.first_time is not None and facts.last_time is not None:
             text += f", {_time(facts.first_time, 'm')} to {_time(facts.last_time, 'm')}{' UTC' if facts.utc else ''}"
         if not facts.findings and all(stream.standing != "drifted" for stream in facts.streams):
@@ -127,23 +121,23 @@ class Words:
         """How a stream is, in a line."""
         if stream.since is None:
             return "a warning is open" if stream.standing == "warning" else "stable"
+        if stream.open is not None:
+            verdict = "confirmed" if stream.open.confirmed else "not yet confirmed"
+            return f"{stream.open.rates_in_words()}, {stream.open.since} ({verdict})"
         if stream.standing == "recovered":
-            return f"{self.levels(stream.moves)} since {self.time(stream.since)}"
+            return f"{self.levels(stream)} since {self.time(stream.since)}"
         return f"{self.moves(stream.moves)} {self.when(stream.since)}"
 
-    def shift(self, one: FoundShift) -> str:
-        """A shift of the classes, in a line."""
-        found = Moment(
-            one.at.event, None if one.at.time is None else int(one.at.time.astype("M8[us]").astype(np.int64))
-        )
-        where = "" if one.stream is None else f"{shortened(one.stream)}: "
-        before, after = one.shift.before, one.shift.after
+    def shift(self, shift: Shift) -> str:
+        """A shift of the class mix, in a line."""
+        time = None if shift.time is None else int(shift.time.astype("M8[us]").astype(np.int64))
+        where = "" if shift.segment is None else f"{shortened(shift.segment)}: "
         return (
-            f"{where}the share of positives went from {before.value:.3f} to {after.value:.3f} around event "
-            f"{one.shift.started:,}, found {self.when(found)}"
+            f"{where}the share of positives went from {shift.before.value:.3f} to {shift.after.value:.3f} around event "
+            f"{shift.started:,}, found {self.when(Moment(shift.at, time))}"
             + "".join(
                 f"; {change.rate} moves with it, {change.before:.3f} → {change.after:.3f}"
-                for change in one.shift.precisions
+                for change in shift.precisions
             )
         )
 
@@ -159,15 +153,16 @@ class Words:
         """One rate, from what to what."""
         verb = "fell" if move.direction == "down" else "rose"
         if move.shares is None:
-            return f"{short(move.rate)} {verb} to {move.statistic:.3g}"
+            return f"{rate_in_words(move.rate)} {verb} to {move.statistic:.3g}"
         before, after = move.shares
-        return f"{short(move.rate)} {verb} from {before.value:.3f} to {after.value:.3f}"
+        return f"{rate_in_words(move.rate)} {verb} from {before.value:.3f} to {after.value:.3f}"
 
-    def levels(self, moves: Sequence[Move]) -> str:
-        """Where the rates that came back are now."""
-        told = [(short(move.rate), move.shares[1].value) for move in moves if move.shares is not None]
+    def levels(self, stream: Stream) -> str:
+        """What the rates that came back are now."""
+        now = {move.rate: state.now for move in stream.moves if (state := stream.rates.get(move.rate)) is not None}
+        told = [(rate_in_words(rate), one) for rate, one in now.items() if one is not None and one.n]
         left = len(told) - TOLD
-        said = " and ".join(f"{rate} is back at {value:.3f}" for rate, value in told[:TOLD])
+        said = " and ".join(f"{rate} is back at {share(one)}" for rate, one in told[:TOLD])
         return said + (f" and {several(left, 'rate')} more" if left > 0 else "")
 
     # When ---------------------------------------------------------------------------------------------------
@@ -223,10 +218,10 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
         ("Classes", _classes(labels, positive)),
         ("Files" if len(files) > 1 else "File", _list(files)),
         ("True labels in", columns.truth),
-        ("Predictions in", columns.guess),
+        ("Predictions in", columns.pred),
         ("Scores in", scores),
         ("Times in", columns.time),
-        ("Streams told apart by", columns.by),
+        ("Segments by", columns.by),
         ("Rows", _rows(events)),
     ]
     return [(name, printable(str(value))) for name, value in told if value is not None]
@@ -262,7 +257,7 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
         "null": ("Bounds", lambda value: LAWS.get(value, value)),
         "correction": ("Level", lambda value: "shared among the rates (Bonferroni)" if value else None),
         "minimum": ("Waits for", lambda value: f"{value:,} observations after each drift"),
-        "rates": ("Rates watched", lambda value: _list([short(rate) for rate in value])),
+        "rates": ("Rates watched", lambda value: _list([rate_in_words(rate) for rate in value])),
         "reference": ("Compared with", _reference),
         "after": ("After a drift", lambda value: AFTER.get(value, value)),
         "mix": ("Shifts of the classes", lambda value: MIX.get(value, value)),
@@ -286,7 +281,7 @@ def _reference(counts: Sequence[Sequence[int]]) -> str:
 def _by_rate(value: Any, sentence: str, words: Mapping[str, str] | None = None) -> str | None:
     """One value for all rates, or one for each."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{short(rate)}: {_by_rate(own, sentence, words)}" for rate, own in value.items())
+        return "; ".join(f"{rate_in_words(rate)}: {_by_rate(own, sentence, words)}" for rate, own in value.items())
     text = _plain(value)
     return None if text is None else sentence.format((words or {}).get(text, text))
 

@@ -6,9 +6,9 @@ of events with their positions. :class:`Folder` and :class:`Database` are where 
 """
 
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Chunk, Refused
+from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.engines.kafka.monitor import Monitor
-from fourrates.engines.kafka.payload import Reader
+from fourrates.engines.kafka.reader import Reader
 from fourrates.engines.kafka.source import Source
 from fourrates.engines.kafka.store import Claim, Database, Fenced, Folder, Store
 
@@ -21,7 +21,7 @@ __all__ = [
     "Folder",
     "Monitor",
     "Reader",
-    "Refused",
+    "RejectedMessage",
     "Source",
     "Store",
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from fourrates.events.clock import Clock
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,13 +30,13 @@ class Message(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedMessage:
     """A message, or events of one, that cannot be used.
 
     Attributes
     ----------
     offset : int
-        Where the message stands in its partition.
+        The offset of the message.
     problem : str
         What is wrong, and where.
     value : bytes or None
@@ -42,7 +44,7 @@ class Refused:
     key : bytes or None
         The key of the message.
     events : int
-        How many events are refused; 1 for a message that cannot be read.
+        How many events are rejected; 1 for a message that cannot be read.
     """
 
     offset: int
@@ -50,6 +52,17 @@ class Refused:
     value: bytes | None
     key: bytes | None = None
     events: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The segment of each event: `codes` are positions in `categories`, as in pandas, which a bank reads quickly."""
+
+    categories: npt.NDArray[np.object_]
+    codes: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.codes.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +74,30 @@ class Chunk:
     partition : int
         Which partition.
     next : int
-        The offset after the last message of the chunk: where to go on when all of it has been taken.
-    truths, guesses : arrays of uint16
+        The offset after the last message of the chunk: where to resume when all of it has been used.
+    truths, preds : arrays of uint16
         Class codes, in the order of the labels.
-    keys : list or array, optional
-        Which stream each event belongs to, where a `by` column is read.
+    keys : Keys, optional
+        The segment of each event, where a `by` column is read.
     offsets : array of int64
         The message of each event.
     times : array of datetime64[us], optional
         When each event happened; NaT where unknown.
-    refused : list of Refused
+    rejected : list of RejectedMessage
         What could not be used.
-    skipped : int
-        Events without a label, prediction or key that were left out on request.
+    unlabelled : int
+        Events without a true label, which were left out.
+    clock : Clock
+        How the partition's times are written, as far as is known after this chunk: to be saved with `next`.
     """
 
     partition: int
     next: int
     truths: npt.NDArray[np.uint16]
-    guesses: npt.NDArray[np.uint16]
-    keys: Any
+    preds: npt.NDArray[np.uint16]
+    keys: Keys | None
     offsets: npt.NDArray[np.int64]
     times: npt.NDArray[np.datetime64] | None = None
-    refused: list[Refused] = field(default_factory=list)
-    skipped: int = 0
+    rejected: list[RejectedMessage] = field(default_factory=list)
+    unlabelled: int = 0
+    clock: Clock = field(default_factory=Clock)

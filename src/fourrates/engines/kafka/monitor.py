@@ -7,6 +7,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,16 @@ from fourrates.bank.keys import MOST as MOST_STREAMS
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Chunk, Refused
+from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.engines.kafka.outbox import Letter, Outbox, dead_letter
 from fourrates.engines.kafka.partition import Partition
-from fourrates.engines.kafka.payload import Reader
+from fourrates.engines.kafka.reader import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
+from fourrates.events.rows import Bad
 from fourrates.findings import Finding, KeyedFinding, Shift
-from fourrates.io import Columns, InputError, Missing
-from fourrates.plain import moment, shift_record
-from fourrates.run import FoundShift, Place
+from fourrates.io import Columns, InputError
+from fourrates.plain import finding_record, moment
 from fourrates.state import MAX_STATE
 
 SAVE = 1.0  # seconds between two savings, at least
@@ -70,8 +71,10 @@ class Monitor:
         ``_key`` and ``_time`` stand for the message's own key and time.
     threshold : float, optional
         With a score: from which on the positive label is predicted.
-    missing : {"refuse", "skip"}
-        What becomes of an event whose label, prediction or key is null.
+    bad : {"keep", "skip", "reject"}
+        A bad message or event goes to the dead-letter topic, if there is one, and to `refuse`; or is counted only; or
+        ends the monitor with an :class:`~fourrates.io.InputError`. Events without a true label are counted and left
+        out in any case.
     max_streams : int
         The most streams of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
     max_state : int
@@ -80,7 +83,7 @@ class Monitor:
         Given each drift and what became of it, and each shift of the class mix, as a dict, as ``fourrates watch``
         writes it.
     refuse : callable, optional
-        Given the topic and partition as text, and each :class:`Refused`.
+        Given the topic and partition as text, and each :class:`RejectedMessage`.
     most : int
         Messages taken at a time.
     save_every : float
@@ -93,9 +96,9 @@ class Monitor:
     ----------
     partitions : dict from int to Partition
         What is this member's at present.
-    events, drifts, refused, skipped : int
-        What this member has taken, found, refused and left out since it began. Events that were taken once more after a
-        partition came back are counted again here; in the state of the partition they are not.
+    events, drifts, rejected, unlabelled : int
+        What this member has taken, found, rejected and left out since it began. Events that were taken once more
+        after a partition came back are counted again here; in the state of the partition they are not.
 
     Notes
     -----
@@ -117,12 +120,12 @@ class Monitor:
         time: str | None = None,
         by: str | None = None,
         threshold: float | None = None,
-        missing: Missing = "refuse",
+        bad: Bad = "keep",
         max_streams: int = MOST_STREAMS,
         max_state: int = MAX_STATE,
         found: Callable[[Record], None] | None = None,
         shifted: Callable[[Record], None] | None = None,
-        refuse: Callable[[str, Refused], None] | None = None,
+        refuse: Callable[[str, RejectedMessage], None] | None = None,
         most: int = MOST,
         save_every: float = SAVE,
         say: Callable[[str], None] | None = None,
@@ -132,10 +135,8 @@ class Monitor:
         self.address = Address.parse(address) if isinstance(address, str) else address
         self.detector = (FourRates() if arl is None else FourRates(arl)) if detector is None else detector.clone()
         self.partitions: dict[int, Partition] = {}
-        self.events = self.drifts = self.refused = self.skipped = 0
-        self._reader = Reader(
-            self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, missing=missing
-        )
+        self.events = self.drifts = self.rejected = self.unlabelled = 0
+        self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
         self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
         self._max_streams = max_streams
         Bank(self.detector, max_streams=max_streams)  # or an error now, not at the first partition
@@ -225,7 +226,7 @@ class Monitor:
         keys = np.zeros(chunk.truths.size, np.int64) if chunk.keys is None else chunk.keys
         try:
             first = bank.events
-            bank.update_coded(keys, chunk.truths, chunk.guesses)
+            bank.update_coded(keys, chunk.truths, chunk.preds)
             return Found(first, bank.findings)
         except ValueError as error:  # keys that cannot be one were refused: there are too many
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
@@ -238,13 +239,13 @@ class Monitor:
             return  # given up, since another member has it
         for keyed in findings:
             self._report(keyed.finding, chunk, keyed.event - first, keyed.key)
-        for refused in chunk.refused:
-            self._refused(refused, chunk.partition)
-        partition.next = chunk.next
-        partition.skipped += chunk.skipped
-        partition.refused += sum(one.events for one in chunk.refused)
+        for rejected in chunk.rejected:
+            self._rejected(rejected, chunk.partition)
+        partition.next, partition.clock = chunk.next, chunk.clock
+        partition.unlabelled += chunk.unlabelled
+        partition.rejected += sum(one.events for one in chunk.rejected)
         self.events += chunk.truths.size
-        self.skipped += chunk.skipped
+        self.unlabelled += chunk.unlabelled
         self._unsaved.add(chunk.partition)
 
     def _report(self, finding: Finding, chunk: Chunk, at: int, key: object) -> None:
@@ -252,16 +253,14 @@ class Monitor:
         source, offset = f"{self.address.topic}/{chunk.partition}", int(chunk.offsets[at])
         stream = source if chunk.keys is None else str(key)
         time = None if chunk.times is None or np.isnat(chunk.times[at]) else chunk.times[at]
+        finding = replace(finding, segment=stream, time=time, source=source, row=offset)
         if isinstance(finding, Shift):
-            found = FoundShift(stream, finding, Place(finding.at, source, offset, time))
-            self._shifted(shift_record(found, self._reader.utc))
+            self._shifted(finding_record(finding, self._reader.utc))
             return
         record = finding_alert(
             finding,
             stream=stream,
             origin=f"{self.address.group}/{source}/{offset}",
-            source=source,
-            row=offset,
             time=moment(time, self._reader.utc),
         )
         if self.address.drifts is not None and self._outbox is not None:
@@ -270,10 +269,12 @@ class Monitor:
         self.drifts += finding.kind == "drift"
         self._found(record)
 
-    def _refused(self, one: Refused, partition: int) -> None:
+    def _rejected(self, one: RejectedMessage, partition: int) -> None:
+        self.rejected += one.events
+        if self._reader.bad == "skip":
+            return
         if self.address.dead_letter is not None and self._outbox is not None:
             self._outbox.put(dead_letter(self.address, partition, one))
-        self.refused += one.events
         self._refuse(f"{self.address.topic}/{partition}", one)
 
     # State --------------------------------------------------------------------------------------------------
@@ -294,6 +295,7 @@ class Monitor:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None
             self._claims[partition] = Claim(claim.name, claim.number, None)
         self.partitions[partition] = found
+        self._reader.begin(partition, found.clock)
         return found.next
 
     def _end(self, partitions: list[int], lost: bool) -> None:

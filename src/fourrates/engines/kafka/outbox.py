@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fourrates.alerts.payload import stable_id
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Refused
+from fourrates.engines.kafka.chunk import RejectedMessage
 from fourrates.engines.kafka.source import LOG, library
 from fourrates.io import InputError
 
@@ -26,17 +26,17 @@ class Letter(NamedTuple):
     headers: Mapping[str, bytes]
 
 
-def dead_letter(address: Address, partition: int, refused: Refused) -> Letter:
+def dead_letter(address: Address, partition: int, rejected: RejectedMessage) -> Letter:
     """A message that could not be used, with what is wrong with it and where it was; its id stays the same."""
     assert address.dead_letter is not None
     source = f"{address.topic}/{partition}"
     headers = {
-        "id": stable_id(address.group, "refused", source, refused.offset).encode(),
-        "problem": refused.problem.encode("utf-8", "replace"),
+        "id": stable_id(address.group, "rejected", source, rejected.offset).encode(),
+        "problem": rejected.problem.encode("utf-8", "replace"),
         "source": source.encode(),
-        "offset": str(refused.offset).encode(),
+        "offset": str(rejected.offset).encode(),
     }
-    return Letter(address.dead_letter, refused.value, refused.key, headers)
+    return Letter(address.dead_letter, rejected.value, rejected.key, headers)
 
 
 class Outbox:

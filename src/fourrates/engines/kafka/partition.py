@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fourrates.bank import Bank
+from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.parameters import check_whole
+from fourrates.events.clock import Clock
 from fourrates.state import pack, unpack
 
 KIND = "KafkaPartition"
@@ -25,18 +26,22 @@ class Partition:
         The streams.
     next : int or None
         The offset to go on from: all messages before it are in the bank, none after it is. None before the first one.
-    refused, skipped : int
-        Events that could not be used, and those that were left out because something was missing.
+    rejected, unlabelled : int
+        Events that could not be used, and those that had no true label.
+    clock : Clock
+        How the times of the partition are written.
     """
 
     bank: Bank
     next: int | None = None
-    refused: int = 0
-    skipped: int = 0
+    rejected: int = 0
+    unlabelled: int = 0
+    clock: Clock = field(default_factory=Clock)
 
     def to_bytes(self) -> bytes:
         """All of it; both parts have a checksum of their own."""
-        head = pack(KIND, {"next": self.next, "refused": self.refused, "skipped": self.skipped})
+        about = {"next": self.next, "rejected": self.rejected, "unlabelled": self.unlabelled}
+        head = pack(KIND, {**about, "unit": self.clock.unit, "dates": self.clock.dates})
         return b"".join([LENGTH.pack(len(head)), head, *self.bank.to_parts()])
 
     @classmethod
@@ -51,11 +56,12 @@ class Partition:
             raise ValueError(f"this is the state of {found.kind}, not of a partition")
         try:
             position = None if found.about["next"] is None else check_whole(found.about["next"], "next", 0)
-            refused, skipped = (check_whole(found.about[name], name, 0) for name in ("refused", "skipped"))
+            rejected, unlabelled = (check_whole(found.about[name], name, 0) for name in ("rejected", "unlabelled"))
+            clock = Clock(found.about["unit"], found.about["dates"])
             bank = Bank.from_bytes(bytes(view[end:]), max_streams=max_streams)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
-        return cls(bank, position, refused, skipped)
+        return cls(bank, position, rejected, unlabelled, clock)
 
     @classmethod
     def begin(cls, detector: RecordDetector, max_streams: int) -> Partition:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.coding import coded
+from fourrates.engines.spark.coding import Coder
 from fourrates.engines.spark.events import Task, prepare
 from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.results import Rows, result_schema
@@ -44,12 +44,13 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
     def watch(batches: Batches) -> Batches:
         bank = Bank(task.detector)
         bank.threads = 1  # Spark has a task for each processor
+        coder = Coder(task)
         last: list[Any] | None = None
         streams = 0
         for batch in batches:
             rows = Rows(task)
-            codes, letters = coded(batch, task)
-            rows.reject(letters.values())
+            codes, letters = coder.read(batch)
+            rows.reject(letter for _, letter in letters)
             if not (good := codes >= 0).all():
                 batch, codes = batch.filter(pa.array(good)), codes[good]
             if len(batch):

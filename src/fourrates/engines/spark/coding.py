@@ -10,16 +10,19 @@ import json
 import math
 from collections.abc import Iterator
 from datetime import date
-from decimal import Decimal
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from fourrates.engines.spark.events import GUESS, TRUTH, Task
-from fourrates.labels import Labels
+from fourrates.engines.spark.events import PRED, TRUTH, Task
+from fourrates.events.batch import Table
+from fourrates.events.columns import checked_column, listed_values
+from fourrates.events.door import Columns, Door, check_keys, missing_problem
+from fourrates.events.labels import LabelEncoder
+from fourrates.events.rows import UNLABELLED, BadRows, InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,84 +31,72 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 
-def coded(rows: pa.Table | pa.RecordBatch, task: Task) -> tuple[Codes, dict[int, str]]:
-    """The code of each row, -1 where it is no event, and what is wrong with those, if they are kept.
+class Coder:
+    """Rows to codes.
 
     Parameters
     ----------
-    rows : Arrow table or batch
-        What :func:`~fourrates.engines.spark.events.prepare` selects.
     task : Task
-        Its columns, its labels and what becomes of bad rows: with ``"raise"`` the first is a ValueError.
+        Its columns, its labels and what becomes of bad rows: with ``"reject"`` the first is an InputError.
     """
-    truths, guesses = (_codes(rows.column(name), task.detector.labels) for name in (TRUTH, GUESS))
-    codes = truths * np.int32(task.classes) + guesses
-    codes[(truths < 0) | (guesses < 0)] = -1
-    gone: dict[str, Mask] = {}  # by what is wrong
-    for role, names in (("key", task.by), ("order", task.order)):
-        for name in names:
-            if (missing := _missing(rows.column(name))) is not None:
-                gone[f"no {role} in {name!r}"] = missing
-                codes[missing] = -1
-    if task.bad == "skip" or (codes >= 0).all():
-        return codes, {}
-    bad = np.flatnonzero(codes < 0)
-    reasons = {what: missing[bad] for what, missing in gone.items()}
-    return codes, dict(zip(bad.tolist(), _letters(rows.take(pa.array(bad)), task, reasons, truths[bad]), strict=True))
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._door = Door(LabelEncoder(task.detector.labels), Columns(task.truth, task.pred), bad="keep")
+
+    def read(self, rows: pa.Table | pa.RecordBatch) -> tuple[Codes, list[tuple[int, str]]]:
+        """The code of each row, -1 where it is no event, and letters about those, each with a row of its shard.
+
+        Parameters
+        ----------
+        rows : Arrow table or batch
+            What :func:`~fourrates.engines.spark.events.prepare` selects.
+        """
+        task = self._task
+        labels = {task.truth: rows.column(TRUTH), task.pred: rows.column(PRED)}
+        found = self._door.reading(Table(labels, "", np.arange(len(rows)), sound=True))
+        assert found.truths is not None
+        assert found.preds is not None
+        for name in task.by:
+            column = rows.column(name)
+            if column.null_count or not pa.types.is_integer(column.type):
+                check_keys(checked_column(column, name, validate=False), name, found.bad)
+        for name in task.order:
+            found.bad.add(_missing(rows.column(name)), name, "missing", partial(missing_problem, name))
+        codes = found.truths.astype(np.int32) * task.classes + found.preds
+        if not found.bad.counts:
+            return codes, []
+        codes[found.bad.mask] = -1
+        return codes, [*self._letters(rows, found.bad)]
+
+    def _letters(self, rows: Any, bad: BadRows) -> Iterator[tuple[int, str]]:
+        """A letter about each bad row, and one about all that are unlabelled, by row."""
+        task = self._task
+        if count := bad.counts[UNLABELLED]:
+            reason = f"{count:,} rows without a value in column {task.truth!r}"
+            yield int(bad.mask.argmax()), letter(reason, None, "unlabelled", count)
+        places = bad.rejected_rows()
+        if task.bad == "skip" or not places.size:
+            return
+        wrong = rows.take(pa.array(places))
+        own = {name: name for name in (*task.by, *task.order)} | {task.truth: TRUTH, task.pred: PRED}
+        columns = {name: listed(wrong.column(column)) for name, column in own.items()}
+        for place, values in zip(places.tolist(), zip(*columns.values(), strict=True), strict=True):
+            row, reason = dict(zip(columns, values, strict=True)), bad[place].problem
+            if task.bad == "reject":
+                raise InputError(f"{reason}: {json.dumps(row)}")
+            yield place, letter(reason, row)
 
 
-def letter(reason: str, row: dict[str, Any]) -> str:
+def letter(reason: str, row: dict[str, Any] | None, kind: str = "rejected", rows: int = 1) -> str:
     """What is wrong with a row, and the row, as :class:`~fourrates.engines.spark.results.Rows` takes it."""
-    return json.dumps({"reason": reason, "row": json.dumps(row)})
+    found = {"kind": kind, "reason": reason, "rows": rows}
+    return json.dumps(found if row is None else found | {"row": json.dumps(row)})
 
 
 def listed(column: Any) -> list[Any]:
-    """The values of a column as JSON has them; of moments one of which Python has no date for, their numbers."""
-    if pa.types.is_timestamp(column.type):  # of a zone that Spark knows, and Arrow may not
-        column = column.cast(pa.timestamp(column.type.unit, column.type.tz and "UTC"))
-    try:
-        return [shown(value) for value in column.to_pylist()]
-    except OverflowError:  # after the year 9999
-        return [scalar.value for scalar in column]
-
-
-def _codes(column: Any, labels: Labels) -> Codes:
-    """The code of each label, -1 where it is none."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif pa.types.is_floating(column.type):
-        column = pc.add(column.cast(pa.float64()), 0.0)  # to Arrow -0.0 is another value
-    values, held = _held(labels.values, column.type)
-    places = pc.fill_null(pc.index_in(column, value_set=values), len(held)).to_numpy()
-    found: Codes = np.array([*held, -1], np.int32)[places]
-    return found
-
-
-@lru_cache(maxsize=16)
-def _held(labels: tuple[Any, ...], kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """The labels that a column of this type can hold, and their codes; asked for every Arrow batch."""
-    held = {}
-    for code, label in enumerate(labels):
-        try:
-            held[code] = pa.scalar(_as_kind(label, kind), kind).as_py()
-        except (pa.ArrowException, OverflowError, ValueError):  # too large, or not a number of this type
-            continue
-    return pa.array(held.values(), kind), [*held]
-
-
-def _as_kind(label: Any, kind: pa.DataType) -> Any:
-    """A label as a column of a type has it; a ValueError if it cannot."""
-    if pa.types.is_integer(kind):
-        if int(label) != label:
-            raise ValueError(f"{label!r} is no integer")
-        return int(label)
-    if pa.types.is_floating(kind):
-        if float(label) != label:
-            raise ValueError(f"{label!r} is between two floats")
-        return float(label) + 0.0
-    if pa.types.is_decimal(kind):  # 0.3 is what people mean by it, not the binary fraction next to it
-        return Decimal(label) if isinstance(label, int) else Decimal(repr(float(label)))
-    return label
+    """The values of a column as JSON has them."""
+    return [shown(value) for value in listed_values(checked_column(column, "", validate=False))]
 
 
 def _missing(column: Any) -> Mask | None:
@@ -115,28 +106,6 @@ def _missing(column: Any) -> Mask | None:
         return None
     found: Mask = pc.is_null(column, nan_is_null=is_float).to_numpy(zero_copy_only=False)
     return found
-
-
-def _letters(rows: Any, task: Task, gone: dict[str, Mask], truths: Codes) -> Iterator[str]:
-    """What is wrong with each of these rows; a ValueError if that is asked for."""
-    columns = {name: listed(rows.column(name)) for name in (*task.by, *task.order)}
-    labels = {name: rows.column(own).to_pylist() for name, own in ((task.truth, TRUTH), (task.pred, GUESS))}
-    columns |= {name: [*map(shown, values)] for name, values in labels.items()}
-    for i, values in enumerate(zip(*columns.values(), strict=True)):
-        reason = next((what for what, missing in gone.items() if missing[i]), None)
-        if reason is None:
-            role, name = ("y_true", task.truth) if truths[i] < 0 else ("y_pred", task.pred)
-            reason = _wrong_label(labels[name][i], role, name, task.detector.labels)
-        row = dict(zip(columns, values, strict=True))
-        if task.bad == "raise":
-            raise ValueError(f"{reason}: {json.dumps(row)}")
-        yield letter(reason, row)
-
-
-def _wrong_label(label: Any, role: str, name: str, labels: Labels) -> str:
-    if label is None:
-        return f"{role}: no label in {name!r}"
-    return str(labels.unknown(label, f"{role} in {name!r}"))
 
 
 def shown(value: Any) -> Any:

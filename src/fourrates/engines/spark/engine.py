@@ -14,8 +14,9 @@ from fourrates.budget.words import DEFAULT_EVENTS, run_length
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.engines.spark.batch import find_in_batch
-from fourrates.engines.spark.events import TIMES, Bad, Task, check
+from fourrates.engines.spark.events import TIMES, Task, check
 from fourrates.engines.spark.streaming import find_in_stream
+from fourrates.events.rows import Bad
 from fourrates.labels import Labels
 
 
@@ -73,18 +74,19 @@ def detect(
         Streaming: how long to wait for late events, such as ``"10 minutes"``; True if the DataFrame has a watermark on
         `order` already. Events are then taken in the order of time once the watermark has passed them, and later ones
         are rejected. Without it they are taken as they arrive.
-    bad : {"keep", "skip", "raise"}
-        Rows without a key or a label, or with a label that is none of the classes: rows of the result with the kind
-        ``"rejected"``, a reason and the row as JSON; nothing; or an error that ends the job.
+    bad : {"keep", "skip", "reject"}
+        Rows without a key, a moment or a prediction, or with a label that is none of the classes: rows of the result
+        with the kind ``"rejected"``, a reason and the row as JSON; nothing; or an error that ends the job. Rows without
+        a true label are left out and counted, whatever `bad` is: the kind ``"unlabelled"``, and how many in `rows`.
 
     Returns
     -------
     DataFrame
         One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` (that of a
-        :class:`~fourrates.Finding`, or "rejected"); `at`, `drift` (the one it is about), `since`, `started`,
-        `started_first` and `started_last`, which count the events of that stream; `closes`, whether that drift is over
-        with it; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and its `bound`;
-        `id`, the same for the same finding; `reason` and `row` of what was rejected.
+        :class:`~fourrates.Finding`, "rejected" or "unlabelled"); `at`, `drift` (the one it is about), `since`,
+        `started`, `started_first` and `started_last`, which count the events of that stream; `closes`, whether that
+        drift is over with it; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and
+        its `bound`; `id`, the same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
     """
     task = Task(
         detector=_detector(df, truth, pred, order, arl, budget, rate, reference, labels, positive, detector),
@@ -158,7 +160,7 @@ def _counts(reference: DataFrame, truth: str, pred: str, labels: Labels) -> Any:
     counts = np.zeros((len(labels.given), len(labels.given)), np.int64)
     for actual, guess, count in reference.groupBy(truth, pred).count().collect():
         for name, label in ((truth, actual), (pred, guess)):
-            if labels.code(label) < 0:
-                raise labels.unknown(label, f"reference, {name}")
-        counts[labels.code(actual), labels.code(guess)] += count
+            if labels.read(label) < 0:
+                raise ValueError(f"reference: {labels.problem(label, name)}")
+        counts[labels.read(actual), labels.read(guess)] += count
     return counts

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fourrates.detectors.base import RecordDetector
-from fourrates.labels import Labels
+from fourrates.events.rows import Bad, check_bad
 
-Bad = Literal["keep", "skip", "raise"]
 INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 FLOATS = (T.FloatType, T.DoubleType)
 TIMES = (T.TimestampType, T.TimestampNTZType)
-SAVED = (*INTEGERS, T.StringType, T.BinaryType)  # keys that a saved bank can hold as they are
-TRUTH, GUESS, SHARD, CLOCK = "__truth", "__guess", "__shard", "__clock"
+READ = (*INTEGERS, *FLOATS, *TIMES, T.StringType, T.BooleanType, T.DecimalType, T.DateType)  # as labels and keys
+SAVED = (*INTEGERS, T.StringType)  # keys that a saved bank can hold as they are
+TRUTH, PRED, SHARD, CLOCK = "__truth", "__pred", "__shard", "__clock"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Task:
         Columns that tell streams apart; none for one stream.
     order : tuple of str
         Columns that put the events of a stream in order.
-    bad : {"keep", "skip", "raise"}
+    bad : {"keep", "skip", "reject"}
         What becomes of rows that are no events.
     """
 
@@ -54,8 +54,7 @@ class Task:
 
 def check(task: Task, schema: T.StructType, streaming: bool) -> None:
     """Raise an error that names what of a schema does not fit a task."""
-    if task.bad not in get_args(Bad):
-        raise ValueError(f"bad {task.bad!r} is not one of {get_args(Bad)}")
+    check_bad(task.bad)
     for role, names in (("truth", [task.truth]), ("pred", [task.pred]), ("by", task.by), ("order", task.order)):
         for name in names:
             if name not in schema.names:
@@ -63,29 +62,17 @@ def check(task: Task, schema: T.StructType, streaming: bool) -> None:
     used = [task.truth, task.pred, *task.by, *task.order]
     if twice := sorted({name for name in used if used.count(name) > 1} - {task.truth, task.pred}):
         raise ValueError(f"column {twice[0]!r} is asked for twice")
-    labels = task.detector.labels
     for role, name in (("truth", task.truth), ("pred", task.pred)):
-        if not _comparable(schema[name].dataType, labels):
-            raise ValueError(
-                f"{role}: column {name!r} is {schema[name].dataType.simpleString()}, which the labels "
-                f"{labels.values!r} are not: give labels=[...], or cast the column"
-            )
+        if not isinstance(kind := schema[name].dataType, READ):
+            raise ValueError(f"{role}: column {name!r} is {kind.simpleString()}, which cannot be a label: cast it")
     for name in task.by:
         kind = schema[name].dataType
-        if isinstance(kind, T.MapType) or (streaming and not isinstance(kind, SAVED)):
+        if not isinstance(kind, SAVED if streaming else READ):
             raise ValueError(f"by: column {name!r} is {kind.simpleString()}, which cannot be a key: cast it to string")
     if streaming and len(task.order) > 1:
         raise ValueError(f"order: a stream is put in order by one column, not by {task.order}")
     if streaming and task.order and not isinstance(schema[task.order[0]].dataType, (*INTEGERS, *TIMES)):
         raise ValueError(f"order: column {task.order[0]!r} is neither a timestamp nor an integer")
-
-
-def _comparable(kind: T.DataType, labels: Labels) -> bool:
-    if isinstance(kind, T.StringType):
-        return all(isinstance(label, str) for label in labels.values)
-    if isinstance(kind, (*INTEGERS, *FLOATS, T.BooleanType, T.DecimalType)):
-        return all(isinstance(label, int | float) for label in labels.values)
-    return False
 
 
 def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataFrame:
@@ -97,7 +84,7 @@ def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataF
         for name in (*task.by, *task.order):
             frame = frame.where(_is_there(frame, name))
     columns = [F.col(_quoted(name)) for name in (*task.by, *task.order)]
-    labels = [F.col(_quoted(name)).alias(own) for name, own in ((task.truth, TRUTH), (task.pred, GUESS))]
+    labels = [F.col(_quoted(name)).alias(own) for name, own in ((task.truth, TRUTH), (task.pred, PRED))]
     return frame.select(*columns, *extra, *labels)
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from fourrates.detectors.parameters import check_whole
+from fourrates.checks import check_whole
 from fourrates.state import pack, unpack
 
 COLUMN = "value binary"  # of each variable: Spark makes an encoder of it for every task, longer with more columns

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from fourrates.engines.spark.coding import coded
+from fourrates.engines.spark.coding import Coder
 from fourrates.engines.spark.events import SHARD, Task
 
 GATHERED = 500_000  # rows that are packed together
@@ -42,22 +42,23 @@ def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
     """What runs where events are read."""
 
     def pack(batches: Batches) -> Batches:
+        coder = Coder(task)
         gathered: list[pa.RecordBatch] = []
         for batch in batches:
             gathered.append(batch)
             if sum(map(len, gathered)) >= GATHERED:
-                yield _by_shard(gathered, task, columns)
+                yield _by_shard(gathered, task, columns, coder)
                 gathered = []
         if any(map(len, gathered)):
-            yield _by_shard(gathered, task, columns)
+            yield _by_shard(gathered, task, columns, coder)
 
     return pack
 
 
-def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema) -> pa.RecordBatch:
+def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema, coder: Coder) -> pa.RecordBatch:
     """A row for each shard, its events in the order in which they came."""
     rows = pa.Table.from_batches(gathered).combine_chunks()
-    codes, letters = coded(rows, task)
+    codes, letters = coder.read(rows)
     shards = rows[SHARD].to_numpy()
     order = np.argsort(shards.astype(np.min_scalar_type(shards.max())), kind="stable")
     events = order[codes[order] >= 0]
@@ -67,7 +68,7 @@ def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema) ->
     ends = np.searchsorted(shards[events], present, "right").tolist()
     starts = [0, *ends[:-1]]
     wrong: dict[int, list[str]] = {shard: [] for shard in present.tolist()}
-    for row, letter in letters.items():
+    for row, letter in letters:
         wrong[int(shards[row])].append(letter)
     return pa.RecordBatch.from_arrays(
         [

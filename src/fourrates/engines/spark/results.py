@@ -35,6 +35,7 @@ FIELDS = {
     "id": T.StringType(),
     "reason": T.StringType(),
     "row": T.StringType(),
+    "rows": T.LongType(),
 }
 
 
@@ -71,9 +72,9 @@ class Rows:
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
 
     def reject(self, letters: Iterable[str]) -> None:
-        """Rows that were no events, each with what is wrong with it."""
+        """Rows that were no events, as :func:`~fourrates.engines.spark.coding.letter` writes them."""
         for letter in letters:
-            self._rows.append({"kind": "rejected", **json.loads(letter)})
+            self._rows.append(json.loads(letter))
 
     def batch(self, schema: T.StructType) -> pa.RecordBatch:
         """All of them, as Arrow has them."""

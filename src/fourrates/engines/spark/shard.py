@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from fourrates.bank import Bank
+from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.parameters import check_whole
 from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.kept import Head, Kept, Value, extended
 from fourrates.findings import Finding

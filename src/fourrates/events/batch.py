@@ -12,28 +12,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class InputError(ValueError):
-    """Input that cannot be used; the message says what is wrong, in which file and which line."""
-
-    __module__ = "fourrates.io"
-
-
-class NoColumn(InputError):
-    """A column that was named is not there.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    """
-
-    __module__ = "fourrates.io"
-
-    def __init__(self, where: str, name: str, there: str) -> None:
-        super().__init__(f"{where}no column {name!r}; there are {there}")
-        self.name = name
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Columns as they came: lists, NumPy or Arrow arrays, all of one length."""
@@ -43,6 +21,7 @@ class Table:
     rows: npt.NDArray[np.int64]
     times: Sequence[str] = ()  # columns that look like times
     locate: Callable[[int], str] = "row {}".format
+    sound: bool = False  # whether Arrow columns are known to be, since our own reader made or checked them
 
     @property
     def size(self) -> int:
@@ -60,20 +39,20 @@ class Batch:
 
     Attributes
     ----------
-    truths, guesses : arrays of uint16
+    truths, preds : arrays of uint16
         Class codes, in the order of the labels.
     source : str
         The file they came from.
     rows : array of int64
-        Where each stands in it: rows are counted from 1, a header and blank lines are none, in every format.
+        Where each is in it: rows are counted from 1, a header and blank lines are none, in every format.
     times : array of datetime64[us], optional
         When each happened; NaT where unknown.
     keys : array of int64, optional
-        Which stream each belongs to, as a position in `Events.keys`.
+        Which segment each belongs to, as a position in the names of the door.
     """
 
     truths: npt.NDArray[np.uint16]
-    guesses: npt.NDArray[np.uint16]
+    preds: npt.NDArray[np.uint16]
     source: str
     rows: npt.NDArray[np.int64]
     times: npt.NDArray[np.datetime64] | None = None

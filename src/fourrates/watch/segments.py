@@ -1,7 +1,7 @@
-"""The streams of a run by name: a bank of them, or a detector for each; and how they are saved.
+"""The segments of a watch by name: a bank of them, or a detector for each; and how they are saved.
 
-Many streams of FourRates or LFR are a :class:`~fourrates.Bank`, whose keys are the numbers of the streams; one stream
-alone, and the streams of other detectors, are objects.
+Many segments of FourRates or LFR are a :class:`~fourrates.Bank`, whose keys are their numbers; one stream alone, and
+the segments of other detectors, are objects.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fourrates.detectors
-from fourrates.detectors import Detector
+from fourrates.checks import check_whole
+from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
-from fourrates.detectors.parameters import check_whole
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
     from fourrates.bank import Bank
     from fourrates.bank.stream import Stream
+    from fourrates.findings import Finding
     from fourrates.state import Saved
 
-MAX_STREAMS = 1_000_000  # of files; each takes about a kilobyte
+MAX_SEGMENTS = 1_000_000  # of files; each takes about a kilobyte
 
 
-class Streams(Mapping[str | None, "Detector | Stream"]):
-    """Each stream as a detector, by its name; None is the name of the only one.
+class Segments(Mapping[str | None, "Detector | Stream"]):
+    """Each segment as a detector, by its name; None is the name of the only one.
 
     Parameters
     ----------
@@ -50,14 +51,15 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         The streams by number, where they are not.
     """
 
-    def __init__(self, detector: Detector, references: Mapping[str, Any] | None, most: int = MAX_STREAMS) -> None:
+    def __init__(self, detector: Detector, references: Mapping[str, Any] | None, most: int = MAX_SEGMENTS) -> None:
         self.detector, self.most = detector, most
         self.references = None if references is None else dict(references)
         self.names: list[str | None] = []
         self.bank: Bank | None = None
         self.detectors: list[Detector] = []
         self._numbers: dict[str | None, int] = {}
-        self._of_key = np.empty(0, np.int64)  # the number of the stream, by its key in the batches; -1 for none yet
+        self._keys: Sequence[str] = ()  # the names that the keys of the last batch count
+        self._of_key = np.empty(0, np.int64)  # the number of the segment, by its key there; -1 for none yet
 
     def __getitem__(self, name: str | None) -> Detector | Stream:
         return self.at(self._numbers[name])
@@ -108,7 +110,9 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         return type(self.detector)(**self.detector.parameters | {"reference": reference})
 
     def numbers(self, keys: npt.NDArray[Any], names: Sequence[str]) -> tuple[npt.NDArray[np.int64], range]:
-        """The number of each event's stream by its key, which counts the names; and those that begin with it."""
+        """The number of each event's segment by its key, which counts the names; and those that begin with it."""
+        if names is not self._keys:
+            self._keys, self._of_key = names, np.empty(0, np.int64)
         if self._of_key.size < len(names):
             self._of_key = np.append(self._of_key, np.full(len(names) - self._of_key.size, -1))
         numbers, begun = self._of_key[keys], range(0)
@@ -118,6 +122,35 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
             self._of_key[new] = [self._numbers[names[key]] for key in new.tolist()]
             numbers = self._of_key[keys]
         return numbers, begun
+
+    def open(self) -> list[int]:
+        """The numbers of the segments with an open drift."""
+        if self.bank is not None:
+            return [int(key) for key in self.bank.open_keys()]  # type: ignore[call-overload]
+        return [number for number, one in enumerate(self.detectors) if getattr(one, "open", None) is not None]
+
+    def accept(self, name: str | None) -> Finding | None:
+        """Make the level of a segment since its alarm the new normal; None if no drift is open there."""
+        number = self._numbers[name]
+        if self.bank is not None:
+            keyed = self.bank.accept(number, force=True)
+            return None if keyed is None else keyed.finding
+        detector = self.detectors[number]
+        if not isinstance(detector, FourRates):
+            raise ValueError(f"{type(detector).__name__} holds no normal: there is nothing to accept")
+        return detector.accept(force=True)
+
+    def set_budget(self, arl: float) -> None:
+        """Go on with another budget, without forgetting anything."""
+        if not isinstance(self.detector, FourRates):
+            raise ValueError(f"the budget of {type(self.detector).__name__} cannot be changed later")
+        self.detector = FourRates(**self.detector.parameters | {"arl": arl, "warn": None})
+        if self.bank is not None:
+            self.bank = self.bank.with_budget(arl)
+        for number, old in enumerate(self.detectors):
+            changed = FourRates(**old.parameters | {"arl": arl, "warn": None})
+            changed.restore(old.record_bytes)  # type: ignore[attr-defined]
+            self.detectors[number] = changed
 
     def progress(self) -> tuple[list[int], list[int]]:
         """Events of each stream, and the event that opened its present warning or -1."""
@@ -146,7 +179,7 @@ class Streams(Mapping[str | None, "Detector | Stream"]):
         return about, sections
 
     @classmethod
-    def from_state(cls, found: Saved) -> Streams:
+    def from_state(cls, found: Saved) -> Segments:
         """Bring back what :meth:`to_state` gave; a ValueError or a TypeError if it cannot have."""
         about, sections = found.about, found.sections
         kind = getattr(fourrates.detectors, about["detector"], None)

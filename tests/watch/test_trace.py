@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.run import Run
-from fourrates.run.trace import Trace, ordered
 from fourrates.streams import SCENARIOS
+from fourrates.watch import Watch
+from fourrates.watch.trace import Trace, ordered
 
 
 def events(size, seed=1, classes=2):
@@ -50,10 +50,10 @@ def test_without_bounds_the_rate_is_followed_through_every_drift(kind):
     """Over about a thirtieth of its observations: some 10,000 of each rate, so a memory of 500; the mean at first."""
     truth, guess = events(20_000)
     guess[10_000:] = np.where(np.arange(10_000) % 2, truth[10_000:], 1 - truth[10_000:])
-    run = Run(kind(), lambda detector: Trace(detector, 400_000))
+    run = Watch(kind(), trace=lambda detector: Trace(detector, 400_000))
     from fourrates import io
 
-    assert [one for batch in io.read((truth, guess)) for one in run.take(batch)]
+    assert [one for batch in io.read((truth, guess)) for one in run.update(batch)]
     for i, curve in enumerate(run.traces[None].curves()):
         own = np.flatnonzero((truth, guess)[i // 2] == i % 2)
         value, wanted = 0.5, {}
@@ -68,10 +68,10 @@ def test_without_bounds_the_rate_is_followed_through_every_drift(kind):
 
 def test_what_crossed_comes_first():
     stream = SCENARIOS["Imbalance2"].stream(seed=7)
-    run = Run(fr.FourRates(), Trace)
+    run = Watch(fr.FourRates(), trace=Trace)
     from fourrates import io
 
-    found = [one.finding for batch in io.read(stream) for one in run.take(batch)]
+    found = [one for batch in io.read(stream) for one in run.update(batch)]
     curves, enough = ordered(run.traces[None].curves(), found)
     assert enough == 4
     assert {curve.rate for curve in curves[: len(found[0].changes)]} == {c.rate for c in found[0].changes}
@@ -113,12 +113,12 @@ def test_no_excursion_is_lost(parameters):
 def test_every_point_close_to_a_drift_is_kept():
     stream = SCENARIOS["Imbalance2"].stream(seed=7, length=400_000, change=200_000)
     truth, guess = (side.astype(np.uint16) for side in stream)
-    run = Run(fr.LFR(detect=1e-6), Trace)
+    run = Watch(fr.LFR(detect=1e-6), trace=Trace)
     from fourrates import io
 
-    (found, *_) = [one for batch in io.read((truth, guess)) for one in run.take(batch)]
-    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.finding.changes[0].rate]
-    window = np.flatnonzero(truth[found.finding.since : found.finding.at + 1] == 1) + found.finding.since
+    (found, *_) = [one for batch in io.read((truth, guess)) for one in run.update(batch)]
+    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.changes[0].rate]
+    window = np.flatnonzero(truth[found.since : found.at + 1] == 1) + found.since
     assert np.isin(window, curve.events).all()
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fourrates.detectors import LFR, Detector
-from fourrates.detectors.base import rate_names
 from fourrates.findings import Drift, Finding
 from fourrates.kernel.trace import Recorder
+from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,7 +98,7 @@ class Trace:
     --------
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> from fourrates.run.trace import Trace
+    >>> from fourrates.watch.trace import Trace
     >>> y_true, y_pred = (side.astype("uint16") for side in SCENARIOS["Balance1"].stream(seed=1))
     >>> trace = Trace(fr.LFR(detect=1e-9))
     >>> trace.take(y_true, y_pred)

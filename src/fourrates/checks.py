@@ -1,11 +1,19 @@
-"""Numbers that several detectors take: each as it is kept, or an error that says what is accepted."""
+"""Arguments that are numbers: each as it is kept, or an error that says what is accepted."""
 
 from __future__ import annotations
 
 import math
 import operator
 
-from fourrates.null import check_number
+
+def check_number(value: float, name: str) -> float:
+    """`value` as a float, or an error that names it."""
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{name} {value!r} is not a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} {value!r} is not a number") from None
 
 
 def check_deviations(warn: float, detect: float) -> tuple[float, float]:

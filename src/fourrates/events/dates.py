@@ -31,13 +31,13 @@ def order_of(dates: Iterable[str]) -> Order | None:
 
     Examples
     --------
-    >>> from fourrates.io.dates import order_of
+    >>> from fourrates.events.dates import order_of
     >>> order_of(["01.09.2026 14:05"]), order_of(["09/01/2026", "09/13/2026"])
     ('day', 'month')
     >>> order_of(["09/01/2026"])
     Traceback (most recent call last):
     ...
-    fourrates.io.dates.Undecided: '09/01/2026' may be 9 January or 1 September
+    fourrates.events.dates.Undecided: '09/01/2026' may be 9 January or 1 September
     """
     found: Order | None = None
     first: str | None = None
@@ -67,7 +67,7 @@ def as_iso(value: Any, order: Order) -> Any:
 
     Examples
     --------
-    >>> from fourrates.io.dates import as_iso
+    >>> from fourrates.events.dates import as_iso
     >>> as_iso("1.9.2026 7:05", "day"), as_iso("09/13/2026", "month"), as_iso("2026-09-01", "day")
     ('2026-09-01 07:05', '2026-09-13', '2026-09-01')
     """

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fourrates.run import Run
+    from fourrates.watch import Watch
 
-LOOKED_AT = 1_000  # streams of many
+LOOKED_AT = 1_000  # segments of many
 TOLD = 1.1  # dispersion from which on it is worth a sentence
 
 
-def dispersions(run: Run) -> dict[str, float]:
-    """The dispersion that a run of FourRates found, by recall: over its streams, each weighing by its events.
+def dispersions(watch: Watch) -> dict[str, float]:
+    """The dispersion that FourRates found, by recall: over all segments, each weighing by its events.
 
-    Nothing for other detectors. Of very many streams some are looked at, evenly spaced.
+    Nothing for other detectors. Of very many segments some are looked at, evenly spaced.
     """
     events: dict[str, float] = {}
     worth: dict[str, float] = {}  # independent events that tell as much
-    names = [*run.streams]
+    names = [*watch.segments]
     for name in names[:: max(1, len(names) // LOOKED_AT)]:
-        for rate, state in run.streams[name].rates.items():
+        for rate, state in watch.segments[name].rates.items():
             if state.dispersion is not None and state.n:
                 events[rate] = events.get(rate, 0.0) + state.n
                 worth[rate] = worth.get(rate, 0.0) + state.n / state.dispersion
@@ -33,7 +33,7 @@ def in_words(found: Mapping[str, float]) -> str | None:
 
     Examples
     --------
-    >>> from fourrates.run.dispersion import in_words
+    >>> from fourrates.watch.dispersion import in_words
     >>> in_words({"tnr": 1.2, "tpr": 4.3})
     'your events are correlated: 100 of them tell as much as 23 independent ones (for tpr; for tnr 83)'
     >>> in_words({"tnr": 1.0, "tpr": 1.0})

@@ -1,0 +1,74 @@
+"""What `detect` and `watch` share: resume a watch, and see that the options do not ask for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.budget.words import is_duration, run_length
+from fourrates.cli import options as opt
+from fourrates.cli.errors import checked
+from fourrates.io import InputError
+from fourrates.watch import Watch
+
+if TYPE_CHECKING:
+    from fourrates.detectors import Detector
+    from fourrates.labels import Labels
+
+
+def resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | None = None) -> Watch:
+    """The watch of a state, or an error that names its file."""
+    try:
+        return Watch.from_bytes(saved, trace)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
+    """Raise if the options ask for another detector, other classes or other references than those of the state."""
+    kept = watch.detector
+    chosen = opt.spec(detector or opt.DEFAULT)
+    wanted = kept
+    if detector is not None or reference is not None or labels.values != kept.labels.values:
+        arl = None if "arl" in chosen.parameters else kept.parameters.get("arl")
+        if reference is None and (own := kept.parameters.get("reference")) is not None:
+            reference = np.array(own)
+        counts = None if isinstance(reference, dict) else reference
+        with checked():
+            wanted = opt.make_detector(chosen, labels, None if arl is None else str(arl), None, counts, quiet=True)
+    same = type(kept) is type(wanted) and _settings(kept) == _settings(wanted)
+    if isinstance(reference, dict):
+        asked = Watch(wanted, references=reference)
+        same = same and asked.has_references_of(watch)
+    elif reference is not None and watch.references is not None:
+        same = False
+    if not same:
+        raise InputError(f"{path} was saved with {kept!r}; only --budget can be changed: leave out the other options")
+
+
+def _settings(detector: Detector) -> dict[str, Any]:
+    return {name: value for name, value in detector.parameters.items() if name != "warn"}
+
+
+def change_budget(watch: Watch, asked: str, before: str | None = None) -> None:
+    """Go on with another budget; one in time is translated by the volume that was seen so far.
+
+    One in time that is the same as `before`, the one asked for earlier, stays the number of events it was then.
+    """
+    with checked():
+        if before is not None and run_length(asked, 1.0, "--budget") == run_length(before, 1.0, "--budget"):
+            return
+    seconds = None
+    if watch.first_time is not None and watch.last_time is not None:
+        seconds = float((watch.last_time - watch.first_time) / np.timedelta64(1, "s"))
+    rate = watch.events / seconds if seconds else None
+    with checked():
+        arl = run_length(asked, rate, "--budget")
+        kept = watch.detector.parameters.get("arl")
+        if kept is not None and arl != kept:
+            watch.set_budget(arl)
+            volume = "" if rate is None or not is_duration(asked) else f" at {86_400 * rate:,.0f} events a day"
+            opt.say(f"budget: one false alarm in {arl:,.0f} events{volume}; it was one in {kept:,.0f}")

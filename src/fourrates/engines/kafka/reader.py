@@ -1,0 +1,290 @@
+"""Messages to events: JSON with one event or with columns, and Arrow streams.
+
+A message that cannot be read, and an event in it that cannot be used, is rejected with its offset and the reason; the
+others become events. No message depends on its neighbours: a partition that is read again after a restart, in other
+portions, gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from fourrates.engines.kafka.chunk import Chunk, Keys, Message, RejectedMessage
+from fourrates.events.arrow import read_stream
+from fourrates.events.batch import Table
+from fourrates.events.clock import Clock
+from fourrates.events.columns import checked_column, listed_values, pick, pyarrow
+from fourrates.events.dates import is_written
+from fourrates.events.door import Columns, Door, Reading
+from fourrates.events.labels import LabelEncoder
+from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_bad
+from fourrates.io.events import listed
+from fourrates.labels import Labels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+KEY, TIME = "_key", "_time"  # columns that every message has: its own key and its own time
+ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins; no JSON does
+EVENT, LISTS = "event", "lists"  # what JSON holds; Arrow has types
+JOINED = 400_000  # events of several messages that a bank takes together
+MOST_EVENTS = 1 << 18  # in one message
+MOST_BYTES = 1 << 28  # that an Arrow message may unpack to
+
+
+class Reader:
+    """Messages to chunks of events.
+
+    Parameters
+    ----------
+    labels : Labels
+        The classes.
+    columns : Columns
+        Which field is what: ``y_true`` and ``y_pred`` if not given. The names ``_key`` and ``_time`` in `by` and `time`
+        are the message's own key and time.
+    threshold : float, optional
+        With a score: from which on the positive label is predicted; 0.5 if not given.
+    bad : {"keep", "skip", "reject"}
+        A bad message or event is handed on with its reason, or counted only, or raises an
+        :class:`~fourrates.io.InputError`. Events without a true label are counted and left out in any case.
+
+    Attributes
+    ----------
+    utc : bool
+        Whether times carry a zone; they are then given in UTC.
+    """
+
+    def __init__(
+        self, labels: Labels, columns: Columns | None = None, *, threshold: float | None = None, bad: Bad = "keep"
+    ) -> None:
+        asked = columns or Columns()
+        pred = asked.pred or ("y_pred" if asked.score is None else None)
+        self.columns = Columns(asked.truth or "y_true", pred, asked.score, asked.time, asked.by)
+        check_bad(bad)
+        if asked.score is not None and len(labels.values) != 2:
+            raise InputError(f"a score goes with two labels, not with {len(labels.values)}")
+        self.bad, self.utc = bad, False
+        self._encoder, self._threshold = LabelEncoder(labels), 0.5 if threshold is None else threshold
+        self._doors: dict[int, Door] = {}  # of partitions: each has a clock of its own
+        self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
+        self._values = itemgetter(*self._fields)
+        self._decode = msgspec.json.Decoder().decode
+
+    def _door(self, clock: Clock | None = None) -> Door:
+        return Door(self._encoder, self.columns, self._threshold, "keep", clock=clock)
+
+    def begin(self, partition: int, clock: Clock | None) -> None:
+        """Resume a partition with the clock of its last chunk, or from its beginning."""
+        self._doors[partition] = self._door(clock and Clock(clock.unit, clock.dates))
+
+    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Chunk]:
+        """The events of messages of one partition, in their order."""
+        source = f"{topic}/{partition}"
+        portion = _Portion()
+        for message in messages:
+            try:
+                kind, count, columns = self._columns_of(message.value())
+            except InputError as error:
+                portion.reject(message, f"{source}, offset {message.offset()}: {error}")
+                continue
+            if portion.counts and (kind != portion.kind or portion.size >= JOINED):
+                yield self._chunk(source, partition, portion)
+                portion = _Portion()
+            portion.add(message, kind, count, columns)
+        if portion.last is not None:
+            yield self._chunk(source, partition, portion)
+
+    # Messages to columns ------------------------------------------------------------------------------------
+
+    def _columns_of(self, value: bytes | None) -> tuple[Any, int, Sequence[Any]]:
+        """The kind of a message, the number of its events, and for each field a value, or a column of them."""
+        if value is None:
+            raise InputError("no value")
+        if value.startswith(ARROW):
+            return self._arrow_columns(value)
+        record = self._record(value)
+        try:
+            values: tuple[Any, ...] = self._values(record)
+        except KeyError:
+            gone = next(name for name in self._fields if name not in record)
+            raise InputError(f"no field {gone!r}; there are {listed(list(record))}") from None
+        if type(values[0]) is not list:
+            return EVENT, 1, values
+        lengths = dict.fromkeys(self._fields, 0)
+        for name, column in zip(self._fields, values, strict=True):
+            if type(column) is not list:
+                raise InputError(f"{column!r:.80} in column {name!r} where other columns have lists")
+            lengths[name] = len(column)
+        if len({*lengths.values()}) > 1:
+            told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+            raise InputError(f"columns of different lengths: {told}")
+        return LISTS, len(values[0]), values
+
+    def _record(self, value: bytes) -> dict[str, Any]:
+        try:
+            record = self._decode(value)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"neither JSON nor Arrow ({error})") from None
+        if type(record) is not dict:
+            raise InputError(f"{type(record).__name__}, not an object with named values")
+        return record
+
+    def _arrow_columns(self, value: bytes) -> tuple[Any, int, Sequence[Any]]:
+        """The columns of an Arrow stream, each checked and validated before a value of it is read."""
+        table = read_stream(value, MOST_EVENTS, MOST_BYTES)
+        names = table.column_names
+        for name in self._fields:
+            if names.count(name) != 1:
+                there = "twice the" if name in names else "no"
+                raise InputError(f"{there} column {name!r}; there are {listed(names)}")
+        columns = [checked_column(table[name], name) for name in self._fields]
+        return tuple(map(_kind, columns)), table.num_rows, columns
+
+    # Columns to events --------------------------------------------------------------------------------------
+
+    def _chunk(self, source: str, partition: int, portion: _Portion) -> Chunk:
+        door = self._doors.setdefault(partition, self._door())
+        counts = np.array(portion.counts, np.int64)
+        offsets = np.repeat(np.array([message.offset() for message in portion.messages], np.int64), counts)
+        data = portion.columns(self._fields)
+        if self.columns.by == KEY:
+            data[KEY] = _spread([_text(message.key()) for message in portion.messages], counts)
+        if self.columns.time == TIME:
+            moments = _spread([*map(_milliseconds, portion.messages)], counts)
+            data[TIME] = pyarrow("pyarrow").array(moments, pyarrow("pyarrow").timestamp("ms", "UTC"))
+        found = self._reading(door, data, offsets.size)
+        rejected = sorted([*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=_offset)
+        if rejected and self.bad == "reject":
+            raise InputError(rejected[0].problem)
+        self.utc |= found.utc
+        kept = found.bad.kept
+        columns: Any = (found.truths, found.preds, found.keys, found.times, offsets)
+        columns = [column if kept is None or column is None else column[kept] for column in columns]
+        truths, preds, keys, times, offsets = columns
+        return Chunk(
+            partition,
+            portion.last.offset() + 1 if portion.last is not None else 0,
+            truths,
+            preds,
+            None if keys is None else Keys(np.array([*map(str, found.values)], object), keys),
+            offsets,
+            times,
+            rejected,
+            found.bad.counts[UNLABELLED],
+            Clock(door.clock.unit, door.clock.dates),
+        )
+
+    def _reading(self, door: Door, data: dict[str, Any], size: int) -> Reading:
+        """What the door reads; dates that may have the day or the month first are bad until one shows it."""
+        try:
+            return door.reading(Table(data, "", np.arange(size), sound=True))
+        except InputError as error:
+            name, problem = str(self.columns.time), str(error)
+            times = listed_values(data[name])
+            written = np.array([is_written(time) for time in times])
+            others = [None if is_written(time) else time for time in times]
+            found = door.reading(Table({**data, name: others}, "", np.arange(size), sound=True))
+            found.bad.add(written, name, "bad_time", lambda _: problem)
+            return found
+
+    def _rejected(self, source: str, portion: _Portion, counts: Integers, bad: BadRows) -> Iterator[RejectedMessage]:
+        """Bad events by message."""
+        ends, rows = np.cumsum(counts), bad.rejected_rows()
+        for at, several in groupby(rows.tolist(), lambda row: int(np.searchsorted(ends, row, "right"))):
+            message, count, own = portion.messages[at], portion.counts[at], [*several]
+            first = int(ends[at]) - count
+            event = f", event {own[0] - first + 1}" if count > 1 else ""
+            more = f" (and {len(own) - 1:,} more events of it)" if len(own) > 1 else ""
+            problem = f"{source}, offset {message.offset()}{event}: {bad[own[0]].problem}{more}"
+            value = message.value()
+            if value is not None and len(own) < count:
+                value = self._part(value, [row - first for row in own], count)
+            yield RejectedMessage(message.offset(), problem, value, message.key(), len(own))
+
+    def _part(self, value: bytes, rows: list[int], count: int) -> bytes:
+        """Some events of a message, as a message of the same kind."""
+        if not value.startswith(ARROW):
+            columns = {name: column for name, column in self._record(value).items() if type(column) is list}
+            some = {name: [column[row] for row in rows] for name, column in columns.items() if len(column) == count}
+            return msgspec.json.encode(some)
+        pa = pyarrow("pyarrow")
+        _, _, checked = self._arrow_columns(value)
+        picked = pa.table([pick(column, np.array(rows)) for column in checked], self._fields)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, picked.schema) as writer:
+            writer.write_table(picked)
+        return bytes(sink.getvalue().to_pybytes())
+
+
+class _Portion:
+    """Messages of one kind that follow each other, and those between them that cannot be read."""
+
+    def __init__(self) -> None:
+        self.kind: object = None
+        self.messages: list[Message] = []
+        self.counts: list[int] = []  # events of each message
+        self.parts: list[Sequence[Any]] = []  # what each has in each field
+        self.size = 0
+        self.last: Message | None = None
+        self.rejected: list[RejectedMessage] = []
+
+    def add(self, message: Message, kind: object, count: int, part: Sequence[Any]) -> None:
+        """Add a message that was read."""
+        self.kind, self.last = kind, message
+        self.messages.append(message)
+        self.counts.append(count)
+        self.parts.append(part)
+        self.size += count
+
+    def reject(self, message: Message, problem: str) -> None:
+        """Add a message that cannot be read."""
+        self.last = message
+        self.rejected.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
+
+    def columns(self, fields: Sequence[str]) -> dict[str, Any]:
+        """The columns of all messages."""
+        parts = map(list, zip(*self.parts, strict=True)) if self.parts else ([] for _ in fields)
+        return dict(zip(fields, parts if self.kind == EVENT else map(_joined, parts), strict=True))
+
+
+def _kind(column: Any) -> object:
+    """What columns have in common that can follow each other."""
+    return getattr(column, "dtype", None) or getattr(column, "type", None)
+
+
+def _joined(columns: list[Any]) -> Any:
+    """The columns of several messages as one."""
+    if len(columns) == 1:
+        return columns[0]
+    if not columns or isinstance(columns[0], list):
+        return [*chain.from_iterable(columns)]
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return pyarrow("pyarrow").chunked_array(columns).unify_dictionaries().combine_chunks()
+
+
+def _offset(one: RejectedMessage) -> int:
+    return one.offset
+
+
+def _spread(values: list[Any], counts: Integers) -> list[Any]:
+    """Values of messages, for each of their events."""
+    return [value for value, count in zip(values, counts.tolist(), strict=True) for _ in range(count)]
+
+
+def _text(key: bytes | None) -> str | None:
+    """A message's key as a name; what is not UTF-8 stays apart from everything that is."""
+    return None if key is None else key.decode("utf-8", "surrogateescape")
+
+
+def _milliseconds(message: Message) -> int | None:
+    kind, stamp = message.timestamp()
+    return stamp if kind else None

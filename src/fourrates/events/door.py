@@ -1,0 +1,271 @@
+"""The door: columns to codes, times and keys, and what is wrong with each row that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.events.batch import Batch, Table
+from fourrates.events.clock import Clock, Unit, problem_of_time
+from fourrates.events.columns import checked_column, distinct_values, either, is_missing, item, numbers
+from fourrates.events.labels import UNKNOWN, LabelEncoder
+from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_bad
+from fourrates.labels import Labels, shown
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.events.dates import Order
+
+    Codes = npt.NDArray[np.uint16]
+
+LONGEST_KEY = 200  # characters
+KEYS = str, int, float, bool  # besides dates
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column is what. Those that are None are guessed, or not there.
+
+    `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
+    `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
+    """
+
+    truth: str | None = None
+    pred: str | None = None
+    score: str | None = None
+    time: str | None = None
+    by: str | None = None
+    id: str | None = None
+    dates: Order | None = None
+    unit: Unit | None = None
+
+    def __post_init__(self) -> None:
+        Clock(self.unit, self.dates)  # which checks them
+
+    def used(self) -> list[str]:
+        """The names of those that are there."""
+        those = (self.truth, self.pred, self.score, self.time, self.by, self.id)
+        return [name for name in those if name is not None]
+
+
+@dataclass(slots=True)
+class Reading:
+    """The rows of a table, before those that cannot be used are left out.
+
+    Attributes
+    ----------
+    size : int
+        How many rows.
+    bad : BadRows
+        Those that cannot be used; others may still be added.
+    truths, preds : arrays of uint16, optional
+        Class codes.
+    values, keys : list and array of int64, optional
+        The different keys (tuples where several columns make one), and the position among them for each row.
+    times : array of datetime64[us], optional
+        When each happened.
+    utc : bool
+        Whether times carry a zone.
+    scores, with_comma
+        The scores, and the first of them that has a decimal comma.
+    """
+
+    size: int
+    bad: BadRows
+    truths: Codes | None = None
+    preds: Codes | None = None
+    values: list[Any] = field(default_factory=list)
+    keys: npt.NDArray[np.int64] | None = None
+    times: npt.NDArray[np.datetime64] | None = None
+    utc: bool = False
+    scores: npt.NDArray[np.float64] | None = None
+    with_comma: str | None = None
+
+
+class Door:
+    """Columns to batches of events.
+
+    Parameters
+    ----------
+    labels : Labels or LabelEncoder
+        The classes.
+    columns : Columns
+        Which column is what; nothing is guessed here. Without `truth`, or without `pred` and `score`, a table holds
+        only one side of a join.
+    threshold : float
+        The score from which on the positive label is predicted.
+    bad : {"reject", "skip", "keep"}
+        What a row that cannot be used does: raise an :class:`~fourrates.io.InputError` that names it, or be left out
+        and counted; whoever keeps such rows finds them in the :class:`~fourrates.events.rows.BadRows`.
+    by : sequence of str, optional
+        The columns that make a segment, instead of `columns.by` alone.
+    clock : Clock, optional
+        The clock of the source.
+    name_of : callable
+        What a key is called in `names`.
+
+    Attributes
+    ----------
+    names : list
+        The segments met so far, by the positions that batches have in `keys`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.events.batch import Table
+    >>> from fourrates.events.door import Columns, Door
+    >>> from fourrates.labels import Labels
+    >>> door = Door(Labels([0, 1]), Columns("y_true", "y_pred"), bad="skip")
+    >>> table = Table({"y_true": ["1", 0.0, None], "y_pred": [True, "egg", 1]}, "topic 3", np.arange(3))
+    >>> batch, bad = door.read(table)
+    >>> batch.truths, batch.preds, dict(bad.counts), bad.first.problem
+    (array([1], dtype=uint16), array([1], dtype=uint16), {'unlabelled': 1, 'bad_label': 1}, "'egg' in column 'y_pred' is not one of the labels 0, 1")
+    """  # noqa: E501
+
+    def __init__(
+        self,
+        labels: Labels | LabelEncoder,
+        columns: Columns,
+        threshold: float = 0.5,
+        bad: Bad = "reject",
+        *,
+        by: Sequence[str] = (),
+        clock: Clock | None = None,
+        name_of: Callable[[Any], Hashable] = str,
+    ) -> None:
+        check_bad(bad)
+        self.encoder = labels if isinstance(labels, LabelEncoder) else LabelEncoder(labels)
+        self.columns, self.threshold, self.bad, self.name_of = columns, threshold, bad, name_of
+        self._by = [*by]
+        self.clock = clock or Clock(columns.unit, columns.dates)
+        self.names: list[Any] = []
+        self._known: dict[Hashable, int] = {}
+
+    @property
+    def by(self) -> list[str]:
+        """The columns that make a segment."""
+        return self._by or [name for name in (self.columns.by,) if name is not None]
+
+    def read(self, table: Table) -> tuple[Batch, BadRows]:
+        """The events of a table, and the rows that were left out."""
+        reading = self.reading(table)
+        return self.batch(reading, table), reading.bad
+
+    def batch(self, reading: Reading, table: Table) -> Batch:
+        """The events among the rows that were read; an InputError names the first bad one if it rejects them."""
+        if self.bad == "reject" and (first := reading.bad.first) is not None:
+            raise InputError(f"{table.place(first.row)}: {first.problem}")
+        assert reading.truths is not None
+        assert reading.preds is not None
+        kept = reading.bad.kept
+        columns = reading.truths, reading.preds, table.rows, reading.times
+        truths, preds, rows, times = (one if kept is None or one is None else one[kept] for one in columns)
+        return Batch(truths, preds, table.source, rows, times, self.named_keys(reading))  # type: ignore[arg-type]
+
+    def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
+        """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""
+        if reading.keys is None:
+            return None
+        kept = reading.bad.kept
+        keys = reading.keys if kept is None else reading.keys[kept]
+        renamed = np.zeros(len(reading.values) + 1, np.int64)
+        for position in np.flatnonzero(np.bincount(keys, minlength=1)).tolist():
+            name = self.name_of(reading.values[position])  # a text, whose hash is seeded
+            if name not in self._known:
+                self._known[name] = len(self.names)
+                self.names.append(name)
+            renamed[position] = self._known[name]
+        return renamed[keys]
+
+    def reading(self, table: Table) -> Reading:
+        """All rows of a table, and which of them cannot be used."""
+        found = Reading(table.size, BadRows(table.size))
+        columns = self.columns
+        data = {
+            name: self._column(table, name)
+            for name in (columns.truth, columns.pred, columns.score, columns.time, *self.by)
+            if name is not None
+        }
+        if columns.truth is not None:
+            found.truths = self._labels(data[columns.truth], columns.truth, found.bad, UNLABELLED)
+        if columns.pred is not None:
+            found.preds = self._labels(data[columns.pred], columns.pred, found.bad, "missing")
+        elif columns.score is not None:
+            self._scores(data[columns.score], columns.score, found)
+        if self.by:
+            self._keys([data[name] for name in self.by], found)
+        if columns.time is not None:
+            column, name = data[columns.time], columns.time
+            try:
+                found.times, found.utc, wrong = self.clock.read(column, name)
+            except InputError as error:
+                raise InputError(f"{table.source}, {error}" if table.source else str(error)) from None
+            unit = self.clock.unit
+            found.bad.add(wrong, name, "bad_time", lambda row: problem_of_time(column, row, name, unit))
+        return found
+
+    def _column(self, table: Table, name: str) -> Any:
+        try:
+            return checked_column(table.data[name], name, validate=not table.sound)
+        except InputError as error:
+            raise InputError(f"{table.source}: {error}" if table.source else str(error)) from None
+
+    def _labels(self, column: Any, name: str, bad: BadRows, gone_code: str) -> Codes:
+        codes, gone = self.encoder.encode(column)
+        bad.add(gone, name, gone_code, partial(missing_problem, name))
+        bad.add(codes == UNKNOWN, name, "bad_label", lambda row: self.encoder.labels.problem(item(column, row), name))
+        return codes
+
+    def _scores(self, column: Any, name: str, found: Reading) -> None:
+        found.scores, gone, wrong, found.with_comma = numbers(column)
+        found.bad.add(gone, name, "missing", partial(missing_problem, name))
+        describe = "{} in column {!r} is not a score".format
+        found.bad.add(wrong, name, "bad_score", lambda row: describe(shown(item(column, row)), name))
+        found.preds = (found.scores >= self.threshold).astype(np.uint16)
+
+    def _keys(self, columns: Sequence[Any], found: Reading) -> None:
+        """The values that make each segment; of several columns, those that come together."""
+        for name, column in zip(self.by, columns, strict=True):
+            values, positions = check_keys(column, name, found.bad)
+            if len(self.by) == 1:
+                found.values, found.keys = values, positions
+            elif found.keys is None:
+                found.values, found.keys = [(value,) for value in [*values, None]], positions
+            else:
+                pairs, found.keys = np.unique(found.keys * (len(values) + 1) + positions, return_inverse=True)
+                earlier, ends = found.values, [*values, None]
+                found.values = [(*earlier[p // len(ends)], ends[p % len(ends)]) for p in pairs.tolist()]
+
+
+def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """The different values of a key column, and the position among them for each row; bad ones are noted."""
+    values, positions, gone = distinct_values(column)
+    words = [at for at, value in enumerate(values) if is_missing(value)]
+    wrong = [at for at, value in enumerate(values) if at not in words and not is_key(value)]
+    gone = either(gone, np.isin(positions, words)) if words else gone
+    bad.add(gone, name, "missing", partial(missing_problem, name))
+    bad.add(np.isin(positions, wrong) if wrong else None, name, "bad_segment", partial(_no_key, column, name))
+    return values, positions.astype(np.int64)
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value can be a key: text, a number, a truth value or a date, not too long."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value.bit_length() <= 3 * LONGEST_KEY
+    return isinstance(value, (*KEYS, Decimal, date)) and len(str(value)) <= LONGEST_KEY
+
+
+def _no_key(column: Any, name: str, row: int) -> str:
+    return f"{shown(item(column, row))} in column {name!r} cannot be a key"
+
+
+def missing_problem(name: str, row: int = -1) -> str:
+    """What is wrong where there is no value, in whichever row."""
+    return f"the value in column {name!r} is missing"

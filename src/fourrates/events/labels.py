@@ -1,0 +1,143 @@
+"""From the values of a column to class codes: the only place where one becomes the other."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.events.columns import distinct_values, either, is_missing, single_letters
+from fourrates.kernel.codes import small_codes
+from fourrates.labels import NUMBER, Labels, plain
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.events.rows import Mask
+
+    Codes = npt.NDArray[np.uint16]
+
+UNKNOWN = np.uint16(65_535)
+"""The code of a value that is no label; a detector has far fewer classes."""
+CACHED = 1 << 16
+FEW = 64  # values that are no labels, remembered while a column is read
+
+
+class LabelEncoder:
+    """From the values of a column to class codes.
+
+    Examples
+    --------
+    >>> from fourrates.events.labels import UNKNOWN, LabelEncoder
+    >>> from fourrates.labels import Labels
+    >>> codes, gone = LabelEncoder(Labels([0, 1])).encode(["1", 0.0, " true ", None, "egg"])
+    >>> [*codes[:3].tolist(), bool(gone[3]), bool(codes[4] == UNKNOWN)]
+    [1, 0, 1, True, True]
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self._cache: dict[Any, int] = {}
+        self._small = labels.values == tuple(range(len(labels.values)))
+        self._letters = np.full(256, UNKNOWN, np.uint16)
+        self._blank = np.zeros(256, np.bool_)
+        for letter in range(128):
+            self._letters[letter], self._blank[letter] = self.code(chr(letter)), self.is_missing(chr(letter))
+
+    def code(self, value: Any) -> int:
+        """The code of one value, or `UNKNOWN`."""
+        found = self.labels.read(value)
+        return found if found >= 0 else int(UNKNOWN)
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether there is no value; a word such as NA counts unless it is a label."""
+        return is_missing(value) and self.labels.read(value) < 0
+
+    def encode(self, column: Any) -> tuple[Codes, Mask | None]:
+        """Codes of a column that was checked, and where the value is missing (None: nowhere)."""
+        if isinstance(column, list):
+            return self._encode_list(column)
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self._small:
+            codes = np.empty(column.size, np.uint16)
+            whole = column.view(np.uint8) if column.dtype.kind == "b" else column
+            native = np.ascontiguousarray(whole, whole.dtype.newbyteorder("="))
+            if column.size and small_codes(native, len(self.labels.values), codes) >= 0:
+                codes[(native < 0) | (native >= len(self.labels.values))] = UNKNOWN
+            return codes, None
+        if (letters := single_letters(column)) is not None:
+            codes = self._letters.take(letters)  # twice as fast as by index
+            unknown = codes == UNKNOWN
+            return codes, unknown & self._blank.take(letters) if unknown.any() else None
+        values, positions, gone = distinct_values(column)
+        codes = np.array([*(self.code(value) for value in values), UNKNOWN], np.uint16)
+        words = [i for i, value in enumerate(values) if self.is_missing(value)]
+        if words:
+            gone = either(gone, np.isin(positions, words))
+        return codes[positions], gone
+
+    def _encode_list(self, column: list[Any]) -> tuple[Codes, Mask | None]:
+        if self._small:
+            try:
+                small = np.frombuffer(bytes(column), np.uint8)  # whole numbers and truth values, nothing else
+            except (TypeError, ValueError):
+                pass
+            else:
+                if not small.size or small.max() < len(self.labels.values):
+                    return small.astype(np.uint16), None
+        cache, found = self._cache, []
+        others: set[Any] = set()
+        try:
+            found = [cache[value] for value in column]
+        except (KeyError, TypeError):
+            for value in column:
+                if not isinstance(value, Hashable):
+                    code = int(UNKNOWN)
+                elif value in cache:
+                    code = cache[value]
+                elif value in others:
+                    code = int(UNKNOWN)
+                else:
+                    code = -1 if self.is_missing(value) else self.code(value)
+                    # Only labels are cached: the numbers of others could be chosen so that their hashes collide.
+                    if code != UNKNOWN and len(cache) < CACHED and value == value:
+                        cache[value] = code
+                    elif code == UNKNOWN and len(others) < FEW:
+                        others.add(value)
+                found.append(code)
+        codes = np.array(found, np.int32)
+        gone = codes < 0
+        return codes.astype(np.uint16), gone if gone.any() else None
+
+
+def classes_in(column: Any) -> Counter[Hashable]:
+    """The labels in a column, as what they spell, and how often; without what is missing."""
+    values: list[Any]
+    if (letters := single_letters(column)) is not None:  # without pyarrow.compute, which takes long to import
+        numbers = np.bincount(letters, minlength=1)
+        values = [chr(letter) for letter in np.flatnonzero(numbers).tolist()]
+        numbers = numbers[numbers > 0]
+    else:
+        values, positions, _ = distinct_values(column)
+        numbers = np.bincount(positions, minlength=len(values))
+    met: Counter[Hashable] = Counter()
+    for value, number in zip(values, numbers.tolist(), strict=False):  # behind the values is what is missing
+        if number and not is_missing(value):
+            met[_class_of(value)] += number
+    return met
+
+
+def _class_of(value: Any) -> Hashable:
+    """Text as the number or truth value it spells, a number without a fraction as a whole number."""
+    value = plain(value)
+    if isinstance(value, str):
+        value = value.strip()
+        if value.lower() in ("true", "false"):
+            return int(value.lower() == "true")
+        if NUMBER.fullmatch(value) and len(value) < 400 and math.isfinite(number := float(value)):
+            value = int(value) if abs(number) >= 2**53 and value.lstrip("+-").isdigit() else number
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return value if isinstance(value, Hashable) else str(value)

@@ -1,0 +1,143 @@
+"""Rows that cannot be used: how many, by what is wrong with them, and which; a sentence only for those asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Mask = npt.NDArray[np.bool_]
+
+Bad = Literal["reject", "skip", "keep"]
+"""What a bad row does: reject its batch; be left out and counted; or that, and be handed on with its reason."""
+BAD: tuple[Bad, ...] = get_args(Bad)
+SHOWN = 20  # bad rows that are put into words
+UNLABELLED = "unlabelled"
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message says what is wrong, in which file and which line."""
+
+    __module__ = "fourrates.io"
+
+
+class NoColumn(InputError):
+    """A column that was named is not there.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    """
+
+    __module__ = "fourrates.io"
+
+    def __init__(self, where: str, name: str, there: str) -> None:
+        super().__init__(f"{where}no column {name!r}; there are {there}")
+        self.name = name
+
+
+def check_bad(bad: str) -> None:
+    """Raise if this is not a policy for bad rows."""
+    if bad not in BAD:
+        raise ValueError(f"bad {bad!r} is not one of {BAD}")
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that cannot be used: its position, the column at fault, a word for the problem, and a sentence."""
+
+    row: int
+    column: str
+    code: str
+    problem: str
+
+
+class BadRows:
+    """The rows of a table that are left out.
+
+    The first problem of a row counts. A row without a true label is unlabelled: it is left out and counted, and
+    rejects nothing.
+
+    Attributes
+    ----------
+    mask : array of bool
+        Which rows are left out, unlabelled ones included.
+    counts : Counter
+        How many, by code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.events.rows import BadRows
+    >>> bad = BadRows(3)
+    >>> bad.add(np.array([False, True, True]), "y_pred", "missing", lambda row: "the value is missing")
+    >>> bad.counts["missing"], bad.first
+    (2, BadRow(row=1, column='y_pred', code='missing', problem='the value is missing'))
+    """
+
+    __slots__ = ("_kinds", "counts", "mask")
+
+    def __init__(self, size: int) -> None:
+        self.mask: Mask = np.zeros(size, np.bool_)
+        self.counts: Counter[str] = Counter()
+        self._kinds: list[tuple[Mask, str, str, Callable[[int], str]]] = []
+
+    def add(self, mask: Mask | None, column: str, code: str, describe: Callable[[int], str]) -> None:
+        """Note the rows of a mask (None: none) that are not noted yet; `describe` puts one into words."""
+        if mask is None or not mask.any():
+            return
+        new = mask & ~self.mask
+        if count := int(new.sum()):
+            self.mask |= new
+            self.counts[code] += count
+            self._kinds.append((new, column, code, describe))
+
+    def __len__(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def rejected(self) -> int:
+        """How many are bad; unlabelled rows are not."""
+        return len(self) - self.counts[UNLABELLED]
+
+    @property
+    def kept(self) -> Mask | None:
+        """Which rows can be used; None if all can."""
+        return ~self.mask if self.counts else None
+
+    def __getitem__(self, row: int) -> BadRow:
+        """What is wrong with one row."""
+        for mask, column, code, describe in self._kinds:
+            if mask[row]:
+                return BadRow(row, column, code, describe(row))
+        raise KeyError(row)
+
+    def lacking(self) -> Counter[str]:
+        """How many have no value, by column."""
+        found: Counter[str] = Counter()
+        for mask, column, code, _ in self._kinds:
+            if code in (UNLABELLED, "missing"):
+                found[column] += int(mask.sum())
+        return found
+
+    @property
+    def first(self) -> BadRow | None:
+        """The first bad row; None if there are only unlabelled ones, or none."""
+        return next(self.several(1), None)
+
+    def several(self, most: int = SHOWN, unlabelled: bool = False) -> Iterator[BadRow]:
+        """The first bad rows, in order, with those that are unlabelled if asked for."""
+        wanted = np.flatnonzero(self.mask) if unlabelled else self.rejected_rows()
+        return (self[row] for row in wanted[:most].tolist())
+
+    def rejected_rows(self) -> npt.NDArray[np.int64]:
+        """Which rows are bad, in order; unlabelled ones are not."""
+        bad = [mask for mask, _, code, _ in self._kinds if code != UNLABELLED]
+        return np.flatnonzero(np.logical_or.reduce(bad)) if bad else np.empty(0, np.int64)

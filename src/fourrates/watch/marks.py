@@ -1,0 +1,126 @@
+"""When and in which row the events of a stream were, remembered the more coarsely the longer ago they are.
+
+A drift is found some time after it started, perhaps in an earlier batch, file or night. Marks answer "when was event
+27,975?" wherever the input was cut: they lie at fixed event numbers, so the answer never depends on the cuts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+FINEST = 3  # the marks of the finest level are 2^3 events apart
+KEPT = 16  # marks of each level: an event is known to within a sixteenth to an eighth of its age
+MARKED = 5_000  # segments that have marks; each takes up to 5 kB
+UNKNOWN = np.iinfo(np.int64).min  # which is NaT among times
+NAT = np.datetime64("NaT", "us")
+
+
+class Marks:
+    """Times and rows of some past events of each stream.
+
+    Level l keeps those of the last `KEPT` events whose number is a multiple of 2^(FINEST + l).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.watch.marks import Marks
+    >>> marks = Marks()
+    >>> events = np.arange(1000)
+    >>> marks.note(0, events, np.datetime64("2026-01-01", "us") + 60_000_000 * events, events + 1)
+    >>> str(marks.time(0, 990, 1000)), str(marks.time(0, 500, 1000))
+    ('2026-01-01T16:30:00.000000', '2026-01-01T08:20:00.000000')
+    """
+
+    def __init__(self) -> None:
+        self._kept = np.full((2, 0, 1, KEPT), UNKNOWN, np.int64)  # times and rows; stream, level, place
+
+    def note(
+        self, stream: int | Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
+    ) -> None:
+        """Remember some of the next events: their numbers in their stream, their times if known, and their rows."""
+        marked = (events & ((1 << FINEST) - 1)) == 0
+        marked &= np.less(stream, MARKED)
+        if not marked.any():
+            return
+        streams = np.broadcast_to(stream, events.shape)[marked]
+        values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times[marked]), rows[marked]])
+        numbers = events[marked] >> FINEST
+        self._grow(int(streams.max()) + 1, int(numbers.max()).bit_length())
+        level = 0
+        while True:
+            self._kept[:, streams, level, numbers % KEPT] = values  # of several for one place, the last one
+            even = (numbers & 1) == 0
+            level += 1
+            if level == self._kept.shape[2] or not even.any():
+                return
+            streams, numbers, values = streams[even], numbers[even] >> 1, values[:, even]
+
+    def _grow(self, streams: int, levels: int) -> None:
+        _, known, deep, _ = self._kept.shape
+        if streams <= known and levels <= deep:
+            return
+        room = known if streams <= known else max(streams, min(2 * known, MARKED))
+        grown = np.full((2, room, max(levels, deep), KEPT), UNKNOWN, np.int64)
+        grown[:, :known, :deep] = self._kept
+        grown[:, :known, deep:, 0] = self._kept[:, :, deep - 1, :1]  # the first event is a mark of every level
+        self._kept = grown
+
+    def forget_rows(self) -> None:
+        """Another file begins: the rows of the earlier ones are not its rows."""
+        self._kept[1] = UNKNOWN
+
+    def time(self, stream: int, event: int | None, end: int) -> np.datetime64 | None:
+        """When an event was, of a stream whose events up to `end` were noted; None if that is not known."""
+        if (found := self._mark(stream, event, end)) is None or found[0] == UNKNOWN:
+            return None
+        before, _, after, beyond, span = found
+        since = 0 if after == UNKNOWN else (after - before) * beyond // span
+        return np.datetime64(before + since, "us")
+
+    def row(self, stream: int, event: int | None, end: int) -> int | None:
+        """The row at which an event was; a little before it where rows in between were no events of this stream."""
+        if (found := self._mark(stream, event, end)) is None or found[1] == UNKNOWN:
+            return None
+        return found[1] + found[3]
+
+    def _mark(self, stream: int, event: int | None, end: int) -> tuple[int, int, int, int, int] | None:
+        """The last mark before an event: its time and row, the time of the next, events since it and between them."""
+        if event is None or stream >= self._kept.shape[1]:
+            return None
+        for level in range(self._kept.shape[2]):
+            at, last = event >> (FINEST + level), (end - 1) >> (FINEST + level)
+            if last - KEPT < at <= last:  # earlier ones are overwritten: a coarser level knows
+                times, rows = self._kept[:, stream, level]
+                following = int(times[(at + 1) % KEPT]) if at < last else UNKNOWN
+                span = 1 << (FINEST + level)
+                return int(times[at % KEPT]), int(rows[at % KEPT]), following, event % span, span
+        return None
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def to_state(self, streams: int) -> tuple[list[int], bytes]:
+        """The shape of what is kept of this many streams, and its bytes."""
+        kept = self._kept[:, : min(streams, MARKED)]
+        return list(kept.shape[1:3]), np.ascontiguousarray(kept, "<i8").tobytes()
+
+    @classmethod
+    def from_state(cls, shape: Any, saved: memoryview | bytes, streams: int) -> Marks:
+        """What :meth:`to_state` gave; a ValueError if it cannot have."""
+        known, levels = shape
+        sound = type(known) is int and type(levels) is int and 0 <= known <= min(streams, MARKED) and 1 <= levels <= 64
+        if not sound or len(saved) != 16 * known * levels * KEPT:
+            raise ValueError(f"marks of {shape} in {len(saved)} bytes for {streams} streams")
+        marks = cls()
+        marks._kept = np.frombuffer(saved, "<i8").astype(np.int64).reshape(2, known, levels, KEPT)
+        return marks
+
+
+def _whole(times: npt.NDArray[np.datetime64]) -> Integers:
+    return times.astype("M8[us]", copy=False).view(np.int64)

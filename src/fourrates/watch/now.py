@@ -1,0 +1,202 @@
+"""How things are now: which drifts are open, and what each rate has been since its alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fourrates.findings import CLASSES, Drift, RateState, Share, Status
+from fourrates.names import shortened
+
+NAMED = 2  # rates in a sentence
+
+
+def several(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def rate_in_words(rate: str) -> str:
+    """A rate in a sentence."""
+    kind, _, label = rate.partition(":")
+    return shortened(f"{kind} of {label}" if label else rate)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDrift:
+    """A drift that is open.
+
+    Attributes
+    ----------
+    drift : Drift
+        The one that opened it: since when, and in which segment.
+    rates : mapping from names to RateState
+        The rates that are away from normal, each with `normal` and `now`, the rate since the alarm.
+    """
+
+    drift: Drift
+    rates: Mapping[str, RateState]
+
+    @property
+    def segment(self) -> str | None:
+        """Which segment; None for the overall stream."""
+        return self.drift.segment
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the events since the alarm bear it out, for one rate at least."""
+        return any(state.state in ("confirmed", "recovering") for state in self.rates.values())
+
+    @property
+    def harm(self) -> float:
+        """Events since the alarm that normal would have had right: what the open drifts are ranked by."""
+        return sum(map(_harm, self.rates.values()))
+
+    def rates_in_words(self) -> str:
+        """The rates that are away, the one with most harm first: now, with its interval, and normal."""
+        listed = sorted(self.rates.items(), key=lambda one: -_harm(one[1]))
+        words = [_in_words(rate, state) for rate, state in listed[:NAMED]]
+        more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
+        return " and ".join(words) + more
+
+    @property
+    def since(self) -> str:
+        """When it started, in words."""
+        if self.drift.started_time is not None:
+            return f"since about {minute(self.drift.started_time)}"
+        if self.drift.started is not None:
+            return f"since about event {self.drift.started:,}"
+        return f"found at event {self.drift.at:,}"
+
+    def __str__(self) -> str:
+        where = "" if self.segment is None else f"{shortened(self.segment)}: "
+        verdict = "confirmed" if self.confirmed else "not yet confirmed"
+        return f"{where}{self.rates_in_words()}, {self.since} ({verdict})"
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """How things are now.
+
+    Attributes
+    ----------
+    status : {"stable", "warning", "drifted"}
+        "drifted" while a drift is open somewhere.
+    open : tuple of OpenDrift
+        The open drifts: confirmed ones first, then those that harmed most events.
+    rates : mapping from names to RateState
+        The rates of the overall stream; empty where there are segments only.
+    warned : int
+        Segments in a warning.
+    events : int
+        Events so far.
+    segments : int or None
+        How many there are; None for one stream alone.
+    last_time : datetime64 or None
+        The latest time.
+    holds : bool
+        Whether the detector keeps a drift open until it is over. Of others only the findings say what happened.
+    """
+
+    status: Status
+    open: tuple[OpenDrift, ...]
+    rates: Mapping[str, RateState]
+    warned: int
+    events: int
+    segments: int | None
+    last_time: np.datetime64 | None
+    holds: bool
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether an open drift is confirmed."""
+        return any(drift.confirmed for drift in self.open)
+
+    def headline(self) -> tuple[str, str]:
+        """How things are: a word or two, and what there is to say about it."""
+        if self.open:
+            worst = self.open[0]
+            if self.segments is None:
+                return "Drifted", str(worst)
+            first = "most of all " if len(self.open) > 1 else ""
+            return f"{len(self.open):,} of {several(self.segments, 'segment')} drifted", first + str(worst)
+        if self.warned:
+            where = "" if self.segments is None else f" in {self.warned:,} of {several(self.segments, 'segment')}"
+            return "Warning", f"no drift yet, but a rate is close to one{where}"
+        if not self.holds:
+            return "", ""
+        if self.segments is not None:
+            return "Stable", f"no drift is open in {several(self.segments, 'segment')}"
+        recalls = [(rate, state) for rate, state in self.rates.items() if state.normal is not None]
+        if not any(state.now is not None and state.now.n >= state.enough for _, state in recalls):
+            return "Too early to say", "; ".join(_in_words(rate, state) for rate, state in recalls[:NAMED])
+        return "Stable", "; ".join(_in_words(rate, state) for rate, state in recalls[:NAMED])
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in self.headline() if part)
+
+    def to_json(self, utc: bool = False) -> dict[str, Any]:
+        """The same for a program."""
+        from fourrates.plain import finding_record, state_record
+
+        return {
+            "status": self.status,
+            "open": [
+                {
+                    **finding_record(drift.drift, utc),
+                    "confirmed": drift.confirmed,
+                    "harm": round(drift.harm, 1),
+                    "now": {rate: state_record(state) for rate, state in drift.rates.items()},
+                }
+                for drift in self.open
+            ],
+            "now": {rate: state_record(state) for rate, state in self.rates.items()},
+        }
+
+
+def _harm(state: RateState) -> float:
+    if state.normal is None or state.now is None or not state.normal.n or not state.now.n:
+        return 0.0
+    return (state.normal.value - state.now.value) * state.now.n
+
+
+def _in_words(rate: str, state: RateState) -> str:
+    """A rate: now, with its interval, and normal."""
+    normal = "" if state.normal is None or not state.normal.n else f"normal {state.normal.value:.3f}"
+    now = state.now
+    if now is None or not now.n or now.n < state.enough:
+        count = f"{0 if now is None else now.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')}"
+        known = f" is not yet known: {count}"
+    else:
+        return f"{rate_in_words(rate)} {share(now, normal)}"
+    return f"{rate_in_words(rate)}{known}" + (f" ({normal})" if normal else "")
+
+
+def share(share: Share, aside: str = "") -> str:
+    """A rate with its interval and observations.
+
+    Examples
+    --------
+    >>> from fourrates.findings import Share
+    >>> from fourrates.watch.now import share
+    >>> share(Share.of(758, 1000))
+    '0.758 (0.735 to 0.780 of 1,000)'
+    """
+    aside = f"; {aside}" if aside else ""
+    return f"{share.value:.3f} ({share.lower:.3f} to {share.upper:.3f} of {share.n:,}{aside})"
+
+
+def minute(time: np.datetime64) -> str:
+    """A time to the minute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.watch.now import minute
+    >>> minute(np.datetime64("2026-01-07T00:23:45"))
+    '2026-01-07 00:23'
+    """
+    return str(time.astype("M8[m]")).replace("T", " ")
