@@ -34,7 +34,7 @@ import fourrates as fr
 from fourrates.alerts import stable_id
 from fourrates.engines.kafka import Folder
 from fourrates.engines.kafka.partition import Partition
-from fourrates.watch import MAX_STREAMS
+from fourrates.watch import MAX_SEGMENTS
 
 TOPIC, DRIFTS, GROUP, PARTITIONS, ARL = "predictions", "drifts", "monitors", 3, 100_000
 UNSTEADY = 60  # keys that drift again and again, after some 500 events of each
@@ -171,7 +171,7 @@ def log(broker: Kafka | Mock, topic: str, partition: int) -> list[Any]:
 
 def expected(messages: list[Any], partition: int) -> tuple[fr.Bank, dict[str, int]]:
     """The bank of a partition that nothing happened to, and its findings: ids, and at which event of its stream."""
-    bank = fr.Bank(fr.FourRates(float(ARL), positive=1), max_streams=MAX_STREAMS)  # as the command line makes it
+    bank = fr.Bank(fr.FourRates(float(ARL), positive=1), max_streams=MAX_SEGMENTS)  # as the command line makes it
     records = [json.loads(one.value()) for one in messages]
     columns = ([record[name] for record in records] for name in ("model", "y_true", "y_pred"))
     if records:
@@ -182,6 +182,12 @@ def expected(messages: list[Any], partition: int) -> tuple[fr.Bank, dict[str, in
             origin = f"{GROUP}/{TOPIC}/{partition}/{messages[keyed.event].offset()}"
             ids[stable_id(origin, finding.kind, keyed.key, finding.at)] = finding.at
     return bank, ids
+
+
+def stream(streams: Any, key: str) -> str | None:
+    """All that there is to say of a stream of a bank or a watch."""
+    one = streams[key].detector() if key in streams else None
+    return one and repr((one.events, one.rates, one.open, one.evidence, one.warning_since))
 
 
 def check(broker: Kafka | Mock, folder: Path, found: Outcome) -> None:
@@ -201,10 +207,11 @@ def check(broker: Kafka | Mock, folder: Path, found: Outcome) -> None:
         end = messages[-1].offset() + 1 if messages else None
         if state.next != end:
             found.wrong.append(f"partition {partition} was read up to {state.next}, it ends at {end}")
-        if state.bank.events != len(messages):
-            found.wrong.append(f"partition {partition}: {state.bank.events} events counted, {len(messages)} written")
-        if state.bank.to_bytes() != bank.to_bytes():
-            keys = [key for key in bank if state.bank[key].detector().to_bytes() != bank[key].detector().to_bytes()]
+        watch = state.watch
+        if watch.events != len(messages):
+            found.wrong.append(f"partition {partition}: {watch.events} events counted, {len(messages)} written")
+        keys = [key for key in {*bank, *watch.segments} if stream(watch.segments, key) != stream(bank, key)]
+        if keys or {*watch.open_since} != {*bank.open_keys()}:
             found.wrong.append(f"partition {partition}: another state than that of an uninterrupted bank: {keys[:9]}")
     produced: Counter[str] = Counter()
     bodies: dict[str, bytes] = {}

@@ -10,7 +10,9 @@ from fourrates.kernel.record import NUMBERS
 
 HEAD = np.dtype([("key", "<i8"), ("last", "<i8"), ("events", "<u8"), ("since", "<u8")])
 DRIFT, LOOK, SHIFT, REPORT = (NUMBERS[name] for name in ("DRIFT", "LOOK", "SHIFT", "REPORT"))  # what an event may leave
-DRIFTED, ALARMED, OPEN = (NUMBERS[name] for name in ("DRIFTED", "ALARMED", "OPEN"))  # flags below the events
+DRIFTED, ALARMED, WARNED, OPEN = (
+    NUMBERS[name] for name in ("DRIFTED", "ALARMED", "WARNED", "OPEN")
+)  # flags below the events
 FLAGS, KIND, GROUP = (
     NUMBERS[name] for name in ("FLAGS", "KIND", "GROUP")
 )  # their bits, place of the kind, of the group

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import zlib
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ VERSION = 6
 HEADER = struct.Struct("<6sBxI")  # magic, version, length of the JSON text
 MAX_STATE = 1 << 30  # bytes; a state that is longer is read where that is asked for
 DEEPEST = 32  # brackets within brackets in the JSON text
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')  # brackets in there are text
 
 
 class Saved(NamedTuple):
@@ -112,7 +114,7 @@ def unpack(saved: bytes | memoryview) -> Saved:
 def _json(text: memoryview) -> Any:
     raw = bytes(text)
     depth = deepest = 0
-    for byte in raw.translate(None, bytes(set(range(256)) - set(b"[]{}"))):
+    for byte in STRING.sub(b"", raw).translate(None, bytes(set(range(256)) - set(b"[]{}"))):
         depth += 1 if byte in b"[{" else -1
         deepest = max(deepest, depth)
     if deepest > DEEPEST:

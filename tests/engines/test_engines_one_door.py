@@ -9,22 +9,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 import spark_session
+from awkward import CASES, LABELS, NAMES, from_frame
 
 from fourrates import io
 from fourrates.engines.kafka import Monitor, Reader
 from fourrates.labels import Labels
-
-LABELS = [
-    *(0, 1, 2, -1, 2**53 + 1, 10**30, True, False, 1.0, -0.0, 0.5, 1e300),
-    *("0", "1", " 1 ", "1.0", "1.00", "+1", "1e0", "true", " FALSE ", "yes", "2", "0x1", "1_0", "\u0661", "", " "),
-    *("NA", "nan", "null", "é", "1,0", None, Decimal("1.0"), Decimal("0.5"), date(2026, 9, 1), [1], "x" * 300),
-]
-TIMES = [
-    *("2026-09-01", "2026-09-01T12:00:00", "2026-09-01 12:00:00.5", "2026-09-01T12:00:00Z", "2026-09-01T12:00+02:00"),
-    *(0, 1_788_264_000, 1_788_264_000.25, 1_788_264_000_000, 1_788_264_000_000_000, 10**18, 10**30, -1, "1788264000"),
-    *("01.09.2026", "13/09/2026", "09/13/2026", "01/02/2026", "2026-13-01", "soon", "", None, True, date(2026, 9, 1)),
-]
-KEYS = ["a", "", "NA", None, 7, 7.5, 7.0, True, "Åse", "7", [1], {"a": 1}, "x" * 300, 10**18, date(2026, 9, 1)]
 
 
 class Message:
@@ -54,21 +43,6 @@ def as_arrow(row):
     return sink.getvalue().to_pybytes()
 
 
-def from_frame(row, names):
-    """Its codes, time and key, or why it was not read, by the door of frames."""
-    events = io.read({name: [value] for name, value in row.items()}, columns=io.Columns(**names))
-    try:
-        batches = [*events]
-    except io.InputError as error:
-        said = str(error).removeprefix("frame, row 1: ").removeprefix("frame, ")
-        return said.partition("; if these are the labels")[0]
-    if not batches:
-        return "unlabelled"
-    (batch,) = batches
-    key = None if batch.keys is None else events.keys[batch.keys[0]]
-    return int(batch.truths[0]), int(batch.preds[0]), None if batch.times is None else str(batch.times[0]), key
-
-
 def from_kafka(message, names):
     """The same, by that of messages."""
     (chunk,) = Reader(Labels([0, 1]), io.Columns(**names)).read("t", 0, [Message(message)])
@@ -76,13 +50,9 @@ def from_kafka(message, names):
         return chunk.rejected[0].problem.removeprefix("t/0, offset 0: ")
     if chunk.unlabelled:
         return "unlabelled"
-    key = None if chunk.keys is None else str(chunk.keys.categories[chunk.keys.codes[0]])
-    return int(chunk.truths[0]), int(chunk.preds[0]), None if chunk.times is None else str(chunk.times[0]), key
-
-
-NAMES = {"truth": "y_true", "pred": "y_pred"}
-CASES = [("y_true", value) for value in LABELS] + [("y_pred", value) for value in LABELS]
-CASES += [("at", value) for value in TIMES] + [("k", value) for value in KEYS]
+    batch = chunk.events
+    key = None if batch.keys is None else chunk.names[batch.keys[0]]
+    return int(batch.truths[0]), int(batch.preds[0]), None if batch.times is None else str(batch.times[0]), key
 
 
 @pytest.mark.parametrize(("column", "value"), CASES, ids=[f"{column} {value!r:.30}" for column, value in CASES])
@@ -99,10 +69,10 @@ def test_a_message_means_what_a_row_of_a_frame_means(column, value):
 def test_nested_values_are_one_rejected_event():
     columns = {"y_true": [1, 1, {"a": 1}, [1]], "y_pred": [0, [1], 1, 1], "k": ["a", "b", "c", "d"]}
     (chunk,) = Reader(Labels([0, 1]), io.Columns(by="k")).read("t", 0, [Message(msgspec.json.encode(columns))])
-    assert (chunk.truths.tolist(), chunk.rejected[0].events) == ([1], 3)
+    assert (chunk.events.truths.tolist(), chunk.rejected[0].events) == ([1], 3)
     row = {"y_true": [1, 1], "y_pred": [0, 1], "k": ["a", {"b": 1}]}
     (chunk,) = Reader(Labels([0, 1]), io.Columns(by="k")).read("t", 0, [Message(msgspec.json.encode(row))])
-    assert (chunk.truths.tolist(), chunk.rejected[0].events) == ([1], 1)
+    assert (chunk.events.truths.tolist(), chunk.rejected[0].events) == ([1], 1)
     assert "{'b': 1} in column 'k' cannot be a key" in chunk.rejected[0].problem
 
 

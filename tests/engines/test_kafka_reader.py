@@ -41,7 +41,9 @@ def as_messages(values, first=0):
 
 
 def pairs(chunks):
-    return [pair for chunk in chunks for pair in zip(chunk.truths.tolist(), chunk.preds.tolist(), strict=True)]
+    return [
+        pair for chunk in chunks for pair in zip(chunk.events.truths.tolist(), chunk.events.preds.tolist(), strict=True)
+    ]
 
 
 def problems(chunks):
@@ -49,7 +51,7 @@ def problems(chunks):
 
 
 def keys(chunks):
-    return [key for chunk in chunks for key in chunk.keys.categories[chunk.keys.codes].tolist()]
+    return [key for chunk in chunks for key in [chunk.names[key] for key in chunk.events.keys.tolist()]]
 
 
 def arrow(**columns):
@@ -66,7 +68,7 @@ EVENT = {"y_true": 1, "y_pred": 0}
 def test_one_event_a_message():
     chunks = read([EVENT, {"y_true": 0, "y_pred": 0, "more": [1, 2]}], first=5)
     assert pairs(chunks) == [(1, 0), (0, 0)]
-    assert chunks[0].offsets.tolist() == [5, 6]
+    assert chunks[0].events.rows.tolist() == [5, 6]
     assert chunks[0].next == 7
 
 
@@ -75,7 +77,7 @@ def test_columns_in_json_and_in_arrow_are_the_same_events():
     as_json, as_arrow = read([columns], by="key"), read([arrow(**columns)], by="key")
     assert pairs(as_json) == pairs(as_arrow) == list(zip(columns["y_true"], columns["y_pred"], strict=True))
     assert keys(as_json) == keys(as_arrow) == columns["key"]
-    assert as_json[0].offsets.tolist() == as_arrow[0].offsets.tolist() == [0] * 5
+    assert as_json[0].events.rows.tolist() == as_arrow[0].events.rows.tolist() == [0] * 5
 
 
 def test_keys_of_every_type_are_named_as_in_a_file():
@@ -208,8 +210,8 @@ def test_the_key_and_the_time_of_the_message_itself():
     messages = [Message(0, EVENT, b"fraud", 1_700_000_000_000), Message(1, EVENT, None), Message(2, EVENT, b"spam")]
     (chunk,) = read(messages, by="_key", time="_time")
     assert keys([chunk]) == ["fraud", "spam"]
-    assert str(chunk.times[0]) == "2023-11-14T22:13:20.000000"
-    assert np.isnat(chunk.times[1])
+    assert str(chunk.events.times[0]) == "2023-11-14T22:13:20.000000"
+    assert np.isnat(chunk.events.times[1])
     assert "'_key' is missing" in problems([chunk])[0]
     assert keys(read([Message(0, {"y_true": [0, 1], "y_pred": [0, 1]}, b"a\xff")], by="_key")) == ["a\udcff"] * 2
 
@@ -267,8 +269,8 @@ def test_the_first_number_fixes_the_unit_of_a_partition_wherever_messages_are_cu
         parts.append(chunk)
     assert problems(whole) == problems(parts)
     assert "offset 1: 1700000001000 in column 'at' is not a time" in problems(whole)[0]
-    moments = [str(time)[:19] for chunk in parts for time in chunk.times]
-    assert moments == [str(time)[:19] for time in whole[0].times]
+    moments = [str(time)[:19] for chunk in parts for time in chunk.events.times]
+    assert moments == [str(time)[:19] for time in whole[0].events.times]
     assert moments == ["2023-11-14T22:13:20", "2023-11-14T22:13:22", "2026-01-01T10:00:00", "1970-01-01T00:00:00"]
     (other,) = given.read("t", 1, as_messages(values[1:2]))
     assert (other.clock.unit, clock.unit) == ("ms", "s")
@@ -277,7 +279,7 @@ def test_the_first_number_fixes_the_unit_of_a_partition_wherever_messages_are_cu
 def test_dates_that_cannot_be_told_apart_reject_their_message_and_end_nothing():
     values = [{**EVENT, "at": "01/02/2026"}, {**EVENT, "at": "2026-02-01"}]
     chunks = read(values, time="at")
-    assert sum(chunk.truths.size for chunk in chunks) == 1
+    assert sum(len(chunk) for chunk in chunks) == 1
     assert "offset 0: column 'at': " in problems(chunks)[0]
 
 
@@ -292,14 +294,14 @@ def test_one_bad_message_does_not_part_the_others():
 def test_columns_of_many_messages_are_one_chunk_with_the_offset_of_each_event():
     values = [{"y_true": [1, 0], "y_pred": [1, 1], "k": ["a", "b"]}, {"y_true": [0], "y_pred": [0], "k": ["a"]}] * 100
     (chunk,) = read(values, first=7, by="k")
-    assert chunk.offsets.tolist() == [7 + i for pair in range(0, 200, 2) for i in (pair, pair, pair + 1)]
+    assert chunk.events.rows.tolist() == [7 + i for pair in range(0, 200, 2) for i in (pair, pair, pair + 1)]
     assert keys([chunk]) == ["a", "b", "a"] * 100
 
 
 def test_no_more_events_are_joined_than_a_bank_takes_at_a_time(monkeypatch):
     monkeypatch.setattr(reader, "JOINED", 5)
     chunks = read([{"y_true": [1, 0, 1], "y_pred": [1, 1, 1]}] * 5)
-    assert [(chunk.truths.size, chunk.next) for chunk in chunks] == [(6, 2), (6, 4), (3, 5)]
+    assert [(len(chunk), chunk.next) for chunk in chunks] == [(6, 2), (6, 4), (3, 5)]
 
 
 @pytest.mark.parametrize("column", [["a", "b", "c"], [1, 2, 3], pa.array(["a", "b", "c"]).dictionary_encode()])
@@ -308,13 +310,15 @@ def test_messages_of_arrow_are_taken_together_and_give_what_each_gives_by_itself
     bad = arrow(y_true=[1, 7, 1], y_pred=[1, 1, 0], k=column)
     values = [good] * 5 + [bad] + [good] * 3 + [good[:-40]] + [{"y_true": 0, "y_pred": 0, "k": "z"}] + [good] * 2
     chunks = read(values, by="k")
-    assert [chunk.truths.size for chunk in chunks] == [26, 1, 6]
+    assert [len(chunk) for chunk in chunks] == [26, 1, 6]
     assert [chunk.next for chunk in chunks] == [10, 11, 13]
     apart = [chunk for i, value in enumerate(values) for chunk in read([value], first=i, by="k")]
     assert pairs(chunks) == pairs(apart)
     assert problems(chunks) == problems(apart)
     assert keys(chunks) == keys(apart)
-    together, one_by_one = (np.concatenate([chunk.offsets for chunk in found]).tolist() for found in (chunks, apart))
+    together, one_by_one = (
+        np.concatenate([chunk.events.rows for chunk in found]).tolist() for found in (chunks, apart)
+    )
     assert together == one_by_one
 
 

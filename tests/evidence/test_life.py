@@ -198,6 +198,16 @@ def test_what_is_accepted_is_normal_from_then_on():
     assert course(fed(detector, (2_000, 0.9, 0.8), seed=13))[:1] == ["drift"]
 
 
+def test_what_is_accepted_in_a_warning_can_be_saved():
+    detector = fr.FourRates(100_000, reference=REFERENCE, warn=1.0001)
+    fed(detector, NORMAL, FALL, seed=11)
+    while detector.warning_since is None:
+        detector.update(1, 0)
+    detector.accept()
+    assert detector.warning_since is None
+    assert fr.FourRates.from_bytes(detector.to_bytes()).rates == detector.rates
+
+
 def test_few_observations_are_accepted_if_forced():
     detector = fr.FourRates(100_000, reference=REFERENCE)
     fed(detector, NORMAL, seed=14)

@@ -19,7 +19,7 @@ from fourrates.serve.alerting import Alerting, Watched
 from fourrates.serve.channels import Channels, channel_of, check_channels
 from fourrates.serve.config import AlertsConfig
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding, Group, open_store
+from fourrates.serve.store import Group, StoredFinding, open_store
 
 T = 1_800_000_000.0
 
@@ -44,13 +44,21 @@ class Bench:
         rules = {"channels": [self.receiver.url], **facts.pop("rules", {})}
         return Watched(self.row.id, "u1", "fraud", AlertsConfig(**rules), **facts)
 
-    def find(self, kind="drift", segment=None, text=None):
+    def find(self, kind="drift", segment=None, text=None, **facts):
         self.number += 1
         id = f"f{self.number}"
         text = text or f"fraud: {kind} {self.number}"
         closes = kind in ("withdrawal", "recovery", "acceptance")
-        body = {"id": id, "kind": kind, "segment": segment, "text": text, "at": 7, "closes": closes, "changes": []}
-        self.store.commit(Group(findings=[Finding(id, self.row.id, kind, T, json.dumps(body).encode())]))
+        body = {
+            "id": id,
+            "kind": kind,
+            "segment": segment,
+            "text": text,
+            "at": 7,
+            "closes": closes,
+            "changes": [],
+        } | facts
+        self.store.commit(Group(findings=[StoredFinding(id, self.row.id, kind, T, json.dumps(body).encode())]))
         return id
 
     def tick(self, at=0.0, **facts):
@@ -97,6 +105,54 @@ def test_a_drift_fires_and_what_closes_it_resolves_it_as_alertmanager_means_that
     assert one["labels"] == {"alertname": "ClassifierDrift", "monitor": "fraud"}
     assert [one["findings"], other["findings"]] == [[drift], [closed]]
     assert fired["id"] != resolved["id"]
+
+
+def at(minute):
+    return f"2026-09-01T12:{minute:02d}:00.000Z"
+
+
+DE, FR = {"country": "DE"}, {"country": "FR"}
+
+
+@pytest.mark.parametrize("first", ["overall", "segment"])
+def test_segments_that_drifted_with_the_overall_stream_are_part_of_its_alert(bench, first):
+    drifts = [(None, at(10), at(5)), (DE, at(9), at(6))]
+    for segment, time_, started in drifts if first == "overall" else drifts[::-1]:
+        bench.find(segment=segment, time=time_, started_time=started)
+    bench.tick()
+    bench.find(segment=FR, time=at(20), started_time=at(8))  # found later, but it had started
+    bench.tick(1)
+    (told,) = bench.told(1)
+    assert [alert["segment"] for alert in told["alerts"]] == [None]
+    assert told["alerts"][0]["segments"] == [DE]
+    assert told["text"].endswith("Also in country=DE")
+    bench.find("recovery", text="fraud: back")
+    bench.find("withdrawal", segment=DE)
+    bench.tick(2)
+    still = bench.told(2)[-1]
+    assert (still["status"], still["text"]) == ("firing", "fraud: back. Still open in country=FR")
+    last = bench.find("recovery", segment=FR)
+    bench.tick(3)
+    resolved = bench.told(3)[-1]
+    assert [(alert["status"], alert["segment"]) for alert in resolved["alerts"]] == [("resolved", None)]
+    told = [id for body in bench.told(3) for alert in body["alerts"] for id in alert["findings"]]
+    assert sorted(told) == [f"f{number}" for number in range(1, 7)], "each finding is told once"
+    assert last in resolved["alerts"][0]["findings"]
+
+
+def test_a_segment_that_drifts_after_the_overall_stream_did_is_an_alert_of_its_own(bench):
+    bench.find(time=at(10), started_time=at(5))
+    bench.tick()
+    bench.find(segment=DE, time=at(40), started_time=at(30))
+    bench.tick(1)
+    assert [alert["segment"] for alert in bench.told(2)[-1]["alerts"]] == [DE]
+
+
+def test_an_alert_says_how_the_rates_are_now(bench):
+    bench.find(text="fraud: tpr fell")
+    bench.tick(0, open=[(None, "tpr 0.310 (0.280 to 0.342 of 512; normal 0.750)")])
+    (told,) = bench.told(1)
+    assert told["text"] == "fraud: tpr fell. Now: tpr 0.310 (0.280 to 0.342 of 512; normal 0.750)"
 
 
 def test_what_happens_at_the_same_time_is_told_together(bench):
@@ -262,11 +318,11 @@ def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench,
 
 def test_a_drift_that_is_not_open_any_more_is_resolved(bench):
     ids = [bench.find(), bench.find(segment={"country": "DE"})]
-    bench.tick(0, standing=[])
+    bench.tick(0, open=[])
     (fired,) = bench.told(1)
     assert [alert["findings"] for alert in fired["alerts"]] == [[id] for id in ids], "found after the monitor was seen"
-    bench.tick(1, standing=[{"country": "DE"}])
-    bench.tick(2, standing=[{"country": "DE"}])
+    bench.tick(1, open=[({"country": "DE"}, "")])
+    bench.tick(2, open=[({"country": "DE"}, "")])
     (resolved,) = bench.told(2)[1]["alerts"]
     assert (resolved["status"], resolved["segment"]) == ("resolved", None)
 
@@ -515,35 +571,35 @@ def test_a_clock_that_was_a_year_ahead_silences_nothing(tmp_path, receiver):
     bench = Bench(tmp_path / "data", receiver, group_interval=60.0, repeat=3_600.0)
     year = 365 * 86_400.0
     bench.find()
-    bench.tick(year, standing=[None], rules={"silent_after": "1 hour"})
+    bench.tick(year, open=[(None, "")], rules={"silent_after": "1 hour"})
     bench.find("recovery")
-    bench.tick(600, standing=[], rules={"silent_after": "1 hour"})
+    bench.tick(600, open=[], rules={"silent_after": "1 hour"})
     bench.find()
-    bench.tick(1_200, standing=[None], rules={"silent_after": "1 hour"})
+    bench.tick(1_200, open=[(None, "")], rules={"silent_after": "1 hour"})
     told = bench.told(3)
     assert [one["kind"] for one in told] == ["drift", "recovery", "drift"]
     assert [one["status"] for one in told] == ["firing", "resolved", "firing"]
-    bench.tick(1_200 + 3_601, standing=[None], rules={"silent_after": "1 hour"})
+    bench.tick(1_200 + 3_601, open=[(None, "")], rules={"silent_after": "1 hour"})
     assert {alert["labels"]["alertname"] for alert in bench.told(4)[3]["alerts"]} == {"ClassifierDrift", "NoEvents"}
     bench.close()
 
 
 def test_alerts_of_a_damaged_monitor_stay_as_they_are(bench):
     bench.find()
-    bench.tick(0, standing=[None])
+    bench.tick(0, open=[(None, "")])
     assert len(bench.told(1)) == 1
     bench.begin()
     bench.alerting.tick(T + 10, [Watched(bench.row.id, "u1", "fraud", damaged=True)])
     bench.find("recovery")
-    bench.tick(20, standing=[])
+    bench.tick(20, open=[])
     assert bench.told(2)[1]["status"] == "resolved"
 
 
 def test_a_finding_that_cannot_be_read_holds_up_no_other_monitor(bench):
     other = bench.store.add_monitor("other", "u2", bytes(16), b"{}", T)
-    bench.store.commit(Group(findings=[Finding("bad", other.id, "drift", T, b"\0")]))
+    bench.store.commit(Group(findings=[StoredFinding("bad", other.id, "drift", T, b"\0")]))
     bench.find()
-    watched = [Watched(other.id, "u2", "other"), bench.watched(standing=[None])]
+    watched = [Watched(other.id, "u2", "other"), bench.watched(open=[(None, "")])]
     bench.alerting.tick(T, watched)
     bench.alerting.tick(T + 1, watched)
     assert [one["monitor"] for one in bench.told(1)] == ["fraud"]

@@ -48,7 +48,7 @@ def test_what_a_monitor_has_seen_is_counted(start):
     assert found[of("rejected_rows", monitor="fraud")] == 1
     assert found[of("segments", monitor="fraud")] == 2
     assert found[of("rate", monitor="fraud", rate="tpr")] == pytest.approx(4 / 5)
-    assert found[of("rate_baseline", monitor="fraud", rate="tpr")] == pytest.approx(0.8, abs=0.02)
+    assert found[of("rate_normal", monitor="fraud", rate="tpr")] == pytest.approx(0.8, abs=0.02)
     assert 0 <= found[of("evidence", monitor="fraud")] <= 1
     assert found[of("drifts_total", monitor="fraud")] == 0
     stands = {word: found[of("status", monitor="fraud", status=word)] for word in ("stable", "warning", "drifted")}

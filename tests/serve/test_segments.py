@@ -17,7 +17,7 @@ def test_names_get_numbers_in_the_order_in_which_they_appear_and_keep_them():
         expected = [numbers.setdefault(name, len(numbers)) for name in names]
         assert segments.take(names).tolist() == expected
     assert len(segments) == len(numbers) > 1_000
-    assert [segments.name(number) for number in numbers.values()] == [*numbers]
+    assert segments.names == [*numbers]
     again = Segments(2_000)
     again.restore(segments.names)
     assert again.take([*numbers]).tolist() == [*numbers.values()]

@@ -12,7 +12,7 @@ import pytest
 
 from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding, Group, StoreError, open_store
+from fourrates.serve.store import Group, StoredFinding, StoreError, open_store
 from fourrates.serve.tokens import Tokens
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -138,10 +138,10 @@ def test_the_open_drift_overall_is_found_behind_any_number_of_findings_of_segmen
     registry = Registry(settings, store)
     live = registry.create("m", parse_config({"arl": 2_000, "reference": [[900, 100], [100, 900]]}))
     outcome = live.monitor.apply(Batch(EVENTS, 1e9, 400, bytes([0, 1] * 200), bytes([1, 0] * 200)))
-    (drift,) = [registry.finding(live, one, 0, []) for one in outcome.found if one.kind == "drift"]
+    (drift,) = [registry.finding(live, one, 0, []) for one in outcome.findings if one.kind == "drift"]
     body = {**json.loads(drift.body), "segment": {"s": "a"}}
     others = [
-        Finding(f"s{number}", live.row.id, "drift", 1.0, json.dumps(body).encode(), segment='["a"]')
+        StoredFinding(f"s{number}", live.row.id, "drift", 1.0, json.dumps(body).encode(), segment='["a"]')
         for number in range(5_100)
     ]
     store.commit(Group(findings=[drift, *others]))

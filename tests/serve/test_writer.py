@@ -84,8 +84,8 @@ def test_a_drift_is_named_in_the_answer_of_the_request_that_showed_it(tmp_path):
     answers = together.send(good, bad)
     drift, confirmed = [place for place, one in enumerate(answers) if one["findings"]]
     assert 300 < drift < confirmed
-    (finding,) = together.registry.lives["m"].monitor.standing.values()
-    assert finding.event == drift
+    watch = together.registry.lives["m"].monitor.watch
+    assert watch.open_drift().drift.row == drift
 
 
 def test_a_monitor_replayed_from_joined_batches_is_the_one_that_took_them(tmp_path):

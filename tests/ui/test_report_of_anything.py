@@ -28,7 +28,7 @@ HOSTILE = [
     "{% for x in ().__class__.__mro__ %}{{ x }}{% endfor %}",
     "\u2028\u2029\x1b[2J",
     "javascript:" + RUN,
-    "a" * 3000,
+    "a" * 200,
     "[/x]$\\frac$",
 ]
 
@@ -148,7 +148,7 @@ def test_a_thousand_streams_have_room(opened, thousand, width, scheme):
     browser = opened(width, scheme=scheme, path=thousand)
     assert errors(browser) == []
     check_layout(browser, width)
-    assert "of 1,000 streams drifted" in browser.find_element(By.TAG_NAME, "h1").text
+    assert "of 1,000 segments drifted" in browser.find_element(By.TAG_NAME, "h1").text
     assert len(browser.find_elements(By.CSS_SELECTOR, "#stream option")) > 1
     for details in browser.find_elements(By.TAG_NAME, "summary"):
         details.click()

@@ -348,3 +348,41 @@ def test_a_new_budget_forgets_nothing(by):
     assert watch.detector.parameters["arl"] == 1_000_000
     assert str(after) == str(before)
     assert watch.segments[None if by is None else "m0"].events > 0
+
+
+# Overall and segments ---------------------------------------------------------------------------------------
+
+
+def test_the_overall_stream_beside_segments_is_one_watch_with_the_findings_of_both():
+    data = fallen(4)
+    detector = fr.FourRates(arl=20_000)
+    both = fr.Watch(detector, by="model", overall=detector)
+    alone, segments = fr.Watch(detector), fr.Watch(detector, by="model")
+    found, wanted = [], []
+    for start in range(0, len(data["y_true"]), 7_000):
+        batch = {name: column[start : start + 7_000] for name, column in data.items()}
+        found += both.update(batch)
+        wanted += alone.update({name: batch[name] for name in ("y_true", "y_pred", "time")}) + segments.update(batch)
+        saved = fr.Watch.from_bytes(both.to_bytes())
+        assert saved.now() == both.now()
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+    assert both.open_since == alone.open_since | segments.open_since
+    assert both.now().rates == alone.now().rates
+    assert "of 4 segments drifted" in str(both.now())
+    assert both.accept().segment is None
+    assert {*both.open_since} == {*segments.open_since}
+
+
+def test_a_batch_with_too_many_segments_changes_nothing():
+    watch = fr.Watch(fr.FourRates(), by="k", max_segments=2)
+    watch.update({"y_true": [0, 1], "y_pred": [0, 1], "k": ["a", "b"]})
+    before = watch.to_bytes()
+    with pytest.raises(io.InputError, match="more than 2 segments"):
+        watch.update({"y_true": [0, 1, 1], "y_pred": [0, 1, 1], "k": ["a", "c", "d"]})
+    assert watch.to_bytes() == before
+
+
+def test_a_name_full_of_brackets_can_be_saved():
+    watch = fr.Watch(fr.FourRates(), by="k")
+    watch.update({"y_true": [0, 1], "y_pred": [0, 1], "k": ['["\\' * 40, "b"]})
+    assert [*fr.Watch.from_bytes(watch.to_bytes()).segments] == [*watch.segments]

@@ -107,7 +107,7 @@ def detect(
     arl: str | None,
     reference: str | None,
     max_line: int,
-    max_streams: int,
+    max_segments: int,
     max_state: int,
     json: bool,
     csv: Path | None,
@@ -179,7 +179,7 @@ def detect(
         asked = saved.asked | {name: value for name, value in asked.items() if value is not None}
     if accept is not None:
         findings += _accept(watch, accept, state)
-    watch.segments.most = max_streams
+    watch.max_segments = max_segments
     before = watch.events
     try:
         with Ticker(progress) as ticker:

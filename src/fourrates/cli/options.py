@@ -113,7 +113,7 @@ def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]
 
 limits = together(
     _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
-    _at_most("--max-streams", "N", MAX_SEGMENTS, "The most segments that --by may make."),
+    _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")

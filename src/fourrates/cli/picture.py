@@ -17,12 +17,12 @@ from fourrates.detectors import Detector
 from fourrates.findings import Bounds, RateState, Share, Statistic
 from fourrates.names import shortened
 from fourrates.plain import finite
+from fourrates.watch import Now, Watch
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.text import Text
 
-    from fourrates.watch import Now
 
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
@@ -67,12 +67,8 @@ class Watched(Protocol):
     def detector(self) -> Any:
         """As each segment begins."""
 
-    @property
-    def segments(self) -> Any:
-        """The segments, each a detector."""
-
-    def now(self) -> Now | None:
-        """How things are, if that is known."""
+    def now(self) -> Now:
+        """How things are."""
 
 
 def rates_of(detector: Detector) -> Mapping[str, RateState]:
@@ -208,23 +204,18 @@ class Picture:
 
         head = f"{self.watch.events:,} events" + (f", {self.speed:,.0f} a second" if self.speed else "")
         head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
-        inside: RenderableType = Text(several(len(self.watch.segments), "segment").ljust(WIDTH))
-        parts: list[RenderableType] = self._open_drifts()
+        now = self.watch.now()
+        inside: RenderableType = Text(several(now.segments or 0, "segment").ljust(WIDTH))
+        parts: list[RenderableType] = [Text(f"open     {drift}", "bold red") for drift in now.open[:OPEN]]
         if self.single:
-            detector = self.watch.segments[None] if self.watch.segments else self.watch.detector
+            assert isinstance(self.watch, Watch)
+            detector: Any = self.watch.segments.get(None, self.watch.detector)
             inside = self.rates(detector)
             parts.append(_key(detector))
         # As text: a name in brackets would be taken for markup.
         title = Text(shortened(self.name), "bold")
         panel = Panel(inside, title=title, subtitle=Text(head), padding=(1, 2), expand=False)
         return Group(panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
-
-    def _open_drifts(self) -> list[RenderableType]:
-        """The drifts that are open, above all else."""
-        from rich.text import Text
-
-        now = self.watch.now()
-        return [] if now is None else [Text(f"open     {drift}", "bold red") for drift in now.open[:OPEN]]
 
     def rates(self, detector: Detector) -> RenderableType:
         """The rates of the one stream."""

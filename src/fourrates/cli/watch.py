@@ -114,7 +114,7 @@ def watch(
     arl: str | None,
     reference: str | None,
     max_line: int,
-    max_streams: int,
+    max_segments: int,
     max_state: int,
     json: bool,
     warnings: bool,
@@ -161,7 +161,7 @@ def watch(
             grace=grace,
             bad_rows=bad_rows,
             state=state,
-            max_streams=max_streams,
+            max_segments=max_segments,
             max_state=max_state,
         )
     saved = _saved(state, file, max_state)
@@ -202,7 +202,7 @@ def watch(
         check_same(watched, detector, events.labels, counts, state)
         if arl is not None and saved is not None:
             change_budget(watched, arl, saved.budget)
-    watched.segments.most = max_streams
+    watched.max_segments = max_segments
     name = "standard input" if file == "-" else file
     with ExitStack() as stack:
         refused = None

@@ -48,7 +48,7 @@ def watch_topic(
     grace: float,
     bad_rows: Path | None,
     state: Path | None,
-    max_streams: int,
+    max_segments: int,
     max_state: int,
 ) -> int:
     """Watch a topic until it is asked to end; the exit status."""
@@ -74,14 +74,14 @@ def watch_topic(
                 by=columns.by,
                 threshold=threshold,
                 bad=bad,
-                max_streams=max_streams,
+                max_segments=max_segments,
                 max_state=max_state,
                 found=told.finding,
                 shifted=told.shift if shifts else None,
                 refuse=told.refuse,
                 say=opt.say,
             )
-        told.view = Picture(_Standing(monitor), False, str(address)) if sys.stdout.isatty() and not json else Lines()
+        told.view = Picture(monitor, False, str(address)) if sys.stdout.isatty() and not json else Lines()
         began, status = clock.monotonic(), 0
         try:
             with told.view, until_asked() as asked, monitor:
@@ -125,28 +125,6 @@ class _Told:
             opt.say(f"{one.problem}{more}")
 
 
-class _Standing:
-    """What a picture shows of a monitor."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
-    @property
-    def events(self) -> int:
-        return self._monitor.events
-
-    @property
-    def detector(self) -> Detector:
-        return self._monitor.detector
-
-    @property
-    def segments(self) -> range:
-        return range(sum(len(one.bank) for one in self._monitor.partitions.values()))
-
-    def now(self) -> None:
-        """Each partition's bank has its own open drifts; nobody gathers them for a picture."""
-
-
 def _detector(
     name: str | None,
     arl: str | None,
@@ -174,3 +152,4 @@ def _summarise(monitor: Monitor, seconds: float, told: _Told) -> None:
     opt.say(f"{opt.several(monitor.events, 'event')} in {seconds:,.1f} s{skipped}{bad}: {found}")
     for text in told.findings:
         opt.say(f"  {text}")
+    opt.say(f"now: {monitor.now()}")

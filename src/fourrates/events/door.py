@@ -138,11 +138,11 @@ class Door:
         *,
         by: Sequence[str] = (),
         clock: Clock | None = None,
-        name_of: Callable[[Any], Hashable] = str,
+        name_of: Callable[[Any], Hashable] | None = None,
     ) -> None:
         check_bad(bad)
         self.encoder = labels if isinstance(labels, LabelEncoder) else LabelEncoder(labels)
-        self.columns, self.threshold, self.bad, self.name_of = columns, threshold, bad, name_of
+        self.columns, self.threshold, self.bad, self.name_of = columns, threshold, bad, name_of or key_name
         self._by = [*by]
         self.clock = clock or Clock(columns.unit, columns.dates)
         self.names: list[Any] = []
@@ -253,6 +253,11 @@ def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDA
     bad.add(gone, name, "missing", partial(missing_problem, name))
     bad.add(np.isin(positions, wrong) if wrong else None, name, "bad_segment", partial(_no_key, column, name))
     return values, positions.astype(np.int64)
+
+
+def key_name(value: Any) -> str:
+    """What a key is called: a number without a fraction is the same key whether its column has fractions or not."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def is_key(value: Any) -> bool:

@@ -30,7 +30,7 @@ from fourrates.evidence.report import (
 from fourrates.evidence.rules import LEAST_HISTORY
 from fourrates.findings import Condition, Drift, Finding, Kind, RateChange, Share
 from fourrates.kernel.evidence import NUMBERS
-from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT
+from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT, WARNED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -378,6 +378,7 @@ class Life:
         record = self._record
         recall, shared, look = record["recall"], record["shared"], record["look"]
         record["head"]["since"] &= np.uint64((1 << GROUP) - 1)
+        record["head"]["events"] &= ~np.uint64(WARNED)
         record["counts"][:] = 0
         if latest:
             for name in record["recent"].dtype.names:

@@ -1,8 +1,9 @@
 """What is found becomes alerts: which of them fire, which are resolved, and when somebody is told.
 
-An alert is about one thing of one monitor: that the whole or a segment drifted, that the classes shifted, that it
+An alert is about one thing of one monitor: that it drifted, overall or in a segment, that the classes shifted, that it
 warns, that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding
-that closes it, a withdrawal, a recovery or an acceptance. What happens to a monitor at about the same time is told in
+that closes it, a withdrawal, a recovery or an acceptance. Segments that drifted when the overall stream did are part of
+its alert, which ends with the last of them. What happens to a monitor at about the same time is told in
 one notification; a silenced monitor tells nothing until its silence ends, and then what still fires. All of this is one
 document in the store for each monitor, written before anything is sent: a server that is killed sends the same
 notifications, under the same ids, when it is back.
@@ -27,7 +28,7 @@ from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import Told, notification, test_notification
-from fourrates.serve.store import Finding, Store, StoreError
+from fourrates.serve.store import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
 
@@ -38,6 +39,7 @@ REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknow
 STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
 MOST = 1_000  # alerts kept of one monitor
+TOLD = 20  # open drifts of a monitor whose rates are put into words
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class Watched:
         Whether it warns.
     waiting_since : float or None
         Since when the oldest prediction waits for its label.
-    standing : sequence or None
-        The open drifts: the values of a segment by column, None for the whole. None if they are too many to tell.
+    open : sequence or None
+        The open drifts: the values of a segment by column, None for the overall stream, and its rates now in words.
+        None if they are too many to tell.
     damaged : bool
         Whether it cannot be loaded: its alerts stay as they are until it can.
     """
@@ -75,7 +78,7 @@ class Watched:
     position: int = 0
     warning: bool = False
     waiting_since: float | None = None
-    standing: Sequence[dict[str, Any] | None] | None = None
+    open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
     damaged: bool = False
 
 
@@ -94,6 +97,10 @@ class Active(msgspec.Struct, kw_only=True):
     text: str
     acknowledged: bool = False
     repeats: int = 0
+    time: str = ""  # of the drift: when it was found, and since when
+    started: str = ""
+    part: bool = False  # whether the alert of the overall stream speaks for it
+    over: bool = False  # whether it is over but for its parts
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -198,7 +205,7 @@ class Alerting:
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
         states = self._all()
-        found: dict[int, list[Finding]] = {}
+        found: dict[int, list[StoredFinding]] = {}
         for finding in self.store.unalerted():
             found.setdefault(finding.monitor, []).append(finding)
         for monitor in watched:
@@ -249,7 +256,7 @@ class Alerting:
         with self.store.in_epoch(self._epoch):
             self.store.put_document(KIND, uid, msgspec.json.encode(state))
 
-    def _look(self, monitor: Watched, state: State, found: list[Finding], now: float) -> None:
+    def _look(self, monitor: Watched, state: State, found: list[StoredFinding], now: float) -> None:
         before = msgspec.json.encode(state)
         _follow_clock(state, now)
         fresh = [finding for finding in found if finding.id not in state.seen]
@@ -275,20 +282,49 @@ class Alerting:
             state.outbox = []
             self._put(monitor.uid, state)
 
-    def _take(self, monitor: Watched, state: State, finding: Finding, now: float) -> None:
+    def _take(self, monitor: Watched, state: State, finding: StoredFinding, now: float) -> None:
         """What a finding means for the alert it is about."""
         body = msgspec.json.decode(finding.body)
         segment, text = body.get("segment"), str(body.get("text", ""))
         fingerprint = _fingerprint(monitor, "drift", segment)
         active = state.active.get(fingerprint)
         if body["closes"] and active is not None and active.ends is None:
-            if finding.kind == "acceptance" and active.told is None:  # whoever accepted it knows
-                del state.active[fingerprint]
-            else:
-                _end(active, now, text, finding.id)
+            self._close(monitor, state, fingerprint, now, finding, text)
         if finding.kind == "drift" or (finding.kind == "shift" and monitor.mix == "alarm"):
             seen = finding.acknowledged is not None  # before it came here
-            _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, seen=seen)
+            fired = _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, seen=seen)
+            fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
+            if finding.kind == "drift":
+                _join_incident(state, fired, state.active.get(_fingerprint(monitor, "drift", None)))
+
+    def _close(
+        self, monitor: Watched, state: State, fingerprint: str, now: float, finding: StoredFinding, text: str
+    ) -> None:
+        """End an alert by the finding that closed its drift; that of the overall stream with the last of its parts."""
+        active = state.active[fingerprint]
+        if active.part:
+            self._drop_part(monitor, state, fingerprint, finding.id)
+        elif active.segment is None and _parts(state):
+            active.over = active.pending = True
+            active.changed, active.text, active.finding = now, text, finding.id
+            active.findings = [*active.findings, finding.id][-MOST:]
+        elif finding.kind == "acceptance" and active.told is None:  # whoever accepted it knows
+            del state.active[fingerprint]
+        else:
+            _end(active, now, text, finding.id)
+        self._end_incident(monitor, state, now)
+
+    def _drop_part(self, monitor: Watched, state: State, fingerprint: str, finding: str | None = None) -> None:
+        """Forget a part whose drift is closed; the alert it is part of names the findings."""
+        part = state.active.pop(fingerprint)
+        if overall := state.active.get(_fingerprint(monitor, "drift", None)):
+            overall.findings = [*overall.findings, *part.findings, *([finding] if finding else ())][-MOST:]
+
+    def _end_incident(self, monitor: Watched, state: State, now: float) -> None:
+        """End the alert of the overall stream if it was over but for its parts, and they are over too."""
+        overall = state.active.get(_fingerprint(monitor, "drift", None))
+        if overall is not None and overall.over and overall.ends is None and not _parts(state):
+            _end(overall, now)
 
     def _end_what_is_over(self, monitor: Watched, state: State, now: float) -> None:
         """Resolve drifts that are not open though no finding closed them.
@@ -299,13 +335,20 @@ class Alerting:
         firing = {
             fingerprint: active
             for fingerprint, active in state.active.items()
-            if active.kind == "drift" and active.ends is None and active.changed < now
+            if active.kind == "drift" and active.ends is None and active.changed < now and not active.over
         }
-        if not firing or monitor.standing is None:
+        if not firing or monitor.open is None:
             return
-        standing = {_fingerprint(monitor, "drift", segment) for segment in monitor.standing}
-        for fingerprint in firing.keys() - standing:
-            _end(firing[fingerprint], now)
+        opened = {_fingerprint(monitor, "drift", segment) for segment, _ in monitor.open}
+        for fingerprint in sorted(firing.keys() - opened, key=lambda one: not firing[one].part):
+            active = firing[fingerprint]
+            if active.part:
+                self._drop_part(monitor, state, fingerprint)
+            elif active.segment is None and _parts(state):
+                active.over = True
+            else:
+                _end(active, now)
+        self._end_incident(monitor, state, now)
 
     def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
         """Alerts that are about how things stand, not about what was found."""
@@ -358,9 +401,14 @@ class Alerting:
     def _told(self, monitor: Watched, state: State, now: float) -> list[Told]:
         """What is to be told of a monitor; from now on it is."""
         told = []
+        words = {_fingerprint(monitor, "drift", segment): now for segment, now in monitor.open or ()}
         for fingerprint, active in list(state.active.items()):
-            if not active.pending:
+            if not active.pending or active.part:
                 continue
+            parts = _parts(state) if active.kind == "drift" and active.segment is None else []
+            for part in parts:
+                active.findings += part.findings
+                part.findings = []
             body = None
             if active.finding is not None and (found := self.store.finding(monitor.id, active.finding)) is not None:
                 body = msgspec.json.decode(found.body)
@@ -372,6 +420,9 @@ class Alerting:
                     starts=active.starts,
                     ends=active.ends,
                     text=active.text,
+                    now=words.get(fingerprint, "") if active.ends is None else "",
+                    parts=tuple(part.segment for part in parts),
+                    over=active.over,
                     finding=body,
                     findings=tuple(active.findings),
                     repeats=active.repeats,
@@ -400,11 +451,11 @@ def _fire(
     segment: dict[str, Any] | None = None,
     finding: str | None = None,
     seen: bool = False,
-) -> None:
+) -> Active:
     fingerprint = _fingerprint(monitor, kind, segment)
     old = state.active.get(fingerprint)
     fires = old is not None and old.ends is None
-    state.active[fingerprint] = Active(
+    state.active[fingerprint] = fired = Active(
         kind=kind,
         segment=segment,
         starts=old.starts if old is not None and fires else now,
@@ -414,7 +465,30 @@ def _fire(
         findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
         text=text,
         acknowledged=seen,
+        part=old is not None and fires and old.part,
     )
+    return fired
+
+
+def _parts(state: State) -> list[Active]:
+    """The alerts of segments that the alert of the overall stream speaks for."""
+    return [active for active in state.active.values() if active.part]
+
+
+def _join_incident(state: State, fired: Active, overall: Active | None) -> None:
+    """Have the alert of the overall stream speak for the segments that drifted when it did.
+
+    A segment belongs to it if its own drift had started when that of the overall stream was found; and the other way
+    round if nobody was told of the segment yet.
+    """
+    if overall is None or overall.ends is not None or overall.over:
+        return
+    if fired is not overall:
+        fired.part |= "" < fired.started <= overall.time and fired.told is None
+        return
+    for active in state.active.values():
+        together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
+        active.part |= active is not overall and together and active.told is None
 
 
 def _end(active: Active, now: float, text: str | None = None, finding: str | None = None) -> None:

@@ -25,7 +25,7 @@ from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
 from fourrates.serve.live import Hub
 from fourrates.serve.registry import Live, Registry, finding_json
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding
+from fourrates.serve.store import StoredFinding
 from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
@@ -173,7 +173,7 @@ class Api:
         if of not in ("all", "whole"):
             raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor whole", {"query": "of"})
 
-        def look(live: Live) -> list[Finding]:
+        def look(live: Live) -> list[StoredFinding]:
             return self.registry.store.findings(live.row.id, limit, before, overall=of == "whole")
 
         return json({"drifts": [finding_json(one) for one in await self._ask(request, look)]})

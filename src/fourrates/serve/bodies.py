@@ -173,13 +173,15 @@ def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
 
 def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
     """Rows as columns; the values of `by` are in an object of this name, or next to the others."""
-    names = ("truth", "pred", "score", "id", "time")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", "score", "id", "time")}
     segments: dict[str, list[Any]] = {name: [] for name in by}
+    given: set[str] = set()
     nested = 0
     for record in records:
-        record.setdefault("truth", record.get("y_true"))
-        record.setdefault("pred", record.get("y_pred"))
+        for ours, theirs in (("y_true", "truth"), ("y_pred", "pred")):
+            if ours in record:
+                record.setdefault(theirs, record[ours])
+        given |= record.keys() & columns.keys()
         inner = record.get("by")
         beside = inner if isinstance(inner, dict) else record
         for values, source in ((columns, record), (segments, beside)):
@@ -189,10 +191,7 @@ def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
                     nested += 1
                     value = value if nested <= NESTED else []
                 column.append(value)
-    given: dict[str, Any] = {
-        name: column for name, column in columns.items() if any(value is not None for value in column)
-    }
-    return Body(**given, by=segments)
+    return Body(**{name: columns[name] for name in given}, by=segments)
 
 
 def _arrow_columns(body: bytes, by: list[str], limits: Limits) -> Body:

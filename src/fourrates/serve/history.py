@@ -1,4 +1,4 @@
-"""The window of a drift, read back from the journal: ids of its examples, their outcomes, and when it started."""
+"""The window of a drift, read back from the journal: ids of its examples and their outcomes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from fourrates.findings import Finding
 from fourrates.serve.batch import Entry, decode
-from fourrates.serve.monitor import WHOLE, Found, Monitor, Pairs
+from fourrates.serve.monitor import Monitor, Pairs, row_of
 from fourrates.serve.store.base import JournalRow
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ class Window:
 
     ids: list[Any]
     confusion: list[list[int]]
-    started: float | None  # when its first event happened
     complete: bool
 
 
@@ -72,23 +72,23 @@ def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
         yield from backwards(row.first_event, decode(row.body))
 
 
-def read_window(monitor: Monitor, found: Found, entries: Iterable[tuple[int, Entry]]) -> Window:
+def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int, Entry]]) -> Window:
     """The window of a drift; `entries` are those of the journal, the last one first."""
-    left = len(found.finding.window)
+    left, last = len(finding.window), row_of(finding)
+    segment = None if finding.segment is None else monitor.segments.number(finding.segment)
     ids: list[list[Any]] = []
     confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
-    first_time = None
     for first_event, entry in entries:
         if left <= 0:
             break
-        if first_event > found.event or not entry.events:
+        if first_event > last or not entry.events:
             continue
         batch = entry.batch
         pairs = _pairs(monitor, entry)
         chosen = np.arange(len(pairs))
-        if found.segment != WHOLE:
-            chosen = np.flatnonzero(pairs.segments == found.segment) if pairs.segments is not None else chosen[:0]
-        chosen = chosen[first_event + chosen <= found.event][-left:]
+        if segment is not None:
+            chosen = np.flatnonzero(pairs.segments == segment) if pairs.segments is not None else chosen[:0]
+        chosen = chosen[first_event + chosen <= last][-left:]
         if not chosen.size:
             continue
         left -= chosen.size
@@ -96,7 +96,4 @@ def read_window(monitor: Monitor, found: Found, entries: Iterable[tuple[int, Ent
         assert pairs.positions is not None
         if batch.ids is not None:
             ids.append(batch.ids.pick(pairs.positions[chosen]))
-        times = np.frombuffer(batch.times, "<f8") if batch.times else None
-        first_time = batch.received if times is None else float(times[pairs.positions[chosen[0]]])
-    complete = left <= 0
-    return Window([one for part in reversed(ids) for one in part], confusion.tolist(), first_time, complete)
+    return Window([one for part in reversed(ids) for one in part], confusion.tolist(), left <= 0)

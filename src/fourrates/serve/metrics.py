@@ -44,7 +44,7 @@ class Sample:
     segments: int
     drifted_segments: int
     last_event: float | None
-    rates: Mapping[str, tuple[float | None, float | None]]  # estimate and baseline
+    rates: Mapping[str, tuple[float | None, float | None]]  # now and normal
 
 
 PER_MONITOR: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
@@ -118,19 +118,20 @@ def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
     status = GaugeMetricFamily("fourrates_status", "1 for how a monitor stands.", labels=["monitor", "status"])
     events = CounterMetricFamily("fourrates_events", "Pairs of truth and prediction watched.", labels=["monitor"])
     drifts = CounterMetricFamily("fourrates_drifts", "Drifts found.", labels=["monitor"])
-    rate = GaugeMetricFamily("fourrates_rate", "Where a rate stands.", labels=["monitor", "rate"])
-    baseline = GaugeMetricFamily("fourrates_rate_baseline", "What it is held against.", labels=["monitor", "rate"])
+    told = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
+    rate = GaugeMetricFamily("fourrates_rate", told, labels=["monitor", "rate"])
+    normal = GaugeMetricFamily("fourrates_rate_normal", "What a rate should be.", labels=["monitor", "rate"])
     for one in samples:
         events.add_metric([one.name], one.events)
         drifts.add_metric([one.name], one.drifts)
         for word in STATUSES:
             status.add_metric([one.name, word], float(one.status == word))
-        for name, (estimate, expected) in list(one.rates.items())[:MOST_RATES]:
-            if estimate is not None:
-                rate.add_metric([one.name, name], estimate)
+        for name, (now, expected) in list(one.rates.items())[:MOST_RATES]:
+            if now is not None:
+                rate.add_metric([one.name, name], now)
             if expected is not None:
-                baseline.add_metric([one.name, name], expected)
-    yield from (status, events, drifts, rate, baseline)
+                normal.add_metric([one.name, name], expected)
+    yield from (status, events, drifts, rate, normal)
     for name, told, value_of in PER_MONITOR:
         family = GaugeMetricFamily(f"fourrates_{name}", told, labels=["monitor"])
         for one in samples:

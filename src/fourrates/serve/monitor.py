@@ -7,22 +7,27 @@ comes back, and why nothing here looks at a clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from fourrates.bank import Bank
+from fourrates.checks import check_whole
 from fourrates.detectors.four_rates import FourRates
+from fourrates.events.batch import Batch as Events
 from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
+from fourrates.plain import share_record
 from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Ids, Seen
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
+from fourrates.state import pack, unpack
+from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,42 +36,8 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Point = npt.NDArray[np.float64]
 
-WHOLE = -1  # the number of the whole among those of the segments
 TUNED_FROM = 1_000  # events after which a budget in time is first translated into events
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A finding, and where: the number of a segment, or WHOLE."""
-
-    finding: Finding
-    segment: int
-    event: int  # of the monitor
-    time: float
-
-    @property
-    def kind(self) -> str:
-        """That of the finding."""
-        return self.finding.kind
-
-
-class Standing(msgspec.Struct, array_like=True, frozen=True):
-    """An open drift.
-
-    Attributes
-    ----------
-    event : int
-        Of the monitor, at which the latest drift of the episode was found.
-    time : float
-        Since when the overall stream, or the segment, is drifted, in seconds since 1970.
-    at : int
-        The event of its stream at which that latest drift was found: names it.
-    """
-
-    event: int
-    time: float
-    at: int
+COUNTS, NUMBERS = ("events", "tune_at", "begun"), ("arl", "first_time", "last_time")  # of a monitor, in its snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +60,7 @@ class Outcome:
     pairs: Pairs
     accepted: int
     repeated: int
-    found: list[Found] = field(default_factory=list)
-
-
-class _Saved(msgspec.Struct, array_like=True):
-    version: int
-    config: bytes
-    events: int
-    arl: float
-    tune_at: int
-    first_time: float
-    last_time: float
-    confusion: bytes
-    detector: bytes
-    bank: bytes
-    join: bytes
-    segments: list[str]
-    series: tuple[int, bytes, bytes]
-    standing: dict[int, Standing]
-    begun: int
-    shift: Shift | None
+    findings: list[Finding] = field(default_factory=list)
 
 
 class Monitor:
@@ -129,12 +81,12 @@ class Monitor:
         Pairs watched.
     confusion : array
         Counts of all of them, by true and predicted class.
+    watch : Watch
+        Of all events together, and of the segments if there are any.
     begun : int
-        Events before the detector of the whole began: new settings may have reset it.
-    standing : dict
-        Open drifts, by the number of a segment, or WHOLE.
-    shift : Shift or None
-        The latest shift of the class mix.
+        Events before the watch began: new settings may have reset it.
+    shift : dict or None
+        The latest shift of the class mix, as JSON has it.
     """
 
     def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
@@ -142,15 +94,12 @@ class Monitor:
         self.labels = config.made_labels()
         self.classes = len(self.labels.values)
         self.names = rate_names(self.labels.values)
-        # The detectors know codes alone; this is what the labels make of the names of their rates.
-        self.rate_name = dict(zip(rate_names(range(self.classes)), self.names, strict=True))
         self.events = 0
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
         self.first_time = self.last_time = float("nan")
         self.segments = Segments(settings.max_segments)
         self.series = Series(self.classes)
-        self.standing: dict[int, Standing] = {}
         self.join = LabelJoin(
             range(self.classes),
             max_waiting=settings.max_waiting,
@@ -161,35 +110,31 @@ class Monitor:
 
     def _begin_watching(self) -> None:
         self.begun = self.events
-        self.shift: Shift | None = None
-        self.detector = self._whole()
-        self.bank = Bank(self._each(), max_streams=self.settings.max_segments) if self.config.by else None
+        self.shift: dict[str, Any] | None = None
+        config, arl = self.config, self._arl_of_each()
+        detector = partial(FourRates, arl, labels=config.labels, positive=config.positive)
+        overall = detector(reference=config.reference, mix=config.mix if self.classes == 2 else "ignore")
+        # Segments differ, so each is held against its own past; the class mix is that of all of them.
+        each = detector(mix="ignore") if config.by else overall
+        limit = self.settings.max_segments
+        self.watch = Watch(each, overall=overall if config.by else None, max_segments=limit)
 
-    def _whole(self) -> FourRates:
-        """The detector of the whole. With segments each side has half of the false alarms, so twice the run length."""
-        config = self.config
-        return FourRates(
-            2 * self.arl if config.by else self.arl,
-            labels=range(self.classes),
-            reference=None if config.reference is None else self._reference(config.reference),
-            mix=config.mix if self.classes == 2 else "ignore",
-        )
+    def _arl_of_each(self) -> float:
+        """With segments, they and the overall stream have half of the false alarms each: twice the run length."""
+        return 2 * self.arl if self.config.by else self.arl
 
-    def _each(self) -> FourRates:
-        """The settings of a segment: held against its own past, for segments differ; the mix is the whole's."""
-        return FourRates(2 * self.arl, labels=range(self.classes), mix="ignore")
-
-    def _reference(self, counts: list[list[int]]) -> list[list[int]]:
-        """Counts in the order of the codes."""
-        order = [self.labels.given.index(label) for label in self.labels.values]
-        return [[counts[i][j] for j in order] for i in order]
+    @property
+    def detector(self) -> FourRates:
+        """The detector of all events together, as it is now."""
+        streams = (self.watch.overall or self.watch).segments
+        return streams.get(None, streams.detector)  # type: ignore[return-value]
 
     # Batches --------------------------------------------------------------------------------------------------
 
     def apply(self, batch: Batch) -> Outcome:
         """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
         if batch.kind in (CONFIG, SEEN):
-            accepted: list[Found] = []
+            accepted: list[Finding] = []
             if batch.kind == CONFIG:
                 self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
             else:
@@ -204,7 +149,7 @@ class Monitor:
             pairs, repeated = Pairs(batch.codes("truths"), batch.codes("guesses"), None, numbers), 0
         else:
             pairs, repeated = self._join(ids, batch, numbers)
-        found = self._watch(pairs, batch) if len(pairs) else []
+        findings = self._update(pairs, batch) if len(pairs) else []
         self._set_clock(batch)
         if self.first_time != self.first_time:
             self.first_time = batch.last_time()
@@ -212,7 +157,7 @@ class Monitor:
             self._tune()
         if self.series.wants(self.last_time):
             self.series.add(*self._present())
-        return Outcome(pairs, batch.size - repeated, repeated, found)
+        return Outcome(pairs, batch.size - repeated, repeated, findings)
 
     def _set_clock(self, batch: Batch) -> None:
         """Note when something last happened. It goes back only where the clock of the server was put back."""
@@ -243,84 +188,51 @@ class Monitor:
             return Pairs(made.truths, made.guesses, None, made.tags if self.config.by else None), repeated
         return Pairs(made.truths, made.guesses, made.positions, made.tags if self.config.by else None), repeated
 
-    def _watch(self, pairs: Pairs, batch: Batch) -> list[Found]:
-        """Give the pairs to the detectors."""
-        times = np.frombuffer(batch.times, "<f8") if batch.times else None
-
-        def time_of(row: int) -> float:
-            if times is None:
-                return batch.received
-            return float(times[row if pairs.positions is None else pairs.positions[row]])
-
-        found: list[Found] = []
-        if self.bank is not None and pairs.segments is not None:
-            first = self.bank.events
-            self.bank.update_coded(pairs.segments, pairs.truths, pairs.guesses)
-            for keyed in self.bank.findings:
-                row = keyed.event - first
-                number = int(keyed.key)  # type: ignore[call-overload]
-                found.append(Found(keyed.finding, number, self.events + row, time_of(row)))
-        done, size = 0, len(pairs)
-        while done < size:
-            taken, findings = self.detector.update_coded(pairs.truths, pairs.guesses, done)
-            done += taken
-            for finding in findings:
-                later = finding.shifted(self.begun)
-                found.append(Found(later, WHOLE, self.events + done - 1, time_of(done - 1)))
-                if isinstance(later, Shift):
-                    self.shift = later
-        found.sort(key=lambda one: one.event)
+    def _update(self, pairs: Pairs, batch: Batch) -> list[Finding]:
+        """Give the pairs to the watch; the row of a finding is its event of the monitor."""
+        size = len(pairs)
+        rows = np.arange(self.events, self.events + size)
+        if batch.times:
+            times = np.frombuffer(batch.times, "<f8")
+            times = times if pairs.positions is None else times[pairs.positions]
+        else:
+            times = np.full(size, batch.received)
+        events = Events(pairs.truths, pairs.guesses, "", rows, _moments(times), pairs.segments)
+        findings = [self.of_monitor(finding) for finding in self.watch.update(events, self.segments.names)]
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
-        for drift_of_whole in (one for one in found if one.segment == WHOLE and one.kind == "drift"):
-            self._draw_alarm(drift_of_whole, cells[: drift_of_whole.event - self.events + 1])
+        for finding in findings:
+            if isinstance(finding, Shift):
+                shares = {"before": share_record(finding.before), "after": share_record(finding.after)}
+                self.shift = {"at": finding.at, "started": finding.started, **shares}
+            elif finding.segment is None and finding.kind == "drift":
+                self._draw_alarm(finding, cells[: row_of(finding) - self.events + 1])
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         self.events += size
-        self._note(found)
-        return found
+        return findings
 
-    def _draw_alarm(self, one: Found, cells: Numbers) -> None:
+    def of_monitor(self, finding: Finding) -> Finding:
+        """Events of the overall stream are those of the monitor, also where new settings began it again."""
+        return finding.shifted(self.begun) if finding.segment is None else finding
+
+    def _draw_alarm(self, drift: Finding, cells: Numbers) -> None:
         """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
         counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         unknown = [float("nan")] * self.classes  # what is compared with may be another one now
-        self.series.add(self.series.point(one.event + 1, one.time, 1.0, unknown, counts))
+        self.series.add(self.series.point(row_of(drift) + 1, seconds_of(drift.time), 1.0, unknown, counts))
 
-    def has_reference(self, segment: int) -> bool:
+    def has_reference(self, segment: str | None) -> bool:
         """Whether a segment, or the overall stream, is compared with a reference."""
-        return segment == WHOLE and self.config.reference is not None
+        return segment is None and self.config.reference is not None
 
-    def _note(self, found: list[Found]) -> None:
-        """Remember which drifts are open."""
-        for one in found:
-            if one.kind == "drift":
-                old = self.standing.get(one.segment)
-                since = one.time if old is None else old.time
-                self.standing[one.segment] = Standing(one.event, since, one.finding.at)
-            elif one.finding.closes:
-                self.standing.pop(one.segment, None)
-        for segment in {one.segment for one in found if one.kind == "drift"}:
-            if not self._is_open(segment):  # normal was not known yet, so the new level is
-                self.standing.pop(segment, None)
-
-    def _is_open(self, segment: int) -> bool:
-        if segment == WHOLE:
-            return self.detector.open is not None
-        return self.bank is not None and self.bank[segment].open is not None
-
-    def _accept(self, seen: Seen, time: float) -> list[Found]:
+    def _accept(self, seen: Seen, time: float) -> list[Finding]:
         """Somebody has seen a drift: without a reference to come back to, the new level is normal from now on."""
-        for segment, one in self.standing.items():
-            name = None if segment == WHOLE else self.segments.name(segment)
-            if one.at != seen.at or name != seen.segment or self.has_reference(segment):
-                continue
-            del self.standing[segment]
-            if segment == WHOLE:
-                finding = self.detector.accept(force=True)
-                finding = None if finding is None else finding.shifted(self.begun)
-            else:
-                keyed = None if self.bank is None else self.bank.accept(segment, force=True)
-                finding = None if keyed is None else keyed.finding
-            return [] if finding is None else [Found(finding, segment, self.events - 1, time)]
-        return []
+        drift = self.watch.open_drift(seen.segment)
+        if drift is None or self.of_monitor(drift.drift).at > seen.at or self.has_reference(seen.segment):
+            return []
+        finding = self.watch.accept(seen.segment)
+        if finding is None:
+            return []
+        return [replace(self.of_monitor(finding), time=_moments(np.array([time]))[0], row=self.events - 1)]
 
     def _present(self) -> list[Point]:
         """How things stand, as a point of the series; none before anything came."""
@@ -356,11 +268,7 @@ class Monitor:
 
     def _set_arl(self, arl: float) -> None:
         self.arl = arl
-        whole = self._whole()
-        whole.restore(self.detector.record_bytes)
-        self.detector = whole
-        if self.bank is not None:
-            self.bank = self.bank.with_budget(2 * arl)
+        self.watch.set_budget(self._arl_of_each())
 
     def _change(self, config: MonitorConfig) -> None:
         """New settings: another reference, or another view of the mix, resets the watch."""
@@ -370,7 +278,7 @@ class Monitor:
             rate = self.events / (self.last_time - self.first_time)
         arl = config.run_length(rate)
         if (old.reference, old.mix) != (config.reference, config.mix):
-            self.arl, self.standing = arl, {}
+            self.arl = arl
             self._begin_watching()
         elif arl != self.arl:
             self._set_arl(arl)
@@ -379,43 +287,61 @@ class Monitor:
 
     def snapshot(self) -> bytes:
         """Everything, as :meth:`restore` takes it."""
-        return msgspec.msgpack.encode(
-            _Saved(
-                VERSION,
-                msgspec.json.encode(self.config),
-                self.events,
-                self.arl,
-                self.tune_at,
-                self.first_time,
-                self.last_time,
-                self.confusion.astype("<i8").tobytes(),
-                self.detector.to_bytes(),
-                b"" if self.bank is None else self.bank.to_bytes(),
-                self.join.to_bytes(),
-                self.segments.names,
-                self.series.to_state(),
-                self.standing,
-                self.begun,
-                self.shift,
-            )
+        stride, long, recent = self.series.to_state()
+        about = {
+            "config": msgspec.to_builtins(self.config),
+            **{name: getattr(self, name) for name in COUNTS + NUMBERS},
+            "segments": self.segments.names,
+            "shift": self.shift,
+            "stride": stride,
+        }
+        return pack(
+            "Monitor",
+            about,
+            confusion=self.confusion.astype("<i8").tobytes(),
+            watch=self.watch.to_bytes(),
+            join=self.join.to_bytes(),
+            long=long,
+            recent=recent,
         )
 
     @classmethod
     def restore(cls, saved: bytes | memoryview, key: bytes, settings: Settings) -> Monitor:
         """Bring back what :meth:`snapshot` gave; bytes that it cannot have given are a ValueError."""
-        found = msgspec.msgpack.decode(saved, type=_Saved)
-        if found.version != VERSION:
-            raise ValueError(f"a snapshot of version {found.version}; this release reads version {VERSION}")
-        monitor = cls(msgspec.json.decode(found.config, type=MonitorConfig), key, settings)
-        monitor.events, monitor.arl, monitor.tune_at = found.events, found.arl, found.tune_at
-        monitor.first_time, monitor.last_time = found.first_time, found.last_time
-        shape = monitor.confusion.shape
-        monitor.confusion = np.frombuffer(found.confusion, "<i8").reshape(shape).astype(np.int64)
-        monitor.detector = FourRates.from_bytes(found.detector)
-        if found.bank:
-            monitor.bank = Bank.from_bytes(found.bank)
-        monitor.join = LabelJoin.from_bytes(found.join)
-        monitor.segments.restore(found.segments)
-        monitor.series.restore(*found.series)
-        monitor.standing, monitor.begun, monitor.shift = found.standing, found.begun, found.shift
+        found = unpack(saved)
+        about, sections = found.about, found.sections
+        if found.kind != "Monitor":
+            raise ValueError(f"this is the state of {found.kind}, not of a monitor")
+        try:
+            monitor = cls(msgspec.convert(about["config"], MonitorConfig), key, settings)
+            for name in COUNTS:
+                setattr(monitor, name, check_whole(about[name], name, 0))
+            for name in NUMBERS:
+                setattr(monitor, name, msgspec.convert(about[name], float))
+            shape = monitor.confusion.shape
+            monitor.confusion = np.frombuffer(sections["confusion"], "<i8").reshape(shape).astype(np.int64)
+            monitor.watch = Watch.from_bytes(bytes(sections["watch"]))
+            monitor.join = LabelJoin.from_bytes(bytes(sections["join"]))
+            monitor.segments.restore(about["segments"])
+            monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
+            monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the saved monitor does not fit itself ({error!r})") from None
+        if monitor.begun + (monitor.watch.overall or monitor.watch).events != monitor.events:
+            raise ValueError("the saved monitor and its watch have seen different events")
         return monitor
+
+
+def row_of(finding: Finding) -> int:
+    """The event of the monitor that showed a finding."""
+    assert finding.row is not None
+    return finding.row
+
+
+def seconds_of(time: np.datetime64 | None) -> float:
+    """A time in seconds since 1970."""
+    return float("nan") if time is None else float(time.astype("M8[us]").astype(np.int64)) / 1e6
+
+
+def _moments(times: npt.NDArray[np.float64]) -> npt.NDArray[np.datetime64]:
+    return (times * 1e6).astype(np.int64).view("M8[us]")

@@ -16,6 +16,7 @@ from fourrates.alerts.text import defused, plain
 
 MOST = 100  # alerts in one notification
 LINES = 10  # of them in the text
+NAMED = 3  # segments in a sentence
 NAMES = {
     "drift": "ClassifierDrift",
     "shift": "ClassMixShift",
@@ -27,7 +28,19 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An alert as it is told; `finding` is what was found last, `findings` the ids of all that led to it."""
+    """An alert as it is told.
+
+    Attributes
+    ----------
+    text, now
+        What happened, and how the rates are now, in words.
+    parts : tuple
+        Segments that drifted with the overall stream.
+    over : bool
+        Whether the overall stream is back, and only these are still open.
+    finding, findings
+        What was found last, and the ids of all that led to it.
+    """
 
     fingerprint: str
     kind: str
@@ -35,6 +48,9 @@ class Told:
     starts: float
     ends: float | None
     text: str
+    now: str = ""
+    parts: tuple[dict[str, Any] | None, ...] = ()
+    over: bool = False
     finding: dict[str, Any] | None = None
     findings: tuple[str, ...] = ()
     repeats: int = 0
@@ -104,7 +120,16 @@ def _text(monitor: str, told: Sequence[Told]) -> str:
 
 def _line(one: Told) -> str:
     again = "still " if one.repeats and one.ends is None else ""
-    return ("resolved: " if one.ends is not None else again) + defused(one.text).replace("\n", " ")
+    return ("resolved: " if one.ends is not None else again) + _summary(one).replace("\n", " ")
+
+
+def _summary(one: Told) -> str:
+    """What happened, how it is now, and in which segments too."""
+    now = f". Now: {one.now}" if one.now else ""
+    names = [", ".join(f"{name}={value}" for name, value in (part or {}).items()) for part in one.parts[:NAMED]]
+    more = f" and {len(one.parts) - NAMED:,} more" if len(one.parts) > NAMED else ""
+    also = f". {'Still open' if one.over else 'Also'} in {'; '.join(names)}{more}" if names else ""
+    return defused(one.text + now + also)
 
 
 def _alert(monitor: str, one: Told) -> dict[str, Any]:
@@ -112,11 +137,12 @@ def _alert(monitor: str, one: Told) -> dict[str, Any]:
     return {
         "status": one.status,
         "labels": {**segment, "alertname": NAMES.get(one.kind, one.kind), "monitor": monitor},
-        "annotations": {"summary": defused(one.text)},
+        "annotations": {"summary": _summary(one)},
         "startsAt": _iso(one.starts),
         "endsAt": "0001-01-01T00:00:00Z" if one.ends is None else _iso(one.ends),  # as Go writes a time that is none
         "fingerprint": one.fingerprint,
         "segment": one.segment,
+        "segments": list(one.parts),
         "findings": list(one.findings),
         "changes": (one.finding or {}).get("changes") or [],
     }

@@ -8,14 +8,14 @@ from itertools import islice
 from typing import Any
 
 from fourrates.plain import finite
-from fourrates.serve.alerting import MOST, Watched
+from fourrates.serve.alerting import MOST, TOLD, Watched
 from fourrates.serve.errors import ApiError
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import MOST_RATES, Sample
-from fourrates.serve.monitor import WHOLE, Monitor
+from fourrates.serve.monitor import Monitor
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.store import StoreError
-from fourrates.serve.views import segment_json, status_of
+from fourrates.serve.views import drifted_segments, segment_json, status_of
 from fourrates.serve.writer import Writer
 
 
@@ -71,10 +71,10 @@ def _sample(live: Live) -> Sample:
         drifts=live.drifts,
         rejected=live.rejected,
         segments=len(monitor.segments),
-        drifted_segments=len(monitor.standing.keys() - {WHOLE}),
+        drifted_segments=drifted_segments(monitor),
         last_event=finite(monitor.last_time),
         rates={
-            name: (finite(state.estimate), None if state.baseline is None else finite(state.baseline.value))
+            name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
             for name, state in rates
         },
     )
@@ -93,12 +93,14 @@ def _watched(live: Live) -> Watched:
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
         waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
-        standing=_standing(monitor),
+        open=_open(monitor),
     )
 
 
-def _standing(monitor: Monitor) -> Sequence[dict[str, Any] | None] | None:
-    """The segments whose drifts stand, None for the whole; nothing where more do than alerts are kept of."""
-    if len(monitor.standing) > MOST:
+def _open(monitor: Monitor) -> Sequence[tuple[dict[str, Any] | None, str]] | None:
+    """The segments with an open drift, None for the overall stream, and the worst in words; None if they are many."""
+    segments = monitor.watch.open_since
+    if len(segments) > MOST:
         return None
-    return [segment_json(monitor, number) for number in monitor.standing]
+    words = {drift.segment: drift.rates_in_words() for drift in monitor.watch.now().open[:TOLD]}
+    return [(segment_json(monitor, name), words.get(name, "")) for name in segments]

@@ -16,15 +16,16 @@ from typing import Any
 
 import msgspec
 
+from fourrates.findings import Finding
 from fourrates.serve import views
 from fourrates.serve.batch import Entry, decode
 from fourrates.serve.columns import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
-from fourrates.serve.monitor import WHOLE, Found, Monitor
+from fourrates.serve.monitor import Monitor, seconds_of
 from fourrates.serve.settings import Settings
-from fourrates.serve.store import Finding, MonitorRow, Store, StoreError
+from fourrates.serve.store import MonitorRow, Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve")
 WINDOWS = ("drift", "recovery", "improvement")  # findings of a new level, whose events are looked up
@@ -68,7 +69,7 @@ class Live:
         return {
             "drifts": self.drifts,
             "last_finding": self.last_finding,
-            "drift": self.drift if WHOLE in self.monitor.standing else None,
+            "drift": self.drift if None in self.monitor.watch.open_since else None,
             "silenced_until": views.iso(self.row.silenced_until),
         }
 
@@ -142,7 +143,7 @@ class Registry:
         live.rejected = self.store.count_rejected(row.id)
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
-        if WHOLE in monitor.standing:
+        if None in monitor.watch.open_since:
             for drift in self.store.findings(row.id, 1, overall=True, kind="drift"):
                 live.drift = finding_json(drift)
         return live
@@ -196,14 +197,13 @@ class Registry:
             self.store.silence(live.row.id, until)
         live.row.silenced_until = until
 
-    def finding(self, live: Live, found: Found, first_event: int, pending: list[Entry]) -> Finding:
-        """What was found as the store keeps it, with its window; `pending` are batches that are not in it yet."""
-        body = views.finding(live.monitor, live.name, live.row.uid, found)
+    def finding(self, live: Live, finding: Finding, first_event: int, pending: list[Entry]) -> StoredFinding:
+        """A finding as the store keeps it, with its window; `pending` are batches that are not in it yet."""
+        body = views.finding(live.monitor, live.name, live.row.uid, finding)
         examples = None
-        if found.kind in WINDOWS:
+        if finding.kind in WINDOWS:
             stored = read_back(self.store.journal_backwards(live.row.id))
-            window = read_window(live.monitor, found, chain(backwards(first_event, pending), stored))
-            body["started_time"] = views.iso(window.started) if window.complete else None
+            window = read_window(live.monitor, finding, chain(backwards(first_event, pending), stored))
             if body["confusion"] is not None and window.complete:
                 body["confusion_after"] = window.confusion
                 body["confusion_before"] = [
@@ -211,11 +211,8 @@ class Registry:
                     for all_, after in zip(body["confusion"], window.confusion, strict=True)
                 ]
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
-        elif found.kind == "shift" and found.finding.started is not None:
-            body["started_time"] = views.iso(views.time_of_event(live.monitor, found.finding.started))
-        segment = None if found.segment == WHOLE else live.monitor.segments.name(found.segment)
-        saved = msgspec.json.encode(body)
-        return Finding(body["id"], live.row.id, found.kind, found.time, saved, examples, segment=segment)
+        time, saved = seconds_of(finding.time), msgspec.json.encode(body)
+        return StoredFinding(body["id"], live.row.id, finding.kind, time, saved, examples, segment=finding.segment)
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
@@ -238,7 +235,7 @@ class Registry:
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: StoredFinding) -> dict[str, Any]:
     """A finding of the store as JSON has it."""
     body: dict[str, Any] = msgspec.json.decode(finding.body)
     body["acknowledged"] = views.iso(finding.acknowledged)

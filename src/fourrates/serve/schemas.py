@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from fourrates.findings import Kind
+from fourrates.findings import Condition, Kind
 
 ONE = "/api/monitors/{name}"
 JSON, TEXT = "application/json", "text/plain"
@@ -54,6 +54,22 @@ CHANGE = record(
     after=maybe(INTERVAL),
     evidence=maybe(NUMBER),
 )
+STATE = record(
+    state={"enum": [*get_args(Condition)]},
+    normal=maybe(INTERVAL),
+    now=maybe(INTERVAL),
+    enough=COUNT,
+)
+OPEN = record(
+    segment=SEGMENT,
+    at=WHOLE,
+    started=maybe(WHOLE),
+    time=maybe(MOMENT),
+    started_time=maybe(MOMENT),
+    confirmed={"type": "boolean"},
+    harm=NUMBER,
+    now={"type": "object", "additionalProperties": ref("RateNow")},
+)
 SUMMARY = record(
     name=STRING,
     status={"enum": ["stable", "warning", "drifted", "waiting"]},
@@ -65,6 +81,7 @@ SUMMARY = record(
     waiting_labels=COUNT,
     segments=COUNT,
     drifted_segments=COUNT,
+    open=listed(ref("OpenDrift")),
     last_event=maybe(MOMENT),
     drifts=COUNT,
     last_finding=maybe(ref("Finding")),
@@ -79,6 +96,7 @@ RATE = record(
     baseline=maybe(INTERVAL),
     evidence=maybe(NUMBER),
     dispersion=maybe(NUMBER),
+    **STATE["properties"],
 )
 SHIFT = record(at=WHOLE, started=maybe(WHOLE), before=INTERVAL, after=INTERVAL)
 DETAIL = record(
@@ -107,6 +125,8 @@ SCHEMAS: dict[str, Schema] = {
     "Error": record(error=record(code=STRING, message=STRING, where={"type": "object"})),
     "Summary": SUMMARY,
     "Rate": RATE,
+    "RateNow": STATE,
+    "OpenDrift": OPEN,
     "Detail": {"allOf": [ref("Summary"), DETAIL]},
     "Finding": record(
         id=STRING,
@@ -133,7 +153,7 @@ SCHEMAS: dict[str, Schema] = {
         status={"enum": ["stable", "warning", "drifted", "waiting"]},
         evidence=maybe(SHARE),
         events=COUNT,
-        rates={"type": "object"},
+        rates={"type": "object", "additionalProperties": ref("RateNow")},
         discovery={"type": "boolean"},
     ),
     "Taken": record(accepted=COUNT, repeated=COUNT, rejected=COUNT, findings=listed(STRING)),

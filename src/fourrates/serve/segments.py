@@ -38,9 +38,9 @@ class Segments:
             self.names.append(name)
         return np.array([self._numbers[name] for name in names], np.int64)
 
-    def name(self, number: int) -> str:
-        """The name with this number."""
-        return self.names[number]
+    def number(self, name: str) -> int:
+        """The number of a name."""
+        return self._numbers[name]
 
     def restore(self, names: list[str]) -> None:
         """Know the names that another instance had, in an instance that knows none."""

@@ -11,12 +11,13 @@ import numpy as np
 
 from fourrates.alerts.payload import stable_id
 from fourrates.alerts.text import plain
-from fourrates.findings import Drift, Finding, RateChange, Share, Shift
-from fourrates.plain import finite
-from fourrates.serve.monitor import WHOLE, Found, Monitor
+from fourrates.findings import Drift, Finding, RateChange, Shift
+from fourrates.plain import finite, share_record, state_record
+from fourrates.serve.monitor import Monitor, row_of, seconds_of
 
 HOUR = 3600.0
 Q = 0.05  # the share of segments named in error
+OPEN = 20  # open drifts in a summary
 TITLES = {
     "drift": "drift",
     "confirmation": "drift confirmed",
@@ -41,11 +42,11 @@ def status_of(monitor: Monitor) -> tuple[str, float | None]:
     """How a monitor stands, and since when."""
     if not monitor.events:
         return "waiting", None
-    if monitor.standing:
-        return "drifted", min(one.time for one in monitor.standing.values())
+    if since := monitor.watch.open_since:
+        return "drifted", min(map(seconds_of, since.values()))
     if monitor.detector.warning_detected:
-        since = monitor.detector.warning_since
-        return "warning", None if since is None else time_of_event(monitor, monitor.begun + since)
+        first = monitor.detector.warning_since
+        return "warning", None if first is None else time_of_event(monitor, monitor.begun + first)
     return "stable", None
 
 
@@ -83,10 +84,36 @@ def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> d
         "waiting": counts["waiting"],
         "waiting_labels": counts["waiting_labels"],
         "segments": len(monitor.segments),
-        "drifted_segments": len(monitor.standing.keys() - {WHOLE}),
+        "drifted_segments": drifted_segments(monitor),
+        "open": open_json(monitor),
         "last_event": iso(monitor.last_time),
         **about,
     }
+
+
+def drifted_segments(monitor: Monitor) -> int:
+    """How many segments have an open drift."""
+    return len(monitor.watch.open_since.keys() - {None})
+
+
+def open_json(monitor: Monitor) -> list[dict[str, Any]]:
+    """The open drifts: that of the overall stream, then the worst; each with its rates now."""
+    shown = []
+    for one in monitor.watch.now().open[:OPEN]:
+        drift = monitor.of_monitor(one.drift)
+        shown.append(
+            {
+                "segment": segment_json(monitor, drift.segment),
+                "at": drift.at,
+                "started": drift.started,
+                "time": iso(seconds_of(drift.time)),
+                "started_time": iso(seconds_of(drift.started_time)),
+                "confirmed": one.confirmed,
+                "harm": round(one.harm, 1),
+                "now": {rate: state_record(state) for rate, state in one.rates.items()},
+            }
+        )
+    return shown
 
 
 def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
@@ -100,7 +127,7 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
         "rates": rates(monitor),
         "mix": {str(label): finite(float(mix[code])) for code, label in enumerate(monitor.labels.values)},
         "confusion": monitor.confusion.tolist(),
-        "shift": None if monitor.shift is None else shift_json(monitor.shift),
+        "shift": monitor.shift,
         "counts": {**monitor.join.counts, **counts},
     }
 
@@ -121,110 +148,91 @@ def shown_address(address: str) -> str:
 
 
 def rates(monitor: Monitor) -> dict[str, Any]:
-    """Where the rates stand."""
+    """The rates: over all events, normal, and now."""
     found = {}
     for name, state in monitor.detector.rates.items():
         interval = state.interval
-        found[monitor.rate_name[name]] = {
+        found[name] = {
             "estimate": finite(state.estimate),
             "lower": finite(interval.lower) if interval else None,
             "upper": finite(interval.upper) if interval else None,
             "n": state.n,
-            "baseline": None if state.baseline is None else share_json(state.baseline),
+            "baseline": share_record(state.baseline),
             "evidence": finite(state.evidence),
             "dispersion": finite(state.dispersion),
+            **state_record(state),
         }
     return found
 
 
-def share_json(share: Share) -> dict[str, Any]:
-    """A share with its interval."""
-    return {name: finite(value) for name, value in share._asdict().items()}
-
-
-def shift_json(shift: Shift) -> dict[str, Any]:
-    """A shift of the class mix."""
-    return {
-        "at": shift.at,
-        "started": shift.started,
-        "before": share_json(shift.before),
-        "after": share_json(shift.after),
-    }
-
-
-def segment_json(monitor: Monitor, number: int) -> dict[str, Any] | None:
-    """The values that make a segment, by column; None for the whole."""
-    if number == WHOLE:
-        return None
-    values = msgspec.json.decode(monitor.segments.name(number))
-    return dict(zip(monitor.config.by, values, strict=True))
+def segment_json(monitor: Monitor, name: str | None) -> dict[str, Any] | None:
+    """The values that make a segment, by column; None for the overall stream."""
+    return None if name is None else dict(zip(monitor.config.by, msgspec.json.decode(name), strict=True))
 
 
 def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
     """Segments by evidence, the strongest first; drifted ones before all others."""
-    if monitor.bank is None:
+    streams = monitor.watch.segments
+    if streams.bank is None:
         return {"segments": [], "total": 0}
-    keys, evidence, events = monitor.bank.standings()
+    keys, evidence, events = streams.bank.standings()
     numbers = np.array(keys, np.int64)
-    drifted = np.isin(numbers, [*monitor.standing])
+    drifted = np.isin(numbers, [streams.number(name) for name in monitor.watch.open_since if name is not None])
     order = np.lexsort((numbers, -evidence, ~drifted))
-    named = {*monitor.bank.discoveries(Q)} if len(order) else set()
+    named = {*streams.bank.discoveries(Q)} if len(order) else set()
     shown = []
     for slot in order[offset : offset + limit].tolist():
         number = int(numbers[slot])
-        detector = monitor.bank[number].detector()
+        detector = streams.bank[number].detector()
         status = "drifted" if drifted[slot] else "warning" if detector.warning_detected else "stable"
         shown.append(
             {
-                "segment": segment_json(monitor, number),
+                "segment": segment_json(monitor, streams.names[number]),
                 "status": status,
                 "evidence": finite(min(float(evidence[slot]), 1.0)),
                 "events": int(events[slot]),
-                "rates": {
-                    monitor.rate_name[name]: {"estimate": finite(state.estimate), "n": state.n}
-                    for name, state in detector.rates.items()
-                },
+                "rates": {name: state_record(state) for name, state in detector.rates.items()},
                 "discovery": number in named,
             }
         )
     return {"segments": shown, "total": len(order)}
 
 
-def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]:
+def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str, Any]:
     """A finding, as JSON has it; `confusion_before` and `confusion_after` are for the caller to fill in."""
-    segment = segment_json(monitor, one.segment)
+    segment = segment_json(monitor, finding.segment)
     where = "" if segment is None else " (" + ", ".join(f"{k}={v}" for k, v in segment.items()) + ")"
-    kind, what = one.kind, one.finding
-    if isinstance(what, Shift):
-        text = f"the classes shifted at event {what.at:,}: share of positives {what.before} to {what.after}"
+    kind = finding.kind
+    if isinstance(finding, Shift):
+        text = f"the classes shifted at event {finding.at:,}: share of positives {finding.before} to {finding.after}"
         changes: list[dict[str, Any]] = []
     else:
-        text = sentence(what, monitor.has_reference(one.segment), monitor.rate_name)
+        text = sentence(finding, monitor.has_reference(finding.segment))
         changes = [
             {
-                "rate": monitor.rate_name[change.rate],
+                "rate": change.rate,
                 "direction": change.direction,
-                "before": None if change.before is None else share_json(change.before),
-                "after": None if change.after is None else share_json(change.after),
+                "before": share_record(change.before),
+                "after": share_record(change.after),
                 "evidence": finite(change.statistic),
             }
-            for change in what.changes
+            for change in finding.changes
         ]
-    drift = what if isinstance(what, Drift) else None
+    drift = finding if isinstance(finding, Drift) else None
     return {
         # Of the event of the monitor: those of a segment are counted from 0 again after a reset.
-        "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), one.event)[:24],
+        "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), row_of(finding))[:24],
         "kind": kind,
         "monitor": name,
         "segment": segment,
-        "at": what.at,
-        "drift": None if what.about is None else what.about.at,
-        "closes": what.closes,
-        "since": drift.since if drift is not None else what.started if kind == "shift" else None,
-        "started": what.started,
-        "started_between": None if what.started_between is None else list(what.started_between),
-        "time": iso(one.time),
-        "started_time": None,
+        "at": finding.at,
+        "drift": None if finding.about is None else finding.about.at,
+        "closes": finding.closes,
+        "since": drift.since if drift is not None else finding.started if kind == "shift" else None,
+        "started": finding.started,
+        "started_between": None if finding.started_between is None else list(finding.started_between),
+        "time": iso(seconds_of(finding.time)),
+        "started_time": iso(seconds_of(finding.started_time)),
         "changes": changes,
         "confusion": drift.confusion if drift is not None and len(drift.confusion) <= 64 else None,
         "confusion_before": None,
@@ -234,7 +242,7 @@ def finding(monitor: Monitor, name: str, uid: str, one: Found) -> dict[str, Any]
     }
 
 
-def sentence(finding: Finding, has_reference: bool, names: dict[str, str]) -> str:
+def sentence(finding: Finding, has_reference: bool) -> str:
     """What happened, for people."""
     title = TITLES.get(finding.kind) or f"back {'at the reference' if has_reference else 'where it was'}"
     notes = []
@@ -246,14 +254,15 @@ def sentence(finding: Finding, has_reference: bool, names: dict[str, str]) -> st
         notes.append("other rates are still away")
     new_level = isinstance(finding, Drift) or finding.kind in ("recovery", "improvement")
     started = f", started about event {finding.started:,}" if new_level and finding.started is not None else ""
-    moved = [_move(change, names[change.rate], new_level) for change in finding.changes[:8]]
+    moved = [_move(change, new_level) for change in finding.changes[:8]]
     return f"{title} at event {finding.at:,}{started}: {'; '.join(moved + notes)}"
 
 
-def _move(change: RateChange, rate: str, new_level: bool) -> str:
+def _move(change: RateChange, new_level: bool) -> str:
+    rate = plain(change.rate)
     if not (change.before and change.after):
-        return f"{plain(rate)} {'fell' if change.direction == 'down' else 'rose'}"
+        return f"{rate} {'fell' if change.direction == 'down' else 'rose'}"
     if not new_level:
         now = f"{change.after} since" if change.after.n else "not observed since"
-        return f"{plain(rate)} was {change.before} before the alarm, {now}"
-    return f"{plain(rate)} {'fell' if change.direction == 'down' else 'rose'} from {change.before} to {change.after}"
+        return f"{rate} was {change.before} before the alarm, {now}"
+    return f"{rate} {'fell' if change.direction == 'down' else 'rose'} from {change.before} to {change.after}"

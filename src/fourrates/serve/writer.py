@@ -32,8 +32,9 @@ from fourrates.serve.clock import Clock
 from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
+from fourrates.serve.monitor import row_of
 from fourrates.serve.registry import Live, Registry, finding_json
-from fourrates.serve.store import Finding, Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoreError
+from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, SourceRow, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
@@ -78,7 +79,7 @@ class _Turn:
     touched: dict[int, Live] = field(default_factory=dict)
     entries: dict[int, tuple[int, list[Entry]]] = field(default_factory=dict)  # of each monitor, from which event on
     keys: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
-    findings: list[tuple[Live, Finding]] = field(default_factory=list)
+    findings: list[tuple[Live, StoredFinding]] = field(default_factory=list)
 
 
 Published = Callable[[list[str], list[dict[str, Any]]], None]
@@ -374,7 +375,7 @@ class Writer:
             raise _Refused(str(error)) from None
         begun, entries = turn.entries.get(row.id, (first, []))
         entries = [*entries, Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs))]
-        found = [self.registry.finding(live, one, begun, entries) for one in outcome.found]
+        found = [self.registry.finding(live, finding, begun, entries) for finding in outcome.findings]
         turn.entries[row.id] = begun, entries
         turn.group.findings += found
         turn.findings += [(live, one) for one in found]
@@ -391,7 +392,11 @@ class Writer:
                 row.id,
                 outcome.accepted if alone else job.batch.size,
                 outcome.repeated,
-                [one.id for one, at in zip(found, outcome.found, strict=True) if alone or begin <= at.event < end],
+                [
+                    saved.id
+                    for saved, finding in zip(found, outcome.findings, strict=True)
+                    if alone or begin <= row_of(finding) < end
+                ],
             )
 
     def _note(self, job: Ingest, turn: _Turn, monitor: int, accepted: int, repeated: int, findings: list[str]) -> None:

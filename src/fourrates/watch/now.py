@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,11 +86,11 @@ class Now:
     status : {"stable", "warning", "drifted"}
         "drifted" while a drift is open somewhere.
     open : tuple of OpenDrift
-        The open drifts: confirmed ones first, then those that harmed most events.
+        The open drifts: that of the overall stream, then confirmed ones, then those that harmed most events.
     rates : mapping from names to RateState
         The rates of the overall stream; empty where there are segments only.
     warned : int
-        Segments in a warning.
+        Streams in a warning.
     events : int
         Events so far.
     segments : int or None
@@ -110,6 +110,26 @@ class Now:
     last_time: np.datetime64 | None
     holds: bool
 
+    @classmethod
+    def together(cls, parts: Mapping[str, Now]) -> Now:
+        """How several watches are, by name: one without segments is a segment of this name."""
+        named = [
+            OpenDrift(replace(drift.drift, segment=drift.segment or name), drift.rates)
+            for name, now in parts.items()
+            for drift in now.open
+        ]
+        warned = sum(now.warned for now in parts.values())
+        return cls(
+            status="drifted" if named else "warning" if warned else "stable",
+            open=tuple(sorted(named, key=lambda drift: (not drift.confirmed, -drift.harm))),
+            rates={},
+            warned=warned,
+            events=sum(now.events for now in parts.values()),
+            segments=sum(now.segments or 1 for now in parts.values()),
+            last_time=max((now.last_time for now in parts.values() if now.last_time is not None), default=None),
+            holds=all(now.holds for now in parts.values()),
+        )
+
     @property
     def confirmed(self) -> bool:
         """Whether an open drift is confirmed."""
@@ -121,14 +141,18 @@ class Now:
             worst = self.open[0]
             if self.segments is None:
                 return "Drifted", str(worst)
-            first = "most of all " if len(self.open) > 1 else ""
-            return f"{len(self.open):,} of {several(self.segments, 'segment')} drifted", first + str(worst)
+            inside = [drift for drift in self.open if drift.segment is not None]
+            count = f"{len(inside):,} of {several(self.segments, 'segment')} drifted"
+            if worst.segment is None:
+                most = f"; {count}, most of all {shortened(inside[0].segment or '')}" if inside else ""
+                return "Drifted", f"{worst}{most}"
+            return count, ("most of all " if len(inside) > 1 else "") + str(worst)
         if self.warned:
             where = "" if self.segments is None else f" in {self.warned:,} of {several(self.segments, 'segment')}"
             return "Warning", f"no drift yet, but a rate is close to one{where}"
         if not self.holds:
             return "", ""
-        if self.segments is not None:
+        if self.segments is not None and not self.rates:
             return "Stable", f"no drift is open in {several(self.segments, 'segment')}"
         recalls = [(rate, state) for rate, state in self.rates.items() if state.normal is not None]
         if not any(state.now is not None and state.now.n >= state.enough for _, state in recalls):

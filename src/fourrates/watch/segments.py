@@ -38,11 +38,11 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
         As every stream begins.
     references : mapping, optional
         From names to their references, for FourRates.
-    most : int
-        The most streams there may be.
 
     Attributes
     ----------
+    most : int
+        The most streams there may be.
     names : list of str or None
         By number.
     bank : Bank or None
@@ -51,8 +51,8 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
         The streams by number, where they are not.
     """
 
-    def __init__(self, detector: Detector, references: Mapping[str, Any] | None, most: int = MAX_SEGMENTS) -> None:
-        self.detector, self.most = detector, most
+    def __init__(self, detector: Detector, references: Mapping[str, Any] | None) -> None:
+        self.detector, self.most = detector, MAX_SEGMENTS
         self.references = None if references is None else dict(references)
         self.names: list[str | None] = []
         self.bank: Bank | None = None
@@ -75,17 +75,15 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
         return self.detectors[number] if self.bank is None else self.bank[number]
 
     def begin(self, names: Sequence[str | None]) -> range:
-        """Begin the streams of these names that are not there yet; their numbers."""
-        first = len(self.names)
+        """Begin the streams of these names that are not there yet; their numbers. Too many are an InputError."""
+        first, new = len(self.names), [name for name in dict.fromkeys(names) if name not in self._numbers]
+        if first + len(new) > self.most:
+            raise InputError(f"more than {self.most:,} segments (max_segments)")
         if None not in names and self.bank is None and isinstance(self.detector, RecordDetector):
             from fourrates.bank import Bank  # which one stream alone does not need
 
             self.bank = Bank(self.detector, reference=None if self.references is None else {})
-        for name in names:
-            if name in self._numbers:
-                continue
-            if len(self.names) >= self.most:
-                raise InputError(f"more than {self.most:,} streams (--max-streams)")
+        for name in new:
             number = self._numbers[name] = len(self.names)
             self.names.append(name)
             if self.bank is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.bank.keys import MOST
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.findings import Drift, Finding
@@ -46,6 +47,8 @@ class Watch:
         The column that makes segments, for frames given to :meth:`update`.
     truth, pred, time : str, optional
         The other columns of these frames; known by common names if not given.
+    overall : Detector, optional
+        Beside those of the segments, one for all events together.
     references : mapping, optional
         From names of segments to their references, for FourRates; the others have none.
     trace : callable, optional
@@ -59,6 +62,8 @@ class Watch:
         The one given.
     segments : mapping from names to detectors
         Each segment as a detector; None is the name of the only one.
+    overall : Watch or None
+        The watch of all events together, where there is one beside the segments.
     events : int
         Events so far, in all segments.
     first_time, last_time : datetime64 or None
@@ -90,15 +95,18 @@ class Watch:
         truth: str | None = None,
         pred: str | None = None,
         time: str | None = None,
+        overall: Detector | None = None,
         references: Mapping[str, Any] | None = None,
         trace: Callable[[Detector], Trace] | None = None,
         max_segments: int = MAX_SEGMENTS,
     ) -> None:
         self._columns = Columns(truth, pred, None, time, by)
-        self._begin(Segments(detector, references, max_segments), trace)
+        beside = None if overall is None else Watch(overall, trace=trace)
+        self._begin(Segments(detector, references), beside, trace)
+        self.max_segments = max_segments
 
-    def _begin(self, segments: Segments, trace: Callable[[Detector], Trace] | None) -> None:
-        self.segments = segments
+    def _begin(self, segments: Segments, overall: Watch | None, trace: Callable[[Detector], Trace] | None) -> None:
+        self.segments, self.overall = segments, overall
         self.events = 0
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
@@ -133,6 +141,19 @@ class Watch:
         return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
     @property
+    def max_segments(self) -> int:
+        """The most segments there may be."""
+        return self.segments.most
+
+    @max_segments.setter
+    def max_segments(self, most: int) -> None:
+        if check_whole(most, "max_segments") > MOST:
+            raise ValueError(f"max_segments {most!r} is not between 1 and {MOST:,}")
+        if len(self.segments) > most:
+            raise InputError(f"{len(self.segments):,} segments; at most {most:,} are possible (max_segments)")
+        self.segments.most = most
+
+    @property
     def holds(self) -> bool:
         """Whether a drift stays open until a finding closes it; with other detectors none ever does."""
         return self.detector.parameters.get("after") == "hold"
@@ -161,20 +182,29 @@ class Watch:
         return [finding for part in events for finding in self._take(part, events.keys)]
 
     def _take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        if batch.times is not None:
-            self._note_times(batch.times)
+        if self.overall is None:
+            return self._take_segments(batch, names)
+        found = self._take_segments(batch, names) if batch.keys is not None else []
+        found += self.overall._take_segments(replace(batch, keys=None), ())
+        return sorted(found, key=lambda finding: finding.row or 0)
+
+    def _take_segments(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
         many, segments = batch.keys is not None, self.segments
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
+        if batch.keys is None:
+            begun = segments.begin([None])
+        else:
+            numbers, begun = segments.numbers(batch.keys, names)  # or an error, before anything changes
+        self._follow(begun)
+        if batch.times is not None:
+            self._note_times(batch.times)
         if batch.source != self._source:
             self._source = batch.source
             self._marks.forget_rows()
         self.events += batch.truths.size
         if batch.keys is None:
-            self._follow(segments.begin([None]))
             return self._advance(0, batch, None)
-        numbers, begun = segments.numbers(batch.keys, names)
-        self._follow(begun)
         # 16 bits are sorted by radix
         order = np.argsort(numbers.astype(np.uint16) if len(segments) <= 1 << 16 else numbers, kind="stable")
         by_segment = numbers[order]
@@ -322,41 +352,53 @@ class Watch:
 
     # Now ------------------------------------------------------------------------------------------------------
 
+    @property
+    def open_since(self) -> dict[str | None, np.datetime64 | None]:
+        """The segments whose drift is open, None for the overall stream, and when it was found."""
+        beside = {} if self.overall is None else self.overall.open_since
+        return beside | {self.segments.names[number]: place["time"] for number, place in self._opened.items()}
+
+    def open_drift(self, segment: str | None = None) -> OpenDrift | None:
+        """The drift that is open in a segment, or overall."""
+        if segment is None and self.overall is not None:
+            return self.overall.open_drift()
+        if segment not in self.segments or (number := self.segments.number(segment)) not in self._opened:
+            return None
+        stream = self.segments.at(number)
+        drift = getattr(stream, "open", None)
+        assert drift is not None
+        placed = replace(drift, segment=segment, **self._opened[number])
+        return OpenDrift(placed, {rate: state for rate, state in stream.rates.items() if state.state != "normal"})
+
     def now(self) -> Now:
         """How things are now: the open drifts, and the rates since."""
-        names = self.segments.names
-        opened = [self._open_drift(number) for number in self.segments.open()]
-        opened.sort(key=lambda one: (not one.confirmed, -one.harm))
-        single = names == [None]
-        rates = self.segments[None].rates if single else {}
-        _, since = self.segments.progress()
-        warned = sum(one >= 0 for one in since)
+        names, overall = self.segments.names, self.overall or self
+        opened = [drift for segment in self.open_since if (drift := self.open_drift(segment)) is not None]
+        opened.sort(key=lambda drift: (drift.segment is not None, not drift.confirmed, -drift.harm))
+        warned = len(self._warnings) + (0 if overall is self else len(overall._warnings))
         return Now(
             status="drifted" if opened else "warning" if warned else "stable",
             open=tuple(opened),
-            rates=rates,
+            rates=overall.segments[None].rates if None in overall.segments else {},
             warned=warned,
-            events=self.events,
-            segments=None if single or not names else len(names),
-            last_time=self.last_time,
+            events=overall.events,
+            segments=None if None in self.segments or not names else len(names),
+            last_time=overall.last_time,
             holds=self.holds,
         )
 
-    def _open_drift(self, number: int) -> OpenDrift:
-        segment = self.segments.at(number)
-        drift = getattr(segment, "open", None)
-        assert drift is not None
-        placed = replace(drift, segment=self.segments.names[number], **self._opened.get(number, {}))
-        return OpenDrift(placed, {rate: state for rate, state in segment.rates.items() if state.state != "normal"})
-
     def accept(self, segment: str | None = None) -> Finding | None:
         """Make the level since the alarm the new normal, in a segment or overall; None if no drift is open there."""
+        if segment is None and self.overall is not None:
+            return self.overall.accept()
         if segment not in self.segments:
             raise KeyError(f"no segment {segment!r}")
         number = self.segments.number(segment)
         finding = self.segments.accept(segment)
         if finding is None:
             return None
+        if self.segments.at(number).status != "warning":
+            self._warnings.pop(number, None)
         place = self._opened.pop(number, {})
         about = None if finding.about is None else replace(finding.about, segment=segment, **place)
         return replace(finding, segment=segment, time=self.last_time, about=about)
@@ -364,6 +406,8 @@ class Watch:
     def set_budget(self, arl: float) -> None:
         """Go on with another false-alarm budget, without forgetting anything."""
         self.segments.set_budget(arl)
+        if self.overall is not None:
+            self.overall.set_budget(arl)
 
     # State ----------------------------------------------------------------------------------------------------
 
@@ -379,16 +423,23 @@ class Watch:
             "warnings": [[number, one.since, one.counts.tolist()] for number, one in self._warnings.items()],
             "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
         }
+        if self.overall is not None:
+            sections["overall"] = self.overall.to_bytes()
         return pack("Watch", about, **sections)
 
     @classmethod
-    def from_bytes(cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None) -> Watch:
+    def from_bytes(
+        cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None, *, max_segments: int | None = None
+    ) -> Watch:
         """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are an InputError."""
         try:
             found = unpack(saved)
             if found.kind != "Watch":
                 raise ValueError(f"this is the state of {found.kind}, not of a watch")
-            return cls._revived(found, trace)
+            watch = cls._revived(found, trace)
+            if max_segments is not None:
+                watch.max_segments = max_segments
+            return watch
         except ValueError as error:
             raise InputError(str(error)) from None
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -398,7 +449,10 @@ class Watch:
     def _revived(cls, found: Saved, trace: Callable[[Detector], Trace] | None) -> Watch:
         watch, about = cls.__new__(cls), found.about
         watch._columns = Columns()
-        watch._begin(Segments.from_state(found), trace)
+        overall = cls.from_bytes(bytes(found.sections["overall"]), trace) if "overall" in found.sections else None
+        if overall is not None and (overall.overall is not None or [*overall.segments] not in ([], [None])):
+            raise ValueError("the overall stream of the saved watch has segments")
+        watch._begin(Segments.from_state(found), overall, trace)
         watch.events = check_whole(about["events"], "events", 0)
         watch.first_time, watch.last_time = (None if one is None else _time(one) for one in about["times"])
         watch._source = _text(about["source"])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-import numpy as np
-
+from fourrates.events.batch import Batch
 from fourrates.events.clock import Clock
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class Message(Protocol):
@@ -55,17 +52,6 @@ class RejectedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """The segment of each event: `codes` are positions in `categories`, as in pandas, which a bank reads quickly."""
-
-    categories: npt.NDArray[np.object_]
-    codes: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return self.codes.size
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """Events of one partition, in order, from whole messages.
 
@@ -75,14 +61,10 @@ class Chunk:
         Which partition.
     next : int
         The offset after the last message of the chunk: where to resume when all of it has been used.
-    truths, preds : arrays of uint16
-        Class codes, in the order of the labels.
-    keys : Keys, optional
-        The segment of each event, where a `by` column is read.
-    offsets : array of int64
-        The message of each event.
-    times : array of datetime64[us], optional
-        When each event happened; NaT where unknown.
+    events : Batch
+        The events; the row of each is the offset of its message.
+    names : sequence of str
+        The segments that `events.keys` count, where a `by` column is read.
     rejected : list of RejectedMessage
         What could not be used.
     unlabelled : int
@@ -93,11 +75,11 @@ class Chunk:
 
     partition: int
     next: int
-    truths: npt.NDArray[np.uint16]
-    preds: npt.NDArray[np.uint16]
-    keys: Keys | None
-    offsets: npt.NDArray[np.int64]
-    times: npt.NDArray[np.datetime64] | None = None
+    events: Batch
+    names: Sequence[str] = ()
     rejected: list[RejectedMessage] = field(default_factory=list)
     unlabelled: int = 0
     clock: Clock = field(default_factory=Clock)
+
+    def __len__(self) -> int:
+        return self.events.truths.size

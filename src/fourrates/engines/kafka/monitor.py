@@ -1,4 +1,4 @@
-"""Drifts in a topic: one bank for each partition, saved with its offset, handed over when the group rebalances."""
+"""Drifts in a topic: one watch for each partition, saved with its offset, handed over when the group rebalances."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from fourrates.alerts.payload import encode, finding_alert
-from fourrates.bank import Bank
-from fourrates.bank.keys import MOST as MOST_STREAMS
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.engines.kafka.address import Address
@@ -25,28 +21,20 @@ from fourrates.engines.kafka.reader import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
 from fourrates.events.rows import Bad
-from fourrates.findings import Finding, KeyedFinding, Shift
+from fourrates.findings import Finding, Shift
 from fourrates.io import Columns, InputError
 from fourrates.plain import finding_record, moment
 from fourrates.state import MAX_STATE
+from fourrates.watch import MAX_SEGMENTS, Now
 
 SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
-LARGE = (
-    20_000  # events of a chunk that is taken in a thread: banks of other partitions, and the reader, go on meanwhile
-)
+LARGE = 20_000  # events of a chunk that is taken in a thread, while others are read
 AHEAD = 16  # chunks that are read before the first of them is reported
 
 Record = dict[str, Any]
-
-
-class Found(NamedTuple):
-    """What a bank found in a chunk, and the number of its first event."""
-
-    first: int
-    findings: list[KeyedFinding]
 
 
 class Monitor:
@@ -75,8 +63,8 @@ class Monitor:
         A bad message or event goes to the dead-letter topic, if there is one, and to `refuse`; or is counted only; or
         ends the monitor with an :class:`~fourrates.io.InputError`. Events without a true label are counted and left
         out in any case.
-    max_streams : int
-        The most streams of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
+    max_segments : int
+        The most segments of a partition; an event of one more is an :class:`~fourrates.io.InputError`.
     max_state : int
         The longest state that is read from a folder, in bytes.
     found, shifted : callable, optional
@@ -102,7 +90,7 @@ class Monitor:
 
     Notes
     -----
-    The offset up to which a partition was read is saved with its bank, in one write. Whatever happens, the two fit: a
+    The offset up to which a partition was read is saved with its watch, in one write. Whatever happens, the two fit: a
     member that dies is replaced by one that reads what came after the last saving again, and comes to the same state.
     What it finds again has the same id.
     """
@@ -121,7 +109,7 @@ class Monitor:
         by: str | None = None,
         threshold: float | None = None,
         bad: Bad = "keep",
-        max_streams: int = MOST_STREAMS,
+        max_segments: int = MAX_SEGMENTS,
         max_state: int = MAX_STATE,
         found: Callable[[Record], None] | None = None,
         shifted: Callable[[Record], None] | None = None,
@@ -138,11 +126,11 @@ class Monitor:
         self.events = self.drifts = self.rejected = self.unlabelled = 0
         self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
         self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
-        self._max_streams = max_streams
-        Bank(self.detector, max_streams=max_streams)  # or an error now, not at the first partition
+        self._max_segments = max_segments
+        Partition.begin(self.detector, max_segments)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
-        self._under_way: deque[tuple[Chunk, Future[Found]]] = deque()  # read, and not yet reported
+        self._under_way: deque[tuple[Chunk, Future[list[Finding]]]] = deque()  # read, and not yet reported
         self._found, self._shifted = found or (lambda _: None), shifted or (lambda _: None)
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
@@ -168,7 +156,7 @@ class Monitor:
     def step(self, seconds: float = 1.0) -> int:
         """Take what arrives within this number of seconds, and save if it is time to; the number of events taken.
 
-        While messages keep coming, the banks take the last ones of a step during the next one, in which they count.
+        While messages keep coming, the watches take the last ones of a step during the next one, in which they count.
         """
         before = self.events
         try:
@@ -187,7 +175,7 @@ class Monitor:
         return self.events - before
 
     def _settle(self) -> None:
-        """Have the banks take all that was read, and report what they find."""
+        """Have the watches take all that was read, and report their findings."""
         while self._under_way:
             self._tell_first()
 
@@ -197,8 +185,8 @@ class Monitor:
         self._under_way.popleft()
 
     def _update(self, chunk: Chunk) -> None:
-        """Let a bank take a chunk: a large one in a thread, after those of the same partition."""
-        future: Future[Found] = Future()
+        """Let a watch take a chunk: a large one in a thread, after those of the same partition."""
+        future: Future[list[Finding]] = Future()
         before = [one for other, one in self._under_way if other.partition == chunk.partition]
         self._under_way.append((chunk, future))
 
@@ -212,57 +200,48 @@ class Monitor:
             except BaseException as error:  # raised where it is reported
                 future.set_exception(error)
 
-        if chunk.truths.size >= LARGE or before:
+        if len(chunk) >= LARGE or before:
             self._threads.submit(update)
         else:
             update()
 
-    def _taken(self, chunk: Chunk) -> Found:
-        """Let the bank of its partition take a chunk."""
+    def _taken(self, chunk: Chunk) -> list[Finding]:
+        """Let the watch of its partition take a chunk."""
         partition = self.partitions.get(chunk.partition)
-        if partition is None or not chunk.truths.size:
-            return Found(0, [])
-        bank = partition.bank
-        keys = np.zeros(chunk.truths.size, np.int64) if chunk.keys is None else chunk.keys
+        if partition is None or not len(chunk):
+            return []
         try:
-            first = bank.events
-            bank.update_coded(keys, chunk.truths, chunk.preds)
-            return Found(first, bank.findings)
-        except ValueError as error:  # keys that cannot be one were refused: there are too many
+            return partition.watch.update(chunk.events, chunk.names)
+        except ValueError as error:  # too many segments
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
 
-    def _tell(self, chunk: Chunk, taken: Future[Found]) -> None:
-        """Report what was found in a chunk, once its bank has taken it; then it counts."""
+    def _tell(self, chunk: Chunk, taken: Future[list[Finding]]) -> None:
+        """Report what was found in a chunk, once its watch has taken it; then it counts."""
         partition = self.partitions.get(chunk.partition)
-        first, findings = taken.result()
+        findings = taken.result()
         if partition is None:
             return  # given up, since another member has it
-        for keyed in findings:
-            self._report(keyed.finding, chunk, keyed.event - first, keyed.key)
+        for finding in findings:
+            self._report(finding)
         for rejected in chunk.rejected:
             self._rejected(rejected, chunk.partition)
         partition.next, partition.clock = chunk.next, chunk.clock
         partition.unlabelled += chunk.unlabelled
         partition.rejected += sum(one.events for one in chunk.rejected)
-        self.events += chunk.truths.size
+        self.events += len(chunk)
         self.unlabelled += chunk.unlabelled
         self._unsaved.add(chunk.partition)
 
-    def _report(self, finding: Finding, chunk: Chunk, at: int, key: object) -> None:
-        """Report what an event of a chunk showed, in the stream of this key."""
-        source, offset = f"{self.address.topic}/{chunk.partition}", int(chunk.offsets[at])
-        stream = source if chunk.keys is None else str(key)
-        time = None if chunk.times is None or np.isnat(chunk.times[at]) else chunk.times[at]
-        finding = replace(finding, segment=stream, time=time, source=source, row=offset)
+    def _report(self, finding: Finding) -> None:
+        """Report a finding; the partition is the name of the only stream in it."""
+        stream = finding.source if finding.segment is None else finding.segment
+        assert stream is not None
+        finding = replace(finding, segment=stream)
         if isinstance(finding, Shift):
             self._shifted(finding_record(finding, self._reader.utc))
             return
-        record = finding_alert(
-            finding,
-            stream=stream,
-            origin=f"{self.address.group}/{source}/{offset}",
-            time=moment(time, self._reader.utc),
-        )
+        origin = f"{self.address.group}/{finding.source}/{finding.row}"
+        record = finding_alert(finding, stream=stream, origin=origin, time=moment(finding.time, self._reader.utc))
         if self.address.drifts is not None and self._outbox is not None:
             key = stream.encode("utf-8", "surrogateescape")
             self._outbox.put(Letter(self.address.drifts, encode(record), key, {"id": record["id"].encode()}))
@@ -277,6 +256,12 @@ class Monitor:
             self._outbox.put(dead_letter(self.address, partition, one))
         self._refuse(f"{self.address.topic}/{partition}", one)
 
+    def now(self) -> Now:
+        """How things are now, in the partitions of this member; a partition that has no segments is one itself."""
+        self._settle()
+        topic = self.address.topic
+        return Now.together({f"{topic}/{number}": one.watch.now() for number, one in self.partitions.items()})
+
     # State --------------------------------------------------------------------------------------------------
 
     def _name(self, partition: int) -> str:
@@ -284,12 +269,12 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from whoever had it before; where to go on."""
-        found = Partition.begin(self.detector, self._max_streams)
+        found = Partition.begin(self.detector, self._max_segments)
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))
                 if claim.content is not None:
-                    found = Partition.from_bytes(claim.content, self._max_streams)
+                    found = Partition.from_bytes(claim.content, self._max_segments)
                     found.check_detector(self.detector)
             except ValueError as error:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from fourrates.engines.kafka.chunk import Chunk, Keys, Message, RejectedMessage
+from fourrates.engines.kafka.chunk import Chunk, Message, RejectedMessage
 from fourrates.events.arrow import read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
@@ -165,18 +165,11 @@ class Reader:
         if rejected and self.bad == "reject":
             raise InputError(rejected[0].problem)
         self.utc |= found.utc
-        kept = found.bad.kept
-        columns: Any = (found.truths, found.preds, found.keys, found.times, offsets)
-        columns = [column if kept is None or column is None else column[kept] for column in columns]
-        truths, preds, keys, times, offsets = columns
         return Chunk(
             partition,
             portion.last.offset() + 1 if portion.last is not None else 0,
-            truths,
-            preds,
-            None if keys is None else Keys(np.array([*map(str, found.values)], object), keys),
-            offsets,
-            times,
+            door.batch(found, Table(data, source, offsets)),
+            door.names,
             rejected,
             found.bad.counts[UNLABELLED],
             Clock(door.clock.unit, door.clock.dates),

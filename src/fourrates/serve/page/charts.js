@@ -281,9 +281,10 @@ export class Charts {
     const chart = this.chart(this.rates, `${short(name)}${meaning(name) ? `, ${meaning(name)}` : ""}`, head, options, columns, told, HEIGHT);
     chart.name = name;
     chart.now = (state) => {
-      say(now, rate(state?.estimate));
-      const interval = state && known(state.lower) ? `${rate(state.lower)} to ${rate(state.upper)} of ${whole(state.n)}` : "";
-      const level = this.reference?.[name] ?? state?.baseline?.value;
+      const share = state?.now;
+      say(now, rate(share?.value));
+      const interval = share?.n ? `${rate(share.lower)} to ${rate(share.upper)} of ${whole(share.n)}` : "";
+      const level = this.reference?.[name] ?? state?.normal?.value ?? state?.baseline?.value;
       say(base, `${interval}${known(level) ? `; ${this.base} ${rate(level)}` : ""}`);
     };
   }

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, meter, printable, say, section, shortened } from "./dom.js";
-import { STATES, URGENCY, ago, cause, clock, headline, percent, seconds, several, span, story, whole, withFinding } from "./words.js";
+import { STATES, URGENCY, ago, clock, headline, percent, seconds, several, span, story, whole, withFinding } from "./words.js";
 
 const MANY = 8; // from here on there is a field to find one by name
 
@@ -101,8 +101,7 @@ export class Overview {
       status = "drifted";
       const latest = drifted.reduce((a, b) => (seconds(a.since) >= seconds(b.since) ? a : b));
       state = monitors.length === 1 ? "Drifted" : `${whole(drifted.length)} of ${several(monitors.length, "monitor")} drifted`;
-      const why = cause(latest);
-      rest = why ? `: ${monitors.length > 1 ? `${shortened(latest.name, 40)}, where ` : ""}${story(why)}` : "";
+      rest = `: ${monitors.length > 1 ? `${shortened(latest.name, 40)}, where ` : ""}${headline(latest)[1]}`;
     } else if (warned.length) {
       status = "warning";
       [state, rest] = [warned.length === 1 ? "A warning" : several(warned.length, "warning"), `: ${warned.map((one) => shortened(one.name, 40)).slice(0, 3).join(", ")}`];

@@ -56,6 +56,6 @@ export class Segments {
       el("td", null, el(`i.dot.${one.status}`), told[one.status] ?? one.status),
       el("td.evidence", null, bar, el("span.num", null, percent(Math.min(one.evidence ?? 0, 1)))),
       el("td", null, whole(one.events)),
-      rates.map((name) => el("td", { title: `of ${whole(one.rates?.[name]?.n)}` }, rate(one.rates?.[name]?.estimate))));
+      rates.map((name) => el("td", { title: `of ${whole(one.rates?.[name]?.now?.n)}` }, rate(one.rates?.[name]?.now?.value))));
   }
 }

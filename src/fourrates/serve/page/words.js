@@ -80,7 +80,7 @@ export function move(change, kind) {
   return before && after ? `${short(change.rate)} ${verb} from ${rate(before.value)} to ${rate(after.value)}` : `${short(change.rate)} ${verb}`;
 }
 
-const TOLD = 2; // moves in a headline
+const TOLD = 2; // rates in a headline
 
 export function moves(finding) {
   if (finding.kind === "shift" || !finding.changes?.length) return printable(finding.text ?? "");
@@ -95,6 +95,24 @@ export function story(finding) {
   const began = seconds(finding.started_time);
   const when = began !== null ? ` around ${clock(began)}` : finding.time ? `, found ${clock(seconds(finding.time))}` : "";
   return `${where}${moves(finding)}${finding.kind === "shift" ? "" : when}`;
+}
+
+// A rate now, with its interval and normal; or how many observations it still needs.
+function rateNow(name, { now, normal, enough }) {
+  const expected = normal?.n ? `normal ${rate(normal.value)}` : "";
+  if (!now?.n || now.n < enough) return `${short(name)} is not yet known: ${whole(now?.n ?? 0)} of about ${whole(enough)}${expected && ` (${expected})`}`;
+  return `${short(name)} ${rate(now.value)} (${rate(now.lower)} to ${rate(now.upper)} of ${whole(now.n)}${expected && `; ${expected}`})`;
+}
+
+// An open drift: where, the rates now, since when, and whether the events since bear it out.
+export function present(open) {
+  const where = open.segment ? `${segment(open.segment)}: ` : "";
+  const rates = Object.entries(open.now).sort(([a], [b]) => byOrder(a, b));
+  const told = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state)).join(" and ");
+  const left = rates.length - TOLD;
+  const began = seconds(open.started_time);
+  const when = began !== null ? `, since about ${clock(began)}` : `, found ${clock(seconds(open.time))}`;
+  return `${where}${told}${left > 0 ? ` and ${several(left, "rate")} more` : ""}${when} (${open.confirmed ? "confirmed" : "not yet confirmed"})`;
 }
 
 // What to say of a monitor that drifted: the whole before its segments, which often moved with it.
@@ -124,6 +142,7 @@ export function advice(one) {
 export function headline(one) {
   const last = one.last_finding;
   const why = cause(one);
+  if (one.status === "drifted" && one.open?.length) return ["Drifted", present(one.open[0])];
   if (one.status === "drifted" && why) return ["Drifted", story(why)];
   if (one.status === "drifted") {
     const which = one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")}` : "";

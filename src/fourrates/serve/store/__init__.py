@@ -1,7 +1,6 @@
 """Where a server keeps everything: one small interface, SQLite or PostgreSQL behind it."""
 
 from fourrates.serve.store.base import (
-    Finding,
     Group,
     JournalRow,
     KeyRow,
@@ -10,12 +9,12 @@ from fourrates.serve.store.base import (
     SourceRow,
     Store,
     StoreAway,
+    StoredFinding,
     StoreError,
 )
 from fourrates.serve.store.opening import open_store
 
 __all__ = [
-    "Finding",
     "Group",
     "JournalRow",
     "KeyRow",
@@ -25,5 +24,6 @@ __all__ = [
     "Store",
     "StoreAway",
     "StoreError",
+    "StoredFinding",
     "open_store",
 ]

@@ -65,7 +65,7 @@ class KeyRow:
 
 
 @dataclass(slots=True)
-class Finding:
+class StoredFinding:
     """A finding of any kind: its body is JSON. `examples` are the ids of its window, as JSON.
 
     `segment` is the name of its segment, None for a finding overall.
@@ -110,7 +110,7 @@ class Group:
 
     journal: list[JournalRow] = field(default_factory=list)
     keys: list[KeyRow] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[StoredFinding] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
     configs: list[tuple[bytes, int]] = field(default_factory=list)  # new settings, and whose they are
     sources: list[SourceRow] = field(default_factory=list)
@@ -381,7 +381,7 @@ class Store(ABC):
 
     def findings(
         self, monitor: int, limit: int, before: str | None = None, *, overall: bool = False, kind: str | None = None
-    ) -> list[Finding]:
+    ) -> list[StoredFinding]:
         """The latest findings, the newest first: those before one of them, without segments, of one kind."""
         where = "monitor = ?"
         values: list[Any] = [monitor]
@@ -398,7 +398,7 @@ class Store(ABC):
             )
         return [*map(_finding, rows)]
 
-    def finding(self, monitor: int, number: str) -> Finding | None:
+    def finding(self, monitor: int, number: str) -> StoredFinding | None:
         """One of them, with its examples."""
         with self._lock:
             rows = self._query(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", (number, monitor))
@@ -424,7 +424,7 @@ class Store(ABC):
         """Write something that nobody reads: a StoreError if nothing can be written."""
         self.put_document("probe", "write", b"")
 
-    def unalerted(self, limit: int = 1_000) -> list[Finding]:
+    def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
         """Findings that were not given to the alerts yet, in order."""
         with self._lock:
             rows = self._query(f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?", (limit,))
@@ -478,9 +478,9 @@ class Store(ABC):
             self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
 
 
-def _finding(row: Sequence[Any]) -> Finding:
+def _finding(row: Sequence[Any]) -> StoredFinding:
     number, monitor, kind, time, body, acknowledged, segment = row
-    return Finding(number, monitor, kind, time, bytes(body), acknowledged=acknowledged, segment=segment)
+    return StoredFinding(number, monitor, kind, time, bytes(body), acknowledged=acknowledged, segment=segment)
 
 
 def _journal_row(row: Sequence[Any]) -> JournalRow:

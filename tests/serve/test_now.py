@@ -1,0 +1,87 @@
+"""How things are now, as the service says it: in its JSON, its metrics and its alerts."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+from prometheus_client.parser import text_string_to_metric_families
+
+FALLS = 6_000
+
+
+def stream(seed=3, size=10_000):
+    """Two countries; from an event on half of the frauds in one of them are missed."""
+    rng = np.random.default_rng(seed)
+    y_true = (rng.random(size) < 0.4).astype(int)
+    country = rng.choice(["DE", "FR"], size)
+    recall = np.where((np.arange(size) >= FALLS) & (country == "FR"), 0.4, 0.9)
+    right = rng.random(size) < np.where(y_true == 1, recall, 0.95)
+    return y_true, np.where(right, y_true, 1 - y_true), country
+
+
+def share_since(y_true, y_pred, chosen, after):
+    """tpr over the chosen rows after one of them, counted in the raw data."""
+    own = np.flatnonzero(chosen)[after + 1 :]
+    positives = own[y_true[own] == 1]
+    return len(positives), (y_pred[positives] == 1).mean()
+
+
+@pytest.mark.parametrize("size", [500, 3_000])
+def test_now_is_the_count_over_the_rows_since_the_alarm_at_every_door_of_the_service(start, receiver, size):
+    served = start()
+    alerts = {"channels": [receiver.url]}
+    served.http.put("/api/monitors/fraud", json={"by": ["country"], "arl": 20_000, "alerts": alerts})
+    y_true, y_pred, country = stream()
+    for first in range(0, len(y_true), size):
+        rows = slice(first, first + size)
+        columns = {"y_true": y_true[rows].tolist(), "y_pred": y_pred[rows].tolist()}
+        body = {**columns, "by": {"country": country[rows].tolist()}}
+        assert served.http.post("/api/monitors/fraud/events", json=body).status_code == 200
+    (summary,) = served.http.get("/api/monitors").json()["monitors"]
+    detail = served.http.get("/api/monitors/fraud").json()
+    assert (summary["status"], summary["open"]) == ("drifted", detail["open"])
+    overall, segment = summary["open"]
+    assert (overall["segment"], segment["segment"]) == (None, {"country": "FR"})
+    for one, chosen in ((overall, country != ""), (segment, country == "FR")):
+        drifts = served.http.get("/api/monitors/fraud/drifts").json()["drifts"]
+        latest = max(f["at"] for f in drifts if f["segment"] == one["segment"] and f["kind"] == "drift")
+        n, tpr = share_since(y_true, y_pred, chosen, latest)
+        assert one["now"]["tpr"]["now"]["n"] == n
+        assert one["now"]["tpr"]["now"]["value"] == pytest.approx(tpr)
+        assert one["confirmed"]
+    assert detail["rates"]["tpr"]["now"] == overall["now"]["tpr"]["now"]
+    metrics = served.http.get("/metrics").text
+    rates = {
+        sample.labels["rate"]: sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == "fourrates_rate"
+    }
+    assert rates["tpr"] == pytest.approx(overall["now"]["tpr"]["now"]["value"])
+    receiver.wait_for(1)
+    assert "Now: tpr" in json.loads(receiver.requests[0].body)["text"]
+
+
+def test_when_a_drift_started_does_not_depend_on_how_the_events_came(start):
+    y_true, y_pred, country = stream()
+    times = 1_788_264_000 + 60 * np.arange(len(y_true))
+    told, served = [], start()
+    for name, size in (("whole", 10_000), ("parts", 700)):
+        served.http.put(f"/api/monitors/{name}", json={"by": ["country"], "arl": 20_000})
+        for first in range(0, len(y_true), size):
+            rows = slice(first, first + size)
+            columns = {"y_true": y_true[rows].tolist(), "y_pred": y_pred[rows].tolist(), "time": times[rows].tolist()}
+            body = {**columns, "by": {"country": country[rows].tolist()}}
+            assert served.http.post(f"/api/monitors/{name}/events", json=body).status_code == 200
+        drifts = served.http.get(f"/api/monitors/{name}/drifts").json()["drifts"]
+        for finding in drifts:
+            del finding["id"], finding["monitor"], finding["text"]
+        told.append(drifts)
+    assert told[0] == told[1]
+    drift = next(finding for finding in told[0] if finding["kind"] == "drift" and finding["segment"] is None)
+    assert drift["started_time"] is not None
+    assert abs(np.datetime64(drift["started_time"][:-1]) - np.datetime64(int(times[FALLS]), "s")) < np.timedelta64(
+        8, "h"
+    )
