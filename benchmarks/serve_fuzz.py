@@ -71,6 +71,7 @@ QUERIES = (
     "",
     "",
     "?bad=skip",
+    "?bad=keep",
     "?bad=no",
     "?limit=5",
     "?limit=-1",

@@ -171,7 +171,7 @@ def test_an_overloaded_server_is_left_alone_for_as_long_as_it_asks(monitor, serv
 
 def test_a_refused_batch_is_set_aside_and_the_next_goes_on(monitor, served, tmp_path, caplog):
     monitor.answers = [refused()]
-    with fr.Client(served.url, folder=tmp_path, bad="refuse") as client:
+    with fr.Client(served.url, folder=tmp_path, bad="reject") as client:
         client.log("m", y_true=7, y_pred=1)
         assert client.flush()
         client.log("m", y_true=1, y_pred=1)
@@ -364,8 +364,8 @@ def test_an_address_or_word_that_makes_no_sense_is_refused():
     for url in ("127.0.0.1:8421", "ftp://x", "http://"):
         with pytest.raises(ValueError, match="does not begin with"):
             fr.Client(url)
-    with pytest.raises(ValueError, match="bad 'keep'"):
-        fr.Client("http://x", bad="keep")
+    with pytest.raises(ValueError, match="bad 'refuse'"):
+        fr.Client("http://x", bad="refuse")
     with pytest.raises(ValueError, match="printable ASCII"):
         fr.Client("http://x", "to\r\nken")
 

@@ -160,7 +160,6 @@ def group_offset(broker, topic, partition=0):
 def test_the_group_is_told_of_what_a_member_saved_before_it_died(broker, topic, tmp_path):
     records = events(4)
     produce(broker, topic, records)
-    bank, _ = banked(records)
     folder = Folder(tmp_path)
     folder.save(folder.claim(f"g-{topic}/{topic}/0"), Partition(watched(records), SIZE).to_bytes())
     with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path) as one:

@@ -75,7 +75,7 @@ def test_a_bad_row_refuses_the_batch_and_is_named(server):
 
 def test_bad_rows_are_set_aside_on_request_and_listed(server):
     body = {"y_true": [0, 7, 1], "y_pred": [0, 1, "x"], "id": ["a", "b", "c"]}
-    assert post(server, body=body, query="?bad=skip")[1]["rejected"] == 2
+    assert post(server, body=body, query="?bad=keep")[1]["rejected"] == 2
     assert shown(server)["confusion"] == [[1, 0], [0, 0]]
     listed = server.http.get("/api/monitors/m/rejected").json()["rejected"]
     assert [(one["row"], one["column"]) for one in listed] == [(2, "y_pred"), (1, "y_true")]

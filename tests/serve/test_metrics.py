@@ -41,7 +41,7 @@ def test_what_a_monitor_has_seen_is_counted(start):
     served.http.post(
         "/api/monitors/fraud/predictions", json={"id": ["a", "b"], "y_pred": [1, 0], "by": {"country": ["FR", "FR"]}}
     )
-    served.http.post("/api/monitors/fraud/events?bad=skip", json={**body, "y_true": [1, 0, 7, 1]})
+    served.http.post("/api/monitors/fraud/events?bad=keep", json={**body, "y_true": [1, 0, 7, 1]})
     found = metrics(served)
     assert found[of("events_total", monitor="fraud")] == 7
     assert found[of("predictions_waiting", monitor="fraud")] == 2

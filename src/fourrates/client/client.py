@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from fourrates.client import refused
@@ -27,6 +27,7 @@ from fourrates.client.columns import ORDER, as_list, body_of, encoded, kind_of
 from fourrates.client.model import WatchedModel
 from fourrates.client.server import Answer, Server
 from fourrates.disk_queue import MEMORY, DamagedQueue, DiskQueue, Entry, QueueError, default_path, set_aside
+from fourrates.events.rows import Bad, check_bad
 
 logger = logging.getLogger("fourrates.client")
 
@@ -64,8 +65,9 @@ class Client:
         Bytes that may wait in memory, and again in the folder. Beyond that the oldest are dropped and counted.
     refused_limit : int
         Bytes of refused batches that are kept. Beyond that the oldest are deleted and counted as dropped.
-    bad : {"skip", "refuse"}
-        The server rejects a row that the monitor cannot use, or refuses the batch it is in.
+    bad : {"keep", "skip", "reject"}
+        A row that the monitor cannot use is left out, and kept there with its reason; or only counted; or the batch it
+        is in is refused.
     timeout : float
         Seconds for an answer.
 
@@ -100,14 +102,13 @@ class Client:
         wait: float = 1.0,
         limit: int = 1 << 26,
         refused_limit: int = 1 << 26,
-        bad: Literal["skip", "refuse"] = "skip",
+        bad: Bad = "keep",
         timeout: float = 10.0,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url {url!r} does not begin with http:// or https:// and a host")
-        if bad not in ("skip", "refuse"):
-            raise ValueError(f"bad {bad!r} is not one of 'skip', 'refuse'")
+        check_bad(bad)
         if batch < 1 or wait < 0 or limit < 1:
             raise ValueError("batch and limit must be at least 1, wait at least 0")
         token = token or os.environ.get("FOURRATES_TOKEN")
@@ -395,7 +396,9 @@ class Client:
 
     def _seal(self, stream: Stream, rows: _Rows) -> list[Batch]:
         order, monitor, columns, segments = stream
-        path = f"/api/monitors/{quote(monitor, safe='')}/{ORDER[order]}" + ("?bad=skip" if self.bad == "skip" else "")
+        path = f"/api/monitors/{quote(monitor, safe='')}/{ORDER[order]}" + (
+            "" if self.bad == "reject" else f"?bad={self.bad}"
+        )
         sealed: list[Batch] = []
         chunks: list[list[str]] = []
         length = 0

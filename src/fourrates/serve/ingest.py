@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
+from fourrates.events.rows import BAD
 from fourrates.serve.batch import KINDS, Batch
 from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table, unpack
 from fourrates.serve.errors import ApiError
@@ -119,24 +120,24 @@ class Ingest:
     def _read(self, scope: Scope, body: bytes) -> tuple[Live, Batch, Rejections, bytes | None, bytes]:
         """What the writer takes of a request: its monitor, its batch, rejected rows, its key, a digest of its body."""
         live = self.registry.get(scope["path_params"]["name"])
-        settings, skip = self.settings, _skips(scope["query_string"])
+        settings, bad = self.settings, _policy(scope["query_string"])
         key = header(scope, b"idempotency-key")
         if len(key) > LONGEST_KEY:
             raise ApiError(422, "bad_key", f"an Idempotency-Key has at most {LONGEST_KEY} characters")
         hashed, digest = None, b""
         if key:
             hashed = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
-            digest = hashlib.blake2b(body, digest_size=16, person=b"%d%d" % (self.kind, skip)).digest()
+            digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
         body = unpack(body, header(scope, b"content-encoding").lower(), settings.max_body)
         table = read_table(body, header(scope, b"content-type"), live.plan.by, self.limits)
+        skip = bad != "reject"
         batch, rejected = make_batch(self.kind, table, live.plan, time.time(), limits=self.limits, skip=skip)
-        return live, batch, rejected, hashed, digest
+        return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total), hashed, digest
 
 
-def _skips(query: bytes) -> bool:
-    if not query:
-        return False
-    given = parse_qs(query.decode("latin-1")).get("bad", ["reject"])[-1]
-    if given not in ("reject", "skip"):
-        raise ApiError(422, "bad_query", f"bad={given[:40]} is neither reject nor skip", {"query": "bad"})
-    return given == "skip"
+def _policy(query: bytes) -> str:
+    """What a bad row does: reject the request, be left out and counted, or that and be kept with its reason."""
+    given = parse_qs(query.decode("latin-1")).get("bad", ["reject"])[-1] if query else "reject"
+    if given not in BAD:
+        raise ApiError(422, "bad_query", f"bad={given[:40]} is not one of {', '.join(BAD)}", {"query": "bad"})
+    return given

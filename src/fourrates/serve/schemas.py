@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from fourrates.events.rows import BAD
 from fourrates.findings import Condition, Kind
 
 ONE = "/api/monitors/{name}"
@@ -190,8 +191,8 @@ PARAMETERS: dict[Key, list[Schema]] = {
     "ingest": [
         _query(
             "bad",
-            {"enum": ["refuse", "skip"], "default": "refuse"},
-            "What a bad row does: refuse all, or be set aside.",
+            {"enum": [*BAD], "default": "reject"},
+            "A bad row rejects the request, is left out and counted, or is left out and kept with its reason.",
         ),
         {
             "name": "Idempotency-Key",
