@@ -18,6 +18,7 @@ from drawn import keep
 
 import fourrates as fr
 from fourrates.bank.taking import processors
+from fourrates.findings import KeyedFinding
 
 STREAMS, EVENTS, BATCH = 1_000_000, 50_000_000, 1_000_000
 CHECKED = 1_000  # streams held against a detector of their own
@@ -58,7 +59,7 @@ def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most
     """Fill a bank; seconds of processor time an event, of all threads."""
     bank = fr.Bank(make())
     processor = wall = 0.0
-    drifts: list[fr.KeyedFinding] = []
+    drifts: list[KeyedFinding] = []
     sampled = []
     for slot, batch, truth, guess in batches(keys, seed=1):
         begun, clock = time.process_time(), time.perf_counter()

@@ -20,7 +20,7 @@ from fourrates.streams import SCENARIOS
 
 LOOP = 100_000
 BATCH = 1_000_000
-PEERS: dict[Any, Any] = {fr.DDM: binary.DDM, fr.EDDM: binary.EDDM}
+PEERS: dict[Any, Any] = {fr.baselines.DDM: binary.DDM, fr.baselines.EDDM: binary.EDDM}
 
 
 def ours(kind: Any, events: list[tuple[int, int]]) -> int:

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import fourrates as fr
+from fourrates.detectors.step import step
 
 SECONDS = 5.0  # the longest that one of them may take
 INTERESTING = [
@@ -64,12 +65,12 @@ def detectors() -> list[Any]:
         fr.LFR(warn=0.1, detect=0.01),
         fr.LFR((0.8, 0.94), warn=0.1, detect=0.01),
         fr.LFR(warn=0.1, detect=0.01, labels=range(4)),
-        fr.DDM(warn=1.0, detect=1.5, minimum=5),
-        fr.DDMOCI(warn=1.0, detect=2.0, minimum=5),
-        fr.EDDM(minimum=5),
-        fr.NFR(warn=0.2, detect=0.02, minimum=5),
-        fr.PerfSim(warn=0.97, detect=0.9, batch=7),
-        fr.ThreeMeasures(warn=2.0, detect=4.0, batch=7, history=3),
+        fr.baselines.DDM(warn=1.0, detect=1.5, minimum=5),
+        fr.baselines.DDMOCI(warn=1.0, detect=2.0, minimum=5),
+        fr.baselines.EDDM(minimum=5),
+        fr.baselines.NFR(warn=0.2, detect=0.02, minimum=5),
+        fr.baselines.PerfSim(warn=0.97, detect=0.9, batch=7),
+        fr.baselines.ThreeMeasures(warn=2.0, detect=4.0, batch=7, history=3),
     ]
 
 
@@ -158,7 +159,7 @@ def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes]
 
         def load(saved: bytes, kind: Any = kind) -> Any:
             detector = kind.from_bytes(saved)
-            state, _ = fr.step(saved, detector.labels.values[0], detector.labels.values[1])
+            state, _ = step(saved, detector.labels.values[0], detector.labels.values[1])
             return kind.from_bytes(state)
 
         yield mended(changed(random, body)), load

@@ -171,9 +171,9 @@ def recall(
 VARIANTS: dict[str, dict[str, Callable[[Streams], Alarms]]] = {
     "NFR": {
         "as the class: no initial values, from observation 30 on": lambda s: watch(s, SETTINGS["NFR"]),
-        "from the first observation on": lambda s: watch(s, lambda: fr.NFR(minimum=1)),
-        "from observation 100 on": lambda s: watch(s, lambda: fr.NFR(minimum=100)),
-        "falls only": lambda s: watch(s, lambda: fr.NFR(sides="down")),
+        "from the first observation on": lambda s: watch(s, lambda: fr.baselines.NFR(minimum=1)),
+        "from observation 100 on": lambda s: watch(s, lambda: fr.baselines.NFR(minimum=100)),
+        "falls only": lambda s: watch(s, lambda: fr.baselines.NFR(sides="down")),
         "average of the earlier values only": lambda s: naive(s, previous=True),
         "initial values of Algorithm 1": lambda s: naive(s, pseudo=True, minimum=1),
         "N counts all events": lambda s: naive(s, all_events=True),
@@ -181,12 +181,12 @@ VARIANTS: dict[str, dict[str, Callable[[Streams], Alarms]]] = {
             s, pseudo=True, minimum=1, all_events=True
         ),
         "initial values of Algorithm 1, level 0.01": lambda s: naive(s, pseudo=True, minimum=1, level=0.01),
-        "as the class, level 0.005": lambda s: watch(s, lambda: fr.NFR(detect=0.005)),
+        "as the class, level 0.005": lambda s: watch(s, lambda: fr.baselines.NFR(detect=0.005)),
     },
     "DDM": {
         "as the class: from event 30 on": lambda s: watch(s, SETTINGS["DDM"]),
-        "from event 50 on": lambda s: watch(s, lambda: fr.DDM(minimum=50)),
-        "from event 100 on": lambda s: watch(s, lambda: fr.DDM(minimum=100)),
+        "from event 50 on": lambda s: watch(s, lambda: fr.baselines.DDM(minimum=50)),
+        "from event 100 on": lambda s: watch(s, lambda: fr.baselines.DDM(minimum=100)),
     },
     "DDM-OCI": {
         "as the class: R from 0, from positive 30 on": lambda s: watch(s, SETTINGS["DDM-OCI"]),
@@ -196,7 +196,7 @@ VARIANTS: dict[str, dict[str, Callable[[Streams], Alarms]]] = {
         "n counts all events": lambda s: recall(s, all_events=True),
         "maxima of R and s apart": lambda s: recall(s, apart=True),
         "rises as well": lambda s: recall(s, both_sides=True),
-        "as the class, 30 deviations": lambda s: watch(s, lambda: fr.DDMOCI(warn=10, detect=30)),
+        "as the class, 30 deviations": lambda s: watch(s, lambda: fr.baselines.DDMOCI(warn=10, detect=30)),
         "R from 0.5, from event 30 on, 30 deviations": lambda s: recall(
             s, start=0.5, positives=1, events=30, detect=30
         ),

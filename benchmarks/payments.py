@@ -11,7 +11,8 @@ from typing import Any
 
 from river.drift import ADWIN, PageHinkley, binary
 
-from fourrates import detectors
+import fourrates as fr
+from fourrates.baselines import detector_class
 from fourrates.budget.words import default_budget, event_rate
 from fourrates.streams import fraud
 
@@ -23,8 +24,8 @@ def alarms() -> Iterator[tuple[str, int]]:
     """Each detector by name, and its alarms."""
     stream = fraud(seed=5)
     budget, _ = default_budget(event_rate(stream.times))
-    own = {"FourRates": detectors.FourRates(arl=budget), f"LFR(arl={budget:.0f})": detectors.LFR(arl=budget)}
-    own |= {name: getattr(detectors, name)() for name in OWN}
+    own = {"FourRates": fr.FourRates(arl=budget), f"LFR(arl={budget:.0f})": fr.LFR(arl=budget)}
+    own |= {name: detector_class(name)() for name in OWN}
     for name, detector in own.items():
         yield name, len(detector.update_many(stream.y_true, stream.y_pred))
     errors = (stream.y_true != stream.y_pred).tolist()

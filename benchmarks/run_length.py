@@ -58,7 +58,7 @@ def foretold(alarms: int) -> Iterator[dict[str, object]]:
         detector = fr.LFR(decay, detect=level)
         confusion = [[rate, 1 - rate], [1 - rate, rate]]
         start = time.perf_counter()
-        expected = fr.expected_run_length(detector, confusion)
+        expected = fr.budget.expected_run_length(detector, confusion)
         seconds = time.perf_counter() - start
         length, found = measured(detector, confusion, alarms, seed)
         ratio, error = expected / length, 1 / math.sqrt(found)

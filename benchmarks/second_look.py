@@ -23,6 +23,7 @@ from any_size import CHANGES, drawn_changes
 from drawn import Concept, draw, keep
 
 import fourrates as fr
+from fourrates.findings import Share
 
 ALLOWED = {0.015: (0.32, 0.08), 0.1: (0.17, 0.05), 0.5: (0.06, 0.02)}  # of the time: open, confirmed
 NORMALS = ("exact", "small", "learned")
@@ -261,7 +262,7 @@ def now(scale: float, seed: int) -> tuple[list[dict[str, Any]], int]:
     held: dict[str, list[bool]] = {}
     random = np.random.default_rng(seed)
 
-    def note(what: str, share: fr.Share, truth: float) -> None:
+    def note(what: str, share: Share, truth: float) -> None:
         held.setdefault(what, []).append(share.lower <= truth <= share.upper)
 
     cases = [

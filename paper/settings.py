@@ -24,9 +24,9 @@ _KINDS: Mapping[str, Callable[..., Detector]] = {
     "LFR": partial(fr.LFR, decay=DECAY),
     STRICT: partial(fr.LFR, decay=DECAY),
     PLUGIN: partial(fr.LFR, decay=DECAY, null="plugin"),
-    "NFR": fr.NFR,
-    "DDM": fr.DDM,
-    "DDM-OCI": partial(fr.DDMOCI, decay=DECAY),
+    "NFR": fr.baselines.NFR,
+    "DDM": fr.baselines.DDM,
+    "DDM-OCI": partial(fr.baselines.DDMOCI, decay=DECAY),
 }
 
 

@@ -18,10 +18,20 @@ import pytest
 
 import fourrates as fr
 from fourrates import io, null
+from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
 from fourrates.labels import Labels
 
 PRIME = 2**61 - 1  # Python's hash of an integer is the integer modulo this
-DETECTORS = [fr.FourRates, fr.LFR, fr.DDM, fr.DDMOCI, fr.EDDM, fr.NFR, fr.PerfSim, fr.ThreeMeasures]
+DETECTORS = [
+    fr.FourRates,
+    fr.LFR,
+    DDM,
+    DDMOCI,
+    EDDM,
+    NFR,
+    PerfSim,
+    ThreeMeasures,
+]
 
 
 @contextmanager
@@ -72,15 +82,15 @@ def test_labels_are_compared_exactly(labels, array, codes):
 def test_times_are_no_labels(kind, unit):
     times = np.array([0, 1], f"{kind}[{unit}]")
     with pytest.raises(TypeError, match=rf"y_true is an array of .*\[{unit}\]: times cannot be labels"):
-        fr.DDM().update_many(times, times)
+        DDM().update_many(times, times)
     with pytest.raises(TypeError, match="times cannot be labels"):
-        fr.DDM().update_many(pd.Series(times.astype(f"{kind}[ns]")), [0, 1])
+        DDM().update_many(pd.Series(times.astype(f"{kind}[ns]")), [0, 1])
     with pytest.raises(ValueError, match="is not one of"):
-        fr.DDM().update(times[1], times[1])
+        DDM().update(times[1], times[1])
     with pytest.raises(ValueError, match=r"^position 1: .* is not one of"):
-        fr.DDM().update_many([0, times[1]], [0, 1])
+        DDM().update_many([0, times[1]], [0, 1])
     with pytest.raises(ValueError, match="cannot be a label"):
-        fr.DDM(labels=times)
+        DDM(labels=times)
 
 
 class Meddling:

@@ -208,7 +208,7 @@ def test_labels_that_come_later_are_joined():
 
 def test_other_detectors_run_too():
     truth, guess = small()
-    for detector in (fr.LFR, fr.LFR(), fr.DDM):
+    for detector in (fr.LFR, fr.LFR(), fr.baselines.DDM):
         found = fr.detect((truth, guess.astype(int)), detector=detector)
         kind = detector if isinstance(detector, type) else type(detector)
         assert [*map(bare, found)] == list(kind().update_many(truth, guess))
@@ -221,7 +221,7 @@ def test_other_detectors_run_too():
         ({"budget": "soon"}, "budget 'soon' is not written like"),
         ({"budget": "1 per month"}, "needs a column of times"),
         ({"arl": 5}, "arl"),
-        ({"detector": fr.DDM, "arl": 1000}, "DDM takes no average run length"),
+        ({"detector": fr.baselines.DDM, "arl": 1000}, "DDM takes no average run length"),
         ({"detector": fr.LFR(), "arl": 1000}, "give arl to the detector"),
         ({"positive": 7}, "positive 7 is not one of"),
         ({"truth": "nowhere"}, "no column 'nowhere'"),

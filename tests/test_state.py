@@ -9,6 +9,7 @@ import pytest
 
 import fourrates as fr
 from fourrates import state
+from fourrates.detectors.step import step
 from fourrates.evidence.alternatives import alternatives
 from fourrates.evidence.rules import LAG, LAG_OF_MANY
 
@@ -110,16 +111,16 @@ def test_parameters_that_no_detector_has_are_refused(kind, about, sections, mess
 
 @pytest.mark.parametrize("history", [10**7, 10**12, 10**30])
 def test_a_long_history_is_not_made_for_a_short_state(history):
-    saved = state.unpack(fr.ThreeMeasures().to_bytes())
+    saved = state.unpack(fr.baselines.ThreeMeasures().to_bytes())
     forged = state.pack(saved.kind, saved.about | {"history": history}, **saved.sections)
     with pytest.raises(ValueError, match="of 474 bytes is too short for its parameters"):
-        fr.ThreeMeasures.from_bytes(forged)
+        fr.baselines.ThreeMeasures.from_bytes(forged)
 
 
 @pytest.mark.parametrize("name", ["Detector", "RecordDetector", "base", "__doc__", "nothing"])
 def test_a_step_over_the_state_of_something_else_is_refused(name):
     with pytest.raises(ValueError, match=f"the state of a '{name}', which this release does not know"):
-        fr.step(state.pack(name, {"labels": [0, 1]}, state=bytes(300)), 1, 1)
+        step(state.pack(name, {"labels": [0, 1]}, state=bytes(300)), 1, 1)
 
 
 # Bytes from anywhere --------------------------------------------------------------------------------------------

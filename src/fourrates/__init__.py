@@ -7,78 +7,48 @@
 
 from typing import TYPE_CHECKING
 
-from fourrates.budget.levels import design
 from fourrates.detectors import LFR, FourRates
-from fourrates.detectors.step import step
-from fourrates.findings import Drift, Finding, KeyedFinding, PrecisionChange, RateChange, RateState, Share, Shift
+from fourrates.findings import Drift, Finding, RateChange, Shift
 from fourrates.frames import Findings, detect
-from fourrates.lazy import importer
+from fourrates.lazy import importer as _importer
 from fourrates.watch import Watch
 
 if TYPE_CHECKING:
+    from fourrates import baselines, budget, distribution, evaluate, relearn, streams
     from fourrates.bank import Bank
-    from fourrates.budget.decay import best_decay
-    from fourrates.budget.delay import expected_delay
-    from fourrates.budget.run_length import expected_run_length
     from fourrates.client import Client
-    from fourrates.detectors import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
-    from fourrates.diagnosis import Diagnosis, diagnose
+    from fourrates.diagnosis import diagnose
     from fourrates.join import LabelJoin
 
 __all__ = [
-    "DDM",
-    "DDMOCI",
-    "EDDM",
     "LFR",
-    "NFR",
     "Bank",
     "Client",
-    "Diagnosis",
     "Drift",
     "Finding",
     "Findings",
     "FourRates",
-    "KeyedFinding",
     "LabelJoin",
-    "PerfSim",
-    "PrecisionChange",
     "RateChange",
-    "RateState",
-    "Share",
     "Shift",
-    "ThreeMeasures",
     "Watch",
-    "best_decay",
-    "design",
+    "baselines",
+    "budget",
     "detect",
     "diagnose",
-    "expected_delay",
-    "expected_run_length",
-    "step",
+    "distribution",
+    "evaluate",
+    "relearn",
+    "streams",
 ]
 __version__ = "0.1.0"
 
-
-__getattr__ = importer(
+__getattr__ = _importer(
     __name__,
-    {
-        "Bank": "bank",
-        "Client": "client",
-        "DDM": "detectors",
-        "DDMOCI": "detectors",
-        "Diagnosis": "diagnosis",
-        "EDDM": "detectors",
-        "LabelJoin": "join",
-        "NFR": "detectors",
-        "PerfSim": "detectors",
-        "ThreeMeasures": "detectors",
-        "best_decay": "budget.decay",
-        "diagnose": "diagnosis",
-        "expected_delay": "budget.delay",
-        "expected_run_length": "budget.run_length",
-    },
+    {"Bank": "bank", "Client": "client", "LabelJoin": "join", "diagnose": "diagnosis"},
+    ("baselines", "budget", "distribution", "evaluate", "relearn", "streams"),
 )
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -66,7 +66,7 @@ def test_frouros_tells_drift_warning_and_status(stream):
 
 @pytest.mark.parametrize("kind", [StreamingDetector, ConceptDrift])
 def test_the_detector_given_stays_as_it_was(kind, stream):
-    detector = fr.DDM(detect=4)
+    detector = fr.baselines.DDM(detect=4)
     named = kind(detector)
     named.update(*stream[0])
     assert detector.events == 0

@@ -11,6 +11,7 @@ from river import base, checks, datasets, evaluate, forest, metrics, naive_bayes
 
 import fourrates as fr
 from fourrates.adapters.river import DriftDetector, DriftRetrainingClassifier
+from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
 from fourrates.streams import SCENARIOS
 
 
@@ -19,7 +20,18 @@ def turned():
     return [*datasets.Phishing(), *((x, not y) for x, y in datasets.Phishing())]
 
 
-@pytest.mark.parametrize("kind", [fr.LFR, fr.NFR, fr.DDM, fr.EDDM, fr.DDMOCI, fr.PerfSim, fr.ThreeMeasures])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        fr.LFR,
+        NFR,
+        DDM,
+        EDDM,
+        DDMOCI,
+        PerfSim,
+        ThreeMeasures,
+    ],
+)
 def test_the_detector_is_one_of_rivers_and_finds_what_its_inside_finds(kind):
     y_true, y_pred = SCENARIOS["Imbalance3"].stream(seed=1, length=6_000)
     detector = DriftDetector(kind())

@@ -23,7 +23,10 @@ from fourrates.adapters.sklearn import RelearningClassifier
 
 
 @parametrize_with_checks(
-    [RelearningClassifier(LogisticRegression()), RelearningClassifier(DecisionTreeClassifier(random_state=0), fr.DDM())]
+    [
+        RelearningClassifier(LogisticRegression()),
+        RelearningClassifier(DecisionTreeClassifier(random_state=0), fr.baselines.DDM()),
+    ]
 )
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -12,6 +12,7 @@ import pytest
 import fourrates as fr
 from fourrates.alerts import Alert, Apprise, Command, Failure, finding_alert
 from fourrates.alerts.text import defused, plain
+from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim
 from fourrates.findings import Finding, Share, Shift
 
 CHANGE = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
@@ -49,7 +50,16 @@ def test_an_id_depends_on_watch_stream_and_event_alone():
 
 
 @pytest.mark.parametrize(
-    "detector", [fr.FourRates(), fr.LFR(), fr.NFR(), fr.DDM(), fr.EDDM(), fr.DDMOCI(), fr.PerfSim()]
+    "detector",
+    [
+        fr.FourRates(),
+        fr.LFR(),
+        NFR(),
+        DDM(),
+        EDDM(),
+        DDMOCI(),
+        PerfSim(),
+    ],
 )
 def test_every_detector_s_drift_can_be_told(detector):
     drifts = detector.update_many([1, 0] * 2000 + [1, 0] * 2000, [1, 0] * 1900 + [1, 1] * 100 + [0, 1] * 2000)

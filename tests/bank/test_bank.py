@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
+from fourrates.findings import KeyedFinding
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.index import Index
 from fourrates.record import HEAD
@@ -47,7 +48,7 @@ def one_by_one(detector, keys, truth, guess):
     drifts = []
     for event, (key, t, g) in enumerate(zip(keys, truth.tolist(), guess.tolist(), strict=True)):
         if drift := detectors[key].update(t, g):
-            drifts.append(fr.KeyedFinding(key, event, drift))
+            drifts.append(KeyedFinding(key, event, drift))
     return drifts, detectors
 
 
@@ -383,7 +384,7 @@ def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda: {"detector": fr.DDM()}, "the detector is neither a FourRates nor an LFR"),
+        (lambda: {"detector": fr.baselines.DDM()}, "the detector is neither a FourRates nor an LFR"),
         (lambda: {"detector": fr.LFR(), "arl": 1000}, "give the detector its arl"),
         (lambda: {"groups": {"a": fr.FourRates()}}, "without group_of"),
         (lambda: {"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),

@@ -30,30 +30,30 @@ def test_three_classes_keep_the_run_length_asked_for():
 
 @pytest.mark.slow
 def test_levels_and_run_lengths_are_inverse_to_each_other():
-    found = fr.design(50_000, 0.9)
+    found = fr.budget.design(50_000, 0.9)
     # Bounds move in steps: levels near by give one and the same bound.
     assert 50_000 <= min(found.run_lengths.values()) <= 55_000
     worst = min(found.run_lengths, key=found.run_lengths.get)
     detector = fr.LFR(0.9, detect=found.detect)
-    again = fr.expected_run_length(detector, [[worst, 1 - worst], [1 - worst, worst]])
+    again = fr.budget.expected_run_length(detector, [[worst, 1 - worst], [1 - worst, worst]])
     # The same chain, with the bounds of the table, and alarms that coincide counted once.
     assert 50_000 <= again <= 60_000
 
 
 def test_one_side_gets_twice_the_level():
-    both, down = fr.design(10_000, 0.98).detect, fr.design(10_000, 0.98, "down").detect
+    both, down = fr.budget.design(10_000, 0.98).detect, fr.budget.design(10_000, 0.98, "down").detect
     assert 1.5 * both < down < 2.5 * both
 
 
 def test_a_rate_that_cannot_alarm_has_an_infinite_run_length():
     # With a decay of 0.5 a rate of one half would have to repeat a bit more often than the bounds resolve.
-    assert fr.design(100_000, 0.5).run_lengths[0.5] == math.inf
+    assert fr.budget.design(100_000, 0.5).run_lengths[0.5] == math.inf
 
 
 def test_design_is_a_function_and_no_module():
-    assert callable(fr.design)
+    assert callable(fr.budget.design)
     with pytest.raises(ModuleNotFoundError):
-        __import__("fourrates.design")
+        __import__("fourrates.budget.design")
 
 
 def test_a_detector_with_a_budget_survives_a_round_trip():
@@ -69,9 +69,9 @@ def test_a_detector_with_a_budget_survives_a_round_trip():
         (lambda: fr.LFR(arl=1_000, correction="bonferroni"), "it takes no correction 'bonferroni'"),
         (lambda: fr.LFR(arl=50), "arl 50 is not a number of events, at least 100"),
         (lambda: fr.LFR(arl="monthly"), "arl 'monthly' is not a number of events"),
-        (lambda: fr.design(math.nan), "arl nan is not a number of events"),
-        (lambda: fr.design(1e12), "the detection level for this arl, .* is not in"),
-        (lambda: fr.design(1_000, 1.5), r"decay 1.5 is not in \(0, 1\)"),
+        (lambda: fr.budget.design(math.nan), "arl nan is not a number of events"),
+        (lambda: fr.budget.design(1e12), "the detection level for this arl, .* is not in"),
+        (lambda: fr.budget.design(1_000, 1.5), r"decay 1.5 is not in \(0, 1\)"),
     ],
 )
 def test_bad_budgets_are_refused(call, message):

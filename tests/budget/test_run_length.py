@@ -12,7 +12,7 @@ from fourrates.budget.simulation import simulated_run_length
 
 def agree(detector, confusion, alarms=300):
     found = simulated_run_length(detector, confusion, alarms, seed=1)
-    expected = fr.expected_run_length(detector, confusion)
+    expected = fr.budget.expected_run_length(detector, confusion)
     # 10 % is promised; the mean of 300 runs, about exponential, has a standard error of 6 %.
     return abs(expected - found.mean) <= 0.1 * found.mean + 3 * found.standard_error
 
@@ -55,8 +55,8 @@ def test_one_side_is_foretold():
 @pytest.mark.slow
 def test_statistics_of_one_rate_that_are_nearly_the_same_alarm_as_one():
     confusion = [[45, 5], [5, 45]]
-    one = fr.expected_run_length(fr.LFR(0.9, detect=1e-4), confusion)
-    two = fr.expected_run_length(fr.LFR((0.9, 0.901), detect=2e-4), confusion)  # 1e-4 each
+    one = fr.budget.expected_run_length(fr.LFR(0.9, detect=1e-4), confusion)
+    two = fr.budget.expected_run_length(fr.LFR((0.9, 0.901), detect=2e-4), confusion)  # 1e-4 each
     # Each share of first alarms has a standard error of 1.6 %, and bounds move in steps.
     assert 0.85 * one <= two <= 1.1 * one
 
@@ -68,17 +68,19 @@ def test_rates_that_share_nothing_never_alarm_together():
 
 
 def test_a_perfect_classifier_raises_no_false_alarm():
-    assert fr.expected_run_length(fr.LFR(), [[50, 0], [0, 50]]) == math.inf
+    assert fr.budget.expected_run_length(fr.LFR(), [[50, 0], [0, 50]]) == math.inf
 
 
 def test_a_class_that_never_comes_is_left_out():
-    assert math.isfinite(fr.expected_run_length(fr.LFR(labels=["a", "b", "c"]), [[40, 10, 0], [10, 40, 0], [0, 0, 0]]))
+    assert math.isfinite(
+        fr.budget.expected_run_length(fr.LFR(labels=["a", "b", "c"]), [[40, 10, 0], [10, 40, 0], [0, 0, 0]])
+    )
 
 
 def test_the_same_question_has_the_same_answer():
     detector = fr.LFR(0.9, detect=1e-4)
     confusion = [[40, 10], [10, 40]]
-    assert fr.expected_run_length(detector, confusion) == fr.expected_run_length(detector, confusion)
+    assert fr.budget.expected_run_length(detector, confusion) == fr.budget.expected_run_length(detector, confusion)
 
 
 @pytest.mark.parametrize(
@@ -92,4 +94,4 @@ def test_the_same_question_has_the_same_answer():
 )
 def test_what_is_no_confusion_matrix_is_refused(confusion, message):
     with pytest.raises(ValueError, match=message):
-        fr.expected_run_length(fr.LFR(), confusion)
+        fr.budget.expected_run_length(fr.LFR(), confusion)

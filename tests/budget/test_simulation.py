@@ -5,10 +5,19 @@ import math
 import pytest
 
 import fourrates as fr
+from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
 from fourrates.budget.simulation import simulated_delay, simulated_run_length
 
 SOUND, BROKEN = [[45, 5], [5, 45]], [[45, 5], [30, 20]]
-EVERY = [fr.LFR, fr.NFR, fr.DDM, fr.DDMOCI, fr.EDDM, fr.PerfSim, fr.ThreeMeasures]
+EVERY = [
+    fr.LFR,
+    NFR,
+    DDM,
+    DDMOCI,
+    EDDM,
+    PerfSim,
+    ThreeMeasures,
+]
 
 
 @pytest.mark.parametrize("kind", EVERY)

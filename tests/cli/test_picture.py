@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 import fourrates as fr
-from fourrates import detectors
 from fourrates.alerts import finding_alert
+from fourrates.baselines import detector_class
 from fourrates.cli.options import NAMES
 from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates, weight
 from fourrates.findings import Finding, RateState, Share, Shift
@@ -38,7 +38,7 @@ def events(size, right, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [getattr(detectors, name) for name in NAMES], ids=NAMES)
+@pytest.mark.parametrize("kind", [detector_class(name) for name in NAMES], ids=NAMES)
 def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kind):
     detector = kind()
     picture = picture_of(detector)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import fourrates as fr
 from fourrates import plain
+from fourrates.detectors.step import step
 
 
 def pairs(random, size, recalls, mix=None):
@@ -356,7 +357,7 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
 
     state, stepped = make().to_bytes(), []
     for pair in zip(truth.tolist(), guess.tolist(), strict=True):
-        state, findings = fr.step(state, *pair)
+        state, findings = step(state, *pair)
         stepped += findings
     assert stepped == expected
     assert state == one.to_bytes()
@@ -372,7 +373,7 @@ def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     for part in (pairs[:9], pairs[9:14], pairs[14:]):  # a turn begins with a detector that is no longer at hand
         for i, one in enumerate(makers):
             for pair in part:
-                states[i], findings = fr.step(states[i], *pair)
+                states[i], findings = step(states[i], *pair)
                 drifts += one.update(*pair) is not None
                 assert findings == one.findings
     assert drifts
@@ -437,7 +438,7 @@ def test_bad_events_are_named_by_value_and_place():
     with pytest.raises(ValueError, match="truths: code 2 at position 1 is not below 2"):
         detector.update_coded(np.array([0, 2], np.uint16), np.array([0, 0], np.uint16))
     with pytest.raises(ValueError, match="'egg' in column 'y_pred'"):
-        fr.step(detector.to_bytes(), "ham", "egg")
+        step(detector.to_bytes(), "ham", "egg")
     assert detector.events == 0
 
 

@@ -24,12 +24,12 @@ from .streams import Centroids, flipping, in_pieces, restless
 # Each with parameters that make a short stream hold warnings, lapsed ones too, and several drifts.
 DETECTORS = {
     fr.LFR: {"warn": 0.05, "detect": 0.001},
-    fr.NFR: {"warn": 0.1, "detect": 0.001, "minimum": 10},
-    fr.DDM: {"warn": 1.0, "detect": 2.0, "minimum": 10},
-    fr.DDMOCI: {"warn": 1.0, "detect": 4.0, "minimum": 10},
-    fr.EDDM: {"minimum": 10},
-    fr.PerfSim: {"warn": 0.97, "detect": 0.9, "batch": 20},
-    fr.ThreeMeasures: {"warn": 2.0, "detect": 6.0, "batch": 20, "history": 3},
+    fr.baselines.NFR: {"warn": 0.1, "detect": 0.001, "minimum": 10},
+    fr.baselines.DDM: {"warn": 1.0, "detect": 2.0, "minimum": 10},
+    fr.baselines.DDMOCI: {"warn": 1.0, "detect": 4.0, "minimum": 10},
+    fr.baselines.EDDM: {"minimum": 10},
+    fr.baselines.PerfSim: {"warn": 0.97, "detect": 0.9, "batch": 20},
+    fr.baselines.ThreeMeasures: {"warn": 2.0, "detect": 6.0, "batch": 20, "history": 3},
 }
 every = pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name__)
 
@@ -205,7 +205,7 @@ def test_the_model_and_the_detector_given_stay_as_they_are():
 
 def test_a_pickled_relearner_goes_on_the_same():
     X, y = restless()
-    one = Relearner(GaussianNB(), make(fr.DDM), min_examples=40).fit(X[:200], y[:200])
+    one = Relearner(GaussianNB(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200])
     one.run(X[200:777], y[200:777])
     one.predict(X[:3], ids=["a", "b", "c"])
     other = pickle.loads(pickle.dumps(one))
@@ -351,7 +351,7 @@ def test_an_error_of_the_model_in_the_midst_of_late_labels_loses_none():
             return super().predict(X)
 
     X, y = restless()
-    one, prompt = (Relearner(Moody(), make(fr.DDM), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
+    one, prompt = (Relearner(Moody(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
     X, y = X[200:], y[200:]
     prompt.run(X, y)
     one.predict(X, ids=range(len(y)))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates import detectors, io
+from fourrates import io
+from fourrates.baselines import detector_class
 from fourrates.cli.options import NAMES
 from fourrates.report import page
 from fourrates.report.facts import gather
@@ -102,7 +103,7 @@ def test_every_detector_has_a_page(name):
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
     guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    detector = getattr(detectors, name)()
+    detector = detector_class(name)()
     text, found = report((truth, guess), detector)
     assert found
     assert headline(text).startswith("Drifted: ")

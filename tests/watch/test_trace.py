@@ -45,7 +45,7 @@ def test_the_trace_ends_where_the_detector_does(parameters):
             test += 1
 
 
-@pytest.mark.parametrize("kind", [fr.FourRates, fr.DDM])
+@pytest.mark.parametrize("kind", [fr.FourRates, fr.baselines.DDM])
 def test_without_bounds_the_rate_is_followed_through_every_drift(kind):
     """Over about a thirtieth of its observations: some 10,000 of each rate, so a memory of 500; the mean at first."""
     truth, guess = events(20_000)

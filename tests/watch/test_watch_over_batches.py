@@ -14,7 +14,7 @@ from fourrates.plain import counts_split
 from fourrates.state import pack, unpack
 from fourrates.watch.trace import Trace
 
-DETECTORS = [fr.FourRates(5000, warn=100), fr.LFR(), fr.DDM()]
+DETECTORS = [fr.FourRates(5000, warn=100), fr.LFR(), fr.baselines.DDM()]
 NAMES = [type(one).__name__ for one in DETECTORS]
 
 

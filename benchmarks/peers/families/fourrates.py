@@ -42,10 +42,10 @@ BUDGETS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 37_000, 100_000, 1_000_000)
 ENTRIES = [
     Entry("LFR()", one_at_a_time, with_level, "detect", LEVELS, "pairs"),
     Entry("LFR(arl=37_000)", one_at_a_time, with_budget, "arl", BUDGETS, "pairs"),
-    Entry("DDM()", one_at_a_time, fr.DDM, takes="pairs"),
-    Entry("EDDM()", one_at_a_time, fr.EDDM, takes="pairs"),
+    Entry("DDM()", one_at_a_time, fr.baselines.DDM, takes="pairs"),
+    Entry("EDDM()", one_at_a_time, fr.baselines.EDDM, takes="pairs"),
     Entry("LFR() update_many", at_once, with_level, takes="arrays", streams=0),
     Entry("LFR(arl=37_000) update_many", at_once, with_budget, takes="arrays", streams=0),
-    Entry("DDM() update_many", at_once, fr.DDM, takes="arrays", streams=0),
-    Entry("EDDM() update_many", at_once, fr.EDDM, takes="arrays", streams=0),
+    Entry("DDM() update_many", at_once, fr.baselines.DDM, takes="arrays", streams=0),
+    Entry("EDDM() update_many", at_once, fr.baselines.EDDM, takes="arrays", streams=0),
 ]

@@ -76,10 +76,10 @@ def best_decay(
     A large change is found soonest by a short memory, a small one by a long memory:
 
     >>> import fourrates as fr
-    >>> large = fr.best_decay([[45, 5], [5, 45]], [[15, 35], [5, 45]], arl=10_000)
+    >>> large = fr.budget.best_decay([[45, 5], [5, 45]], [[15, 35], [5, 45]], arl=10_000)
     >>> large.decay, large.delay
     (0.8, 15.0)
-    >>> small = fr.best_decay([[45, 5], [5, 45]], [[40, 10], [5, 45]], arl=10_000)
+    >>> small = fr.budget.best_decay([[45, 5], [5, 45]], [[40, 10], [5, 45]], arl=10_000)
     >>> small.decay, small.delay
     (0.985, 239.0)
     """

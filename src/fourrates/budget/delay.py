@@ -91,7 +91,7 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     A classifier with 30 % positives loses two thirds of its true positives at constant accuracy:
 
     >>> import fourrates as fr
-    >>> delay = fr.expected_delay(fr.LFR(), before=[[65, 15], [5, 15]], after=[[75, 5], [15, 5]])
+    >>> delay = fr.budget.expected_delay(fr.LFR(), before=[[65, 15], [5, 15]], after=[[75, 5], [15, 5]])
     >>> delay.median, round(delay.within(200), 2)
     (86.0, 0.97)
     """

@@ -61,7 +61,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     At most one false alarm in a month of 40,000 predictions a day:
 
     >>> import fourrates as fr
-    >>> found = fr.design(arl=30 * 40_000)
+    >>> found = fr.budget.design(arl=30 * 40_000)
     >>> f"{found.detect:.1e}"
     '4.2e-07'
     >>> detector = fr.LFR(decay=0.9, arl=30 * 40_000)  # the same in one step

@@ -51,7 +51,7 @@ def expected_run_length(detector: LFR, confusion: npt.ArrayLike) -> float:
     Examples
     --------
     >>> import fourrates as fr
-    >>> f"{fr.expected_run_length(fr.LFR(detect=1e-5), [[40, 10], [10, 40]]):,.0f}"
+    >>> f"{fr.budget.expected_run_length(fr.LFR(detect=1e-5), [[40, 10], [10, 40]]):,.0f}"
     '67,792'
     """
     matrix = probabilities(confusion, len(detector.rates) // 2)

@@ -1,8 +1,8 @@
 """Run lengths and delays of any detector, by running it.
 
-What a detector promises is computed where its law is known (:func:`~fourrates.expected_run_length`,
-:func:`~fourrates.expected_delay`); for every other one, and as a check, there is simulation. Same seed, same result;
-the sampling error is part of it.
+What a detector promises is computed where its law is known (:func:`~fourrates.budget.expected_run_length`,
+:func:`~fourrates.budget.expected_delay`); for every other one, and as a check, there is simulation. Same seed, same
+result; the sampling error is part of it.
 """
 
 from __future__ import annotations

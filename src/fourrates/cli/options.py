@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-import fourrates.detectors
+from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
@@ -77,7 +77,6 @@ classes = together(
     ),
 )
 DEFAULT = "FourRates"
-NAMES = [name for name in fourrates.detectors.__all__ if name != "Detector"]
 detector = option(
     "--detector",
     "-d",
@@ -270,8 +269,7 @@ def spec(text: str) -> Spec:
 
 def _kind(name: str) -> type[Detector]:
     ours = {one.lower(): one for one in NAMES}
-    if name.lower() in ours:
-        kind: type[Detector] = getattr(fourrates.detectors, ours[name.lower()])  # which imports this one alone
+    if (kind := detector_class(ours.get(name.lower(), ""))) is not None:
         return kind
     raise InputError(f"no detector {name!r}; there are {', '.join(NAMES)}")
 

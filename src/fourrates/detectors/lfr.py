@@ -59,7 +59,7 @@ class LFR(RecordDetector):
         is given.
     arl : float, optional
         Instead of `detect`: how many events of a stable stream there should be, on average, between two false alarms;
-        see :func:`fourrates.design`. For a budget, :class:`~fourrates.FourRates` finds more.
+        see :func:`fourrates.budget.design`. For a budget, :class:`~fourrates.FourRates` finds more.
     labels : iterable of hashables
         The classes. Two make the four rates, more make ``recall:<label>`` and ``precision:<label>``.
     positive : label, optional

@@ -6,12 +6,14 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from fourrates import detectors
 from fourrates.detectors.base import Detector
+from fourrates.detectors.four_rates import FourRates
+from fourrates.detectors.lfr import LFR
 from fourrates.findings import Finding
 from fourrates.state import unpack
 
 CACHED = 64  # detectors, by their settings
+KINDS: dict[str, type[Detector]] = {"FourRates": FourRates, "LFR": LFR}
 
 _cache: OrderedDict[tuple[str, str], Detector] = OrderedDict()
 _lock = threading.Lock()
@@ -21,7 +23,7 @@ def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, 
     """Take one event: the state before it in, the state after it and the findings out.
 
     A detector as a pure function, for engines and databases that keep bytes. The bytes are those of ``to_bytes()``, of
-    any detector; what they cannot be is a ValueError, and nothing else happens.
+    FourRates or LFR; what they cannot be is a ValueError, and nothing else happens.
 
     Parameters
     ----------
@@ -33,14 +35,15 @@ def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, 
     Examples
     --------
     >>> import fourrates as fr
+    >>> from fourrates.detectors.step import step
     >>> state = fr.FourRates(arl=10_000).to_bytes()
-    >>> state, findings = fr.step(state, 1, 0)
+    >>> state, findings = step(state, 1, 0)
     >>> fr.FourRates.from_bytes(state).events, findings
     (1, ())
     """
     found = unpack(state)
-    kind = getattr(detectors, found.kind, None)
-    if not (isinstance(kind, type) and issubclass(kind, Detector)) or kind is Detector:
+    kind = KINDS.get(found.kind)
+    if kind is None:
         raise ValueError(f"the state of a {found.kind!r}, which this release does not know")
     with _lock:
         settings = (found.kind, repr(sorted(found.about.items())))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import fourrates.detectors
+from fourrates.baselines import detector_class
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
@@ -180,8 +180,8 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
     def from_state(cls, found: Saved) -> Segments:
         """Bring back what :meth:`to_state` gave; a ValueError or a TypeError if it cannot have."""
         about, sections = found.about, found.sections
-        kind = getattr(fourrates.detectors, about["detector"], None)
-        if not isinstance(kind, type) or not issubclass(kind, Detector) or kind is Detector:
+        kind = detector_class(about["detector"])
+        if kind is None:
             raise ValueError(f"a state of the detector {about['detector']!r}, which this release does not know")
         start = kind.from_bytes(bytes(sections["start"]))
         if start.events:

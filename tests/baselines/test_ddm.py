@@ -43,7 +43,7 @@ event error  n errors      p        s      p+s    least     warn   detect state
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.DDM(minimum=5)
+    detector = fr.baselines.DDM(minimum=5)
     for row in rows(TRACE):
         drift = detector.update(1, 1 - int(row["error"]))
         assert level(detector) == row["state"], row
@@ -71,7 +71,7 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
-    detector = fr.DDM(minimum=5)
+    detector = fr.baselines.DDM(minimum=5)
     errors = [int(row["error"]) for row in rows(TRACE)]
     guesses = [1 - error for error in errors]
     first, second = detector.update_many([1] * 50, guesses + guesses)
@@ -80,7 +80,7 @@ def test_after_a_drift_it_starts_afresh_and_counts_on():
 
 
 def test_a_perfect_classifier_never_alarms_and_its_first_error_is_no_drift():
-    detector = fr.DDM()
+    detector = fr.baselines.DDM()
     assert detector.update_many([1] * 10_000, [1] * 10_000) == []
     assert not detector.warning_detected
     assert detector.update(1, 0) is None
@@ -94,7 +94,7 @@ def test_a_perfect_classifier_never_alarms_and_its_first_error_is_no_drift():
 
 
 def test_a_classifier_that_is_always_wrong_ties_with_its_bound_and_stays_quiet():
-    detector = fr.DDM()
+    detector = fr.baselines.DDM()
     assert detector.update_many([1] * 1000, [0] * 1000) == []
     assert not detector.warning_detected
     state = detector.rates["error"]
@@ -102,7 +102,7 @@ def test_a_classifier_that_is_always_wrong_ties_with_its_bound_and_stays_quiet()
 
 
 def test_the_observation_of_the_minimum_is_the_first_that_is_tested():
-    early, late = fr.DDM(minimum=2), fr.DDM(minimum=3)
+    early, late = fr.baselines.DDM(minimum=2), fr.baselines.DDM(minimum=3)
     for detector in (early, late):
         detector.update(1, 1)
         detector.update(1, 0)
@@ -116,8 +116,8 @@ def test_only_whether_labels_are_equal_matters(labels):
     truth = random.integers(0, len(labels), 4000)
     wrong = random.random(4000) < np.repeat([0.1, 0.5], 2000)
     guess = (truth + wrong) % len(labels)
-    named = fr.DDM(labels=labels).update_many(np.take(labels, truth), np.take(labels, guess))
-    plain = fr.DDM().update_many(np.zeros(4000, int), wrong.astype(int))
+    named = fr.baselines.DDM(labels=labels).update_many(np.take(labels, truth), np.take(labels, guess))
+    plain = fr.baselines.DDM().update_many(np.zeros(4000, int), wrong.astype(int))
     assert len(named) > 0
     assert [(drift.at, drift.since, drift.changes) for drift in named] == [
         (drift.at, drift.since, drift.changes) for drift in plain
@@ -129,9 +129,9 @@ def test_a_drift_that_keeps_the_error_rate_is_invisible():
     # the difference, two-sided: a chance of 1 in 16,000 if it is blind. It cannot pass by alarming nowhere: where the
     # error rate rises from 0.1 to 0.3, it finds a third of the changes. (The paper counts 36 of 100; the difference of
     # two such counts has a deviation of the root of 200 * 0.36 * 0.64 = 6.8, and four of those are 27.)
-    before, after = alarms_around_the_change(fr.DDM, SCENARIOS["Imbalance2"], 400)
+    before, after = alarms_around_the_change(fr.baselines.DDM, SCENARIOS["Imbalance2"], 400)
     assert abs(after - before) <= 4 * math.sqrt(max(after + before, 1))
-    before, after = alarms_around_the_change(fr.DDM, SCENARIOS["Imbalance3"], 100)
+    before, after = alarms_around_the_change(fr.baselines.DDM, SCENARIOS["Imbalance3"], 100)
     assert abs(after - 36) <= 27
 
 
@@ -148,4 +148,4 @@ def test_a_drift_that_keeps_the_error_rate_is_invisible():
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.DDM(**arguments)
+        fr.baselines.DDM(**arguments)

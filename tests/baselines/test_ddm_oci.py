@@ -39,7 +39,7 @@ event truth guess  n        R        s      R+s       R-s     best     warn    d
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.DDMOCI(decay=0.75, minimum=3)
+    detector = fr.baselines.DDMOCI(decay=0.75, minimum=3)
     for row in rows(TRACE):
         drift = detector.update(int(row["truth"]), int(row["guess"]))
         assert level(detector) == row["state"], row
@@ -71,13 +71,13 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     truth, guess = ([int(row[name]) for row in rows(TRACE)] for name in ("truth", "guess"))
-    first, second = fr.DDMOCI(decay=0.75, minimum=3).update_many(truth + truth, guess + guess)
+    first, second = fr.baselines.DDMOCI(decay=0.75, minimum=3).update_many(truth + truth, guess + guess)
     assert (second.at, second.since) == (first.at + 21, first.since + 21)
     assert second.changes == first.changes
 
 
 def test_a_class_that_is_never_recognised_ties_with_its_bound_and_stays_quiet():
-    detector = fr.DDMOCI()
+    detector = fr.baselines.DDMOCI()
     assert detector.update_many([1] * 1000, [0] * 1000) == []
     assert not detector.warning_detected
     state = detector.rates["tpr"]
@@ -85,7 +85,7 @@ def test_a_class_that_is_never_recognised_ties_with_its_bound_and_stays_quiet():
 
 
 def test_a_class_that_is_always_recognised_stays_quiet():
-    detector = fr.DDMOCI()  # R comes so near to 1 that s vanishes
+    detector = fr.baselines.DDMOCI()  # R comes so near to 1 that s vanishes
     assert detector.update_many([1] * 10_000, [1] * 10_000) == []
     assert not detector.warning_detected
 
@@ -94,7 +94,7 @@ def test_nothing_among_the_negatives_matters():
     random = np.random.default_rng(4)
     truth, guess = (array.astype(int) for array in SCENARIOS["Imbalance2"].stream(seed=4))
     scrambled = np.where(truth == 1, guess, random.integers(0, 2, truth.size))
-    seen, unseen = (fr.DDMOCI().update_many(truth, guesses) for guesses in (guess, scrambled))
+    seen, unseen = (fr.baselines.DDMOCI().update_many(truth, guesses) for guesses in (guess, scrambled))
     assert len(seen) > 0
     assert [(drift.at, drift.since, drift.changes) for drift in seen] == [
         (drift.at, drift.since, drift.changes) for drift in unseen
@@ -107,7 +107,7 @@ def test_a_drift_that_keeps_the_recall_is_invisible():
     # in 16,000 if it is blind. It cannot pass by alarming alike everywhere: where the tpr falls from 0.75 to 0.25, the
     # alarms after the change must exceed those before by six deviations.
     def make():
-        return fr.DDMOCI(warn=10, detect=20)
+        return fr.baselines.DDMOCI(warn=10, detect=20)
 
     before, after = alarms_around_the_change(make, SCENARIOS["Balance1"], 400)
     assert abs(after - before) <= 4 * math.sqrt(after + before)
@@ -117,10 +117,10 @@ def test_a_drift_that_keeps_the_recall_is_invisible():
 
 def test_the_class_to_watch_can_be_any_of_many():
     labels = ("cat", "dog", "fish")
-    assert list(fr.DDMOCI(labels=labels).rates) == ["recall:fish"]
-    assert list(fr.DDMOCI(labels=labels, positive="cat").rates) == ["recall:cat"]
-    assert list(fr.DDMOCI(labels=labels[:2], positive="cat").rates) == ["tpr"]
-    detector = fr.DDMOCI(labels=labels, positive="dog")
+    assert list(fr.baselines.DDMOCI(labels=labels).rates) == ["recall:fish"]
+    assert list(fr.baselines.DDMOCI(labels=labels, positive="cat").rates) == ["recall:cat"]
+    assert list(fr.baselines.DDMOCI(labels=labels[:2], positive="cat").rates) == ["tpr"]
+    detector = fr.baselines.DDMOCI(labels=labels, positive="dog")
     detector.update("dog", "dog")
     detector.update("cat", "dog")
     assert detector.rates["recall:dog"].n == 1
@@ -130,7 +130,7 @@ def test_the_class_to_watch_can_be_any_of_many():
 @pytest.mark.parametrize("labels", [("cat", "dog"), ("cat", "dog", "fish")])
 def test_a_class_to_watch_that_is_none_is_refused(labels):
     with pytest.raises(ValueError, match=r"positive 'cow' is not one of \('cat', 'dog'"):
-        fr.DDMOCI(labels=labels, positive="cow")
+        fr.baselines.DDMOCI(labels=labels, positive="cow")
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_a_class_to_watch_that_is_none_is_refused(labels):
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.DDMOCI(**arguments)
+        fr.baselines.DDMOCI(**arguments)

@@ -50,7 +50,7 @@ def by_batch():
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.ThreeMeasures(warn=3, detect=6, batch=5, history=3)
+    detector = fr.baselines.ThreeMeasures(warn=3, detect=6, batch=5, history=3)
     state = "quiet"
     for measures in by_batch():
         *inside, last = pairs(measures[0])
@@ -90,7 +90,7 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     events = [pair for measures in by_batch() for pair in pairs(measures[0])]
     truth, guess = map(list, zip(*events, strict=True))
-    detector = fr.ThreeMeasures(warn=3, detect=6, batch=5, history=3)
+    detector = fr.baselines.ThreeMeasures(warn=3, detect=6, batch=5, history=3)
     first, second = detector.update_many(truth + truth, guess + guess)
     assert (second.at, second.since) == (first.at + 35, first.since + 35)
     assert second.changes == first.changes
@@ -100,7 +100,7 @@ def test_after_a_drift_it_starts_afresh_and_counts_on():
 def test_a_history_without_spread_is_nothing_to_measure_a_fall_by(errors):
     # 0.9 ten times over has a mean that is a hair off 0.9 in binary; that is no spread either.
     guess = ([0] * errors + [1] * (10 - errors)) * 20 + [0] * 5 + [1] * 5
-    detector = fr.ThreeMeasures(batch=10, history=10)
+    detector = fr.baselines.ThreeMeasures(batch=10, history=10)
     assert detector.update_many([1] * len(guess), guess) == []
     assert not detector.warning_detected
     assert detector.rates["accuracy"].detect.lower == -math.inf
@@ -108,7 +108,7 @@ def test_a_history_without_spread_is_nothing_to_measure_a_fall_by(errors):
 
 def test_slow_decay_is_followed_down_unseen_and_a_sudden_fall_is_not():
     slow = [int(i % 200 >= 10 + 2 * (i // 200)) for i in range(8200)]  # one per cent less in every batch
-    detector = fr.ThreeMeasures()
+    detector = fr.baselines.ThreeMeasures()
     assert detector.update_many([1] * 8200, slow) == []
     assert detector.rates["accuracy"].statistic == 0.55
     (drift,) = detector.update_many([1] * 200, [0] * 200)
@@ -116,14 +116,14 @@ def test_slow_decay_is_followed_down_unseen_and_a_sudden_fall_is_not():
 
 
 def test_improvement_is_no_alarm():
-    detector = fr.ThreeMeasures(batch=10, history=3)
+    detector = fr.baselines.ThreeMeasures(batch=10, history=3)
     guess = [0, 1] * 5 + [0, 1, 1, 1, 1] * 2 + [0, 1] * 5 + [1] * 10
     assert detector.update_many([1] * 40, guess) == []
     assert not detector.warning_detected
 
 
 def test_the_class_to_watch_can_be_any_of_many():
-    detector = fr.ThreeMeasures(batch=4, labels=("cat", "dog", "fish"), positive="dog")
+    detector = fr.baselines.ThreeMeasures(batch=4, labels=("cat", "dog", "fish"), positive="dog")
     detector.update_many(["dog", "dog", "cat", "fish"], ["dog", "cat", "dog", "fish"])
     assert [state.statistic for state in detector.rates.values()] == [0.5, 0.5, 0.5]
     detector.update_many(["dog", "dog", "dog", "fish"], ["dog", "cat", "dog", "fish"])
@@ -141,4 +141,4 @@ def test_the_class_to_watch_can_be_any_of_many():
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.ThreeMeasures(**arguments)
+        fr.baselines.ThreeMeasures(**arguments)

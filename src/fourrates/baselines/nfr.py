@@ -69,14 +69,14 @@ class NFR(CountingDetector, RunningRates):
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
     >>> scenario = SCENARIOS["Imbalance1"]
-    >>> detector = fr.NFR()
+    >>> detector = fr.baselines.NFR()
     >>> drift, *later = detector.update_many(*scenario.stream(seed=1))
     >>> print(drift)
     drift at 5,227, since 5,123: tnr up: 0.697, above its bound 0.697 (0.670 expected after 2,720 observations)
 
     That took 227 events. The same change after 100,000 events instead of 5,000:
 
-    >>> drift, *later = fr.NFR().update_many(*scenario.stream(seed=1, length=200_000))
+    >>> drift, *later = fr.baselines.NFR().update_many(*scenario.stream(seed=1, length=200_000))
     >>> drift.at - 100_000
     1169
 

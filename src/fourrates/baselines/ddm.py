@@ -59,7 +59,7 @@ class DDM(CountingDetector, ErrorRate):
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.DDM()
+    >>> detector = fr.baselines.DDM()
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=3)):
     ...     print(drift)
     drift at 5,212, since 5,027: error up: 0.116, above its bound 0.116 (0.101 expected after 5,213 observations)

@@ -56,7 +56,7 @@ class PerfSim(CountingDetector, Similarity):
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.PerfSim()
+    >>> detector = fr.baselines.PerfSim()
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance1"].stream(seed=1)):
     ...     print(drift)
     drift at 5,499, since 5,000: similarity down: 0.711, below its bound 0.980 (after 500 observations)

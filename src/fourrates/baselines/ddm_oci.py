@@ -72,7 +72,7 @@ class DDMOCI(CountingDetector, Recall):
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.DDMOCI(warn=10, detect=20)
+    >>> detector = fr.baselines.DDMOCI(warn=10, detect=20)
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=6)):
     ...     print(drift)
     drift at 1,805, since 1,792: tpr down: 0.584, below its bound 0.634 (0.905 expected after 391 observations)

@@ -36,7 +36,7 @@ def spaced(distances):
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.EDDM(minimum=4)
+    detector = fr.baselines.EDDM(minimum=4)
     for row in rows(TRACE):
         for _ in range(int(row["distance"]) - 1):
             before = repr(detector.rates), detector.warning_detected  # nan is not equal to itself
@@ -72,13 +72,13 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     distances = [int(row["distance"]) for row in rows(TRACE)]
     errors = spaced(distances + distances)
-    first, second = fr.EDDM(minimum=4).update_many([0] * len(errors), errors)
+    first, second = fr.baselines.EDDM(minimum=4).update_many([0] * len(errors), errors)
     assert (second.at, second.since) == (first.at + 33, first.since + 33)
     assert second.changes == first.changes
 
 
 def test_a_warning_stands_between_errors():
-    detector = fr.EDDM(minimum=4)
+    detector = fr.baselines.EDDM(minimum=4)
     errors = spaced([int(row["distance"]) for row in rows(TRACE)][:-1])
     assert detector.update_many([0] * len(errors), errors) == []
     assert detector.warning_detected
@@ -90,14 +90,14 @@ def test_a_warning_stands_between_errors():
 
 def test_equal_distances_tie_with_the_maximum_and_stay_quiet():
     errors = spaced([7] * 200)
-    detector = fr.EDDM()
+    detector = fr.baselines.EDDM()
     assert detector.update_many([0] * len(errors), errors) == []
     state = detector.rates["distance"]
     assert state.statistic == state.expected == 7.0
 
 
 def test_the_error_of_the_minimum_is_the_first_that_is_measured():
-    detector = fr.EDDM(minimum=2)
+    detector = fr.baselines.EDDM(minimum=2)
     detector.update(0, 1)
     assert detector.rates["distance"].expected is None
     detector.update(0, 1)
@@ -109,9 +109,9 @@ def test_a_drift_that_keeps_the_error_rate_is_invisible():
     # The tpr falls from 0.75 to 0.25, yet the distances between errors have one law before and after. Four deviations
     # of the difference, two-sided: a chance of 1 in 16,000 if it is blind. It cannot pass by alarming nowhere: where
     # the error rate rises from 0.1 to 0.3, the changes it finds must exceed the alarms before by six deviations.
-    before, after = alarms_around_the_change(fr.EDDM, SCENARIOS["Imbalance2"], 400)
+    before, after = alarms_around_the_change(fr.baselines.EDDM, SCENARIOS["Imbalance2"], 400)
     assert abs(after - before) <= 4 * math.sqrt(max(after + before, 1))
-    before, after = alarms_around_the_change(fr.EDDM, SCENARIOS["Imbalance3"], 400)
+    before, after = alarms_around_the_change(fr.baselines.EDDM, SCENARIOS["Imbalance3"], 400)
     assert after - before > 6 * math.sqrt(after + before)
 
 
@@ -119,7 +119,7 @@ def test_far_apart_errors_keep_their_precision():
     # Welford's update against the plain two-pass formula, at distances of a million.
     random = np.random.default_rng(1)
     distances = 1_000_000 + random.integers(-5, 6, 40)
-    detector = fr.EDDM(minimum=1000)
+    detector = fr.baselines.EDDM(minimum=1000)
     for distance in distances:
         detector.update_many(np.zeros(distance, np.uint8), np.arange(distance) == distance - 1)
     state = detector.rates["distance"]
@@ -138,4 +138,4 @@ def test_far_apart_errors_keep_their_precision():
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.EDDM(**arguments)
+        fr.baselines.EDDM(**arguments)

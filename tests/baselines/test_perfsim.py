@@ -26,7 +26,7 @@ def pairs(row):
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.PerfSim(warn=0.91, detect=0.87, batch=6)
+    detector = fr.baselines.PerfSim(warn=0.91, detect=0.87, batch=6)
     state = "quiet"
     for row in rows(TRACE):
         *inside, last = pairs(row)
@@ -56,18 +56,18 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 
 def test_after_a_drift_the_next_batch_is_the_first():
-    detector = fr.PerfSim(batch=2)
+    detector = fr.baselines.PerfSim(batch=2)
     drifts = detector.update_many([0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1])
     assert [drift.at for drift in drifts] == [3, 7]  # the batch of events 4 and 5 had none to be held against
 
 
 def test_without_a_warning_the_window_is_the_batch_that_differed():
-    (drift,) = fr.PerfSim(batch=10).update_many([0] * 20 + [1] * 10, [0] * 20 + [1] * 10)
+    (drift,) = fr.baselines.PerfSim(batch=10).update_many([0] * 20 + [1] * 10, [0] * 20 + [1] * 10)
     assert drift.window == range(20, 30)
 
 
 def test_a_warning_that_lapses_is_forgotten():
-    detector = fr.PerfSim(warn=0.91, detect=0.87, batch=6)
+    detector = fr.baselines.PerfSim(warn=0.91, detect=0.87, batch=6)
     table = rows(TRACE)
     for row in (*table[:4], table[3]):  # equal to the batch before: the cosine is 1
         for pair in pairs(row):
@@ -82,7 +82,7 @@ def test_a_warning_that_lapses_is_forgotten():
 def test_a_rare_class_may_be_lost_unseen():
     # 480 true negatives in each; 16 tp and 4 fn in one, 20 fn in the other.
     cosine = (480**2 + 4 * 20) / math.sqrt((480**2 + 16**2 + 4**2) * (480**2 + 20**2))
-    detector = fr.PerfSim()
+    detector = fr.baselines.PerfSim()
     truth = ([0] * 480 + [1] * 20) * 2
     assert detector.update_many(truth, [0] * 480 + [1] * 16 + [0] * 504) == []
     assert not detector.warning_detected
@@ -91,7 +91,7 @@ def test_a_rare_class_may_be_lost_unseen():
 
 def test_any_number_of_classes_makes_one_vector():
     labels = ("cat", "dog", "fish")
-    detector = fr.PerfSim(warn=0.4, detect=0.3, batch=2, labels=labels)
+    detector = fr.baselines.PerfSim(warn=0.4, detect=0.3, batch=2, labels=labels)
     detector.update_many(["cat", "fish"], ["cat", "fish"])
     assert detector.update_many(["cat", "fish"], ["cat", "dog"]) == []
     assert detector.rates["similarity"].statistic == pytest.approx(1 / 2)
@@ -108,4 +108,4 @@ def test_any_number_of_classes_makes_one_vector():
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.PerfSim(**arguments)
+        fr.baselines.PerfSim(**arguments)

@@ -41,7 +41,7 @@ event truth guess rate n  hat     bar        s warn_low  warn_up      low       
 
 
 def test_every_step_of_the_trace_is_as_worked_by_hand():
-    detector = fr.NFR(warn=0.2, detect=0.05, minimum=3)
+    detector = fr.baselines.NFR(warn=0.2, detect=0.05, minimum=3)
     table = rows(TRACE)
     for touched in zip(table[::2], table[1::2], strict=True):
         drift = detector.update(int(touched[0]["truth"]), int(touched[0]["guess"]))
@@ -73,7 +73,7 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     truth, guess = ([int(row[name]) for row in rows(TRACE)[::2]] for name in ("truth", "guess"))
-    detector = fr.NFR(warn=0.2, detect=0.05, minimum=3)
+    detector = fr.baselines.NFR(warn=0.2, detect=0.05, minimum=3)
     first, second = detector.update_many(truth + truth, guess + guess)
     assert (second.at, second.since) == (first.at + 11, first.since + 11)
     assert second.changes == first.changes
@@ -82,8 +82,8 @@ def test_after_a_drift_it_starts_afresh_and_counts_on():
 def test_eleven_right_and_one_wrong_are_a_drift_unless_a_minimum_forbids():
     # hat = 11/12, bar = 1 - 1/144, s = root of bar / 144 / 12 = 0.023975: 3.19 deviations, more than the 3.09 of 0.001.
     truth, guess = [1] * 12, [1] * 11 + [0]
-    assert [drift.at for drift in fr.NFR(minimum=1).update_many(truth, guess)] == [11]
-    assert fr.NFR(minimum=13).update_many(truth, guess) == []
+    assert [drift.at for drift in fr.baselines.NFR(minimum=1).update_many(truth, guess)] == [11]
+    assert fr.baselines.NFR(minimum=13).update_many(truth, guess) == []
 
 
 @pytest.mark.parametrize(("move", "rates"), [("down", (0.9, 0.5)), ("up", (0.5, 0.9))])
@@ -91,20 +91,20 @@ def test_eleven_right_and_one_wrong_are_a_drift_unless_a_minimum_forbids():
 def test_only_the_sides_asked_for_alarm(sides, move, rates):
     random = np.random.default_rng(8)
     right = np.concatenate([random.random(2000) < rate for rate in rates])
-    drifts = fr.NFR(sides=sides).update_many(np.ones(4000, int), right.astype(int))
+    drifts = fr.baselines.NFR(sides=sides).update_many(np.ones(4000, int), right.astype(int))
     found = {change.direction for drift in drifts for change in drift.changes if change.rate == "tpr"}
     assert found == ({move} if sides in ("both", move) else set())
 
 
 def test_more_classes_have_two_rates_each():
-    detector = fr.NFR(labels=("cat", "dog", "fish"))
+    detector = fr.baselines.NFR(labels=("cat", "dog", "fish"))
     detector.update("cat", "dog")
     touched = {name for name, state in detector.rates.items() if state.n}
     assert touched == {"recall:cat", "precision:dog"}
 
 
 def test_positive_says_which_label_the_rates_are_about():
-    detector = fr.NFR(labels=("bad", "good"), positive="bad")
+    detector = fr.baselines.NFR(labels=("bad", "good"), positive="bad")
     detector.update("bad", "bad")
     assert detector.rates["tpr"].n == 1
     assert detector.rates["tnr"].n == 0
@@ -114,7 +114,7 @@ def test_the_later_a_change_comes_the_longer_it_takes():
     # The delays of 20 streams each; the median grows about as the root of the age, here the root of 20. Twice is asked.
     def delay(seed, length):
         change = length // 2
-        drifts = fr.NFR().update_many(*SCENARIOS["Imbalance1"].stream(seed=seed, length=length))
+        drifts = fr.baselines.NFR().update_many(*SCENARIOS["Imbalance1"].stream(seed=seed, length=length))
         return next((drift.at - change for drift in drifts if drift.at >= change), change)
 
     early, late = (np.median([delay(seed, length) for seed in range(20)]) for length in (10_000, 200_000))
@@ -134,4 +134,4 @@ def test_the_later_a_change_comes_the_longer_it_takes():
 )
 def test_bad_parameters_are_refused_by_value(arguments, message):
     with pytest.raises(ValueError, match=message):
-        fr.NFR(**arguments)
+        fr.baselines.NFR(**arguments)

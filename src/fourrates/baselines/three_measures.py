@@ -64,7 +64,7 @@ class ThreeMeasures(CountingDetector, Measures):
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.ThreeMeasures()
+    >>> detector = fr.baselines.ThreeMeasures()
     >>> for drift in detector.update_many(*SCENARIOS["Imbalance2"].stream(seed=2)):
     ...     print(drift)
     drift at 5,199, since 4,800: recall down: 0.262, below its bound 0.454 (0.748 expected after 42 observations)

@@ -61,7 +61,7 @@ class EDDM(CountingDetector, Distances):
 
     >>> import fourrates as fr
     >>> from fourrates.streams import SCENARIOS
-    >>> detector = fr.EDDM()
+    >>> detector = fr.baselines.EDDM()
     >>> drift, *later = detector.update_many(*SCENARIOS["Imbalance3"].stream(seed=4))
     >>> print(drift)
     drift at 5,243, since 4,957: distance down: 25.317, below its bound 25.330 (28.145 expected after 590 observations)
