@@ -243,8 +243,14 @@ def commands(random: np.random.Generator, folder: Path) -> Iterator[Case]:
     files = [(kind, table_file(kind, random)) for kind in kinds for _ in range(3)]
     words = [
         *(["--by", "model"], ["--time", "time"], ["--score", "score"], ["--truth", "y_pred"], ["--pred", "[/x]"]),
-        *(["--json"], ["--labels", "0,1"], ["--labels", "a,b,c"], ["--positive", "0"], ["--bad", "error"]),
-        *(["--arl", "200"], ["--arl", "1 per day"], ["-d", "LFR"], ["-d", "DDM(minimum=3)"], ["--max-segments", "2"]),
+        *(["--json"], ["--classes", "0,1"], ["--classes", "a,b,c"], ["--positive", "0"], ["--bad", "error"]),
+        *(
+            ["--budget", "200"],
+            ["--budget", "1 per day"],
+            ["-d", "LFR"],
+            ["-d", "DDM(minimum=3)"],
+            ["--max-segments", "2"],
+        ),
         *(["--reference", "90,10,20,80"], ["--max-line", "50"], ["--csv", str(folder / "out.csv")]),
         *(["--report", str(folder / "out.html")], ["--fail-on", "drift"], ["--threshold", "nan"]),
     ]

@@ -105,7 +105,18 @@ class Members:
     def __init__(self, broker: Kafka | Mock, folder: Path, session: int) -> None:
         settings = {**broker.settings, "session.timeout.ms": session, "heartbeat.interval.ms": 300}
         url = f"kafka://{broker.address}/{TOPIC}?group={GROUP}&drifts={DRIFTS}{query(settings)}"
-        self.command = [sys.executable, "-m", "fourrates", "watch", url, "--by", "model", "--arl", str(ARL), "--json"]
+        self.command = [
+            sys.executable,
+            "-m",
+            "fourrates",
+            "watch",
+            url,
+            "--by",
+            "model",
+            "--budget",
+            str(ARL),
+            "--json",
+        ]
         self.command += ["--no-warnings", "--state", str(folder / "state")]
         self.errors = (folder / "stderr").open("w+")
         self.began = [time.monotonic()] * 2

@@ -144,17 +144,18 @@ class Writer(threading.Thread):
 
 def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longest: float = 0.8) -> Outcome:
     """Kill `watch --state` so many times while a log is written and rotated."""
-    log, state, spool = folder / "log.csv", folder / "state", folder / "spool"
+    log, state = folder / "log.csv", folder / "state"
     draw, found = random.Random(seed), Outcome()
     receiver = Receiver(seed)
     # No faster than what is killed all the time can follow, most of which time it is starting.
     writer = Writer(log, seed, copytruncate, pause=longest)
     writer.start()
-    command = [sys.executable, "-m", "fourrates", "watch", log, "--state", state, "--spool", spool, "--no-warnings"]
-    command += ["--detector", DETECTOR, "--webhook", receiver.url, "--grace", "120"]
+    command = [sys.executable, "-m", "fourrates", "watch", log, "--state", state, "--no-warnings"]
+    command += ["--detector", DETECTOR, "--alert", receiver.url]
+    environment = os.environ | {"FOURRATES_ALERT_SECONDS": "120"}
     errors = (folder / "stderr").open("w+")
     for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment)
         _wait_for_work(state, process, 10.0 if draw.random() < 0.8 else draw.random())
         time.sleep(draw.random() * longest)
         if process.poll() is not None:
@@ -168,7 +169,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
                 writer.may_rotate.set()
     writer.ended.set()
     writer.join()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment)
     _wait_for_work(state, process, 30.0)
     end = time.monotonic() + 300
     while _events(state) < len(writer.pairs) and time.monotonic() < end and process.poll() is None:

@@ -364,9 +364,9 @@ def test_more_streams_than_asked_for_are_refused(tmp_path, command):
     data = Path(written(tmp_path / "data.csv"))
     call = [sys.executable, "-m", "fourrates", command, "-", "--by", "model", "--json"]
     for most, status in (("4", 2), ("5", 0)):
-        done = subprocess.run([*call, "--max-streams", most], input=data.read_bytes(), capture_output=True)
+        done = subprocess.run([*call, "--max-segments", most], input=data.read_bytes(), capture_output=True)
         assert done.returncode == status
-        assert (b"more than 4 streams (--max-streams)" in done.stderr) == (status == 2)
+        assert (b"more than 4 segments (max_segments)" in done.stderr) == (status == 2)
 
 
 @pytest.mark.slow

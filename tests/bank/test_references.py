@@ -229,7 +229,7 @@ def written(path, columns):
 def test_the_command_line_takes_a_file_of_references_by_stream_and_goes_on_with_them(tmp_path):
     data, reference = written(tmp_path / "d.csv", frame(bad="a")), written(tmp_path / "r.csv", validation())
     saved = str(tmp_path / "state")
-    call = [sys.executable, "-m", "fourrates", "detect", data, "--by", "shop", "--arl", "100000"]
+    call = [sys.executable, "-m", "fourrates", "detect", data, "--by", "shop", "--budget", "100000"]
     call += ["--state", saved]
     done = subprocess.run([*call, "--reference", reference], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

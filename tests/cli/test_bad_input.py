@@ -39,9 +39,11 @@ def test_a_wrong_column(fourrates, drifting):
 def test_labels_the_options_do_not_know(fourrates, tmp_path):
     path = tmp_path / "mails.csv"
     path.write_text("label,prediction\nham,ham\nspam,ham\n")
-    ran = fourrates("detect", path, "--labels", "0,1")
+    ran = fourrates("detect", path, "--classes", "0,1")
     assert refused(ran)
-    assert "line 2: 'ham' in column 'label' is not one of the labels 0, 1; if these are the labels: --labels" in ran.err
+    assert (
+        "line 2: 'ham' in column 'label' is not one of the labels 0, 1; if these are the labels: --classes" in ran.err
+    )
 
 
 @pytest.mark.parametrize("text", ["\N{SUPERSCRIPT TWO}", "9" * 5_000])
@@ -62,7 +64,7 @@ def test_a_word_among_zeros_and_ones_is_no_third_class(fourrates, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ("ham,ham\n", "only one label, 'ham', in the first 1 rows; name the classes (--labels)"),
+        ("ham,ham\n", "only one label, 'ham', in the first 1 rows; name the classes (--classes)"),
         ("".join(f"w{i},w{i}\n" for i in range(150)), "150 different labels in the first 150 rows"),
     ],
 )
@@ -127,7 +129,7 @@ def test_a_pipe_that_closes_in_the_middle_of_a_row(fourrates):
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_pipe_that_stays_open_behind_a_bad_row(silent):
     """On the old code the process was aborted: a thread still read ahead while the interpreter ended."""
-    command = [sys.executable, "-m", "fourrates", "detect", "-", "--labels", "0,1"]
+    command = [sys.executable, "-m", "fourrates", "detect", "-", "--classes", "0,1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write(b"y_true,y_pred\n7,1\n" + b"1,1\n" * 750_000)
         process.stdin.flush()
@@ -234,8 +236,8 @@ def test_a_state_that_is_none(fourrates, drifting, tmp_path):
 
 
 def test_a_file_that_is_no_spool(fourrates, drifting, tmp_path):
-    path = tmp_path / "spool"
+    path = tmp_path / "state.alerts"
     path.write_text("no spool")
-    ran = fourrates("watch", drifting, "--exec", "true", "--spool", path)
+    ran = fourrates("watch", drifting, "--alert", "exec:true", "--state", tmp_path / "state")
     assert refused(ran)
     assert str(path) in ran.err

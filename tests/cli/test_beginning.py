@@ -61,7 +61,7 @@ def test_one_class_alone_is_a_question_not_a_guess(fourrates, tmp_path):
     path.write_text("label,prediction\nok,ok\n")
     ran = fourrates("watch", path)
     assert ran.status == 2
-    assert "only one label, 'ok', in the first 1 rows; name the classes (--labels)" in ran.err
+    assert "only one label, 'ok', in the first 1 rows; name the classes (--classes)" in ran.err
 
 
 def write(path, stream, end="\n", part=slice(None)):

@@ -40,7 +40,7 @@ def test_a_budget_in_words_is_one_in_events(fourrates, drifting, stream):
     assert places(found) == findings
     assert {"drift", "recovery"} <= {kind for _, kind in findings}
     assert [one["at"] for one in found["findings"] if one["kind"] == "shift"] == shifts
-    assert fourrates("detect", drifting, "--arl", "one a quarter", "--json").out == ran.out
+    assert fourrates("detect", drifting, "--budget", "one a quarter", "--json").out == ran.out
 
 
 def test_a_reference_is_a_file_or_counts(fourrates, drifting, stream, tmp_path):
@@ -51,9 +51,9 @@ def test_a_reference_is_a_file_or_counts(fourrates, drifting, stream, tmp_path):
     findings, _ = wanted(fr.FourRates(100_000, reference=counts), stream)
     assert {"drift", "recovery"} <= {kind for _, kind in findings}
     for reference in (path, "11700,300,60,180", "[[11700, 300], [60, 180]]"):
-        found = detected(fourrates("detect", drifting, "--arl", 100_000, "--reference", reference, "--json"))
+        found = detected(fourrates("detect", drifting, "--budget", 100_000, "--reference", reference, "--json"))
         assert places(found) == findings
-    shown = fourrates("detect", drifting, "--arl", 100_000, "--reference", path).out
+    shown = fourrates("detect", drifting, "--budget", 100_000, "--reference", path).out
     for kind in {kind for _, kind in findings} - {"drift"}:
         assert f" {kind} " in shown
 
@@ -74,7 +74,7 @@ def test_labels_from_another_file_are_joined(fourrates, drifting, stream, tmp_pa
     predictions, outcomes = tmp_path / "predictions.csv", tmp_path / "outcomes.csv"
     predictions.write_text("order,y_pred\n" + "".join(f"{i},{g}\n" for i, g in enumerate(stream.y_pred)))
     outcomes.write_text("order,y_true\n" + "".join(f"{i},{stream.y_true[i]}\n" for i in order))
-    words = ["detect", predictions, "--labels-from", outcomes, "--id", "order", "--arl", 60_000]
+    words = ["detect", predictions, "--labels-from", outcomes, "--id", "order", "--budget", 60_000]
     findings, _ = wanted(fr.FourRates(60_000), stream)
     assert places(detected(fourrates(*words, "--json"))) == findings
     assert fourrates(*words, "--state", tmp_path / "state").status == 2
@@ -87,7 +87,7 @@ def test_only_a_drift_fails_not_a_recovery(fourrates, tmp_path):
     right = random.random(4000) < np.where((np.arange(4000) < 2000) & (truth == 1), 0.4, 0.9)
     path, state = tmp_path / "a.csv", tmp_path / "state"
     rows = [f"{t},{t if r else 1 - t}\n" for t, r in zip(truth, right, strict=True)]
-    reference = ["--reference", "9000,1000,1000,9000", "--arl", 1_000_000]
+    reference = ["--reference", "9000,1000,1000,9000", "--budget", 1_000_000]
     path.write_text("y_true,y_pred\n" + "".join(rows[:2000]))
     assert fourrates("detect", path, *reference, "--fail-on", "drift", "--state", state).status == 1
     path.write_text("y_true,y_pred\n" + "".join(rows[2000:]))

@@ -99,7 +99,7 @@ def test_many_streams_in_one_file_are_as_many_files(fourrates, tmp_path):
 def test_labels_words_and_the_positive_one(fourrates, tmp_path):
     path = tmp_path / "mails.csv"
     path.write_text("label,prediction\n" + "ham,ham\nspam,spam\n" * 50)
-    ran = fourrates("detect", path, "--labels", "spam,ham", "--positive", "spam", "--json")
+    ran = fourrates("detect", path, "--classes", "spam,ham", "--positive", "spam", "--json")
     assert json.loads(ran.out)["parameters"]["positive"] == "spam"
 
 
@@ -133,7 +133,7 @@ def test_a_detector_that_cannot_be_made_is_said(fourrates, drifting, detector, m
 
 
 def test_a_run_length_is_asked_for_in_events_or_time(fourrates, drifting):
-    ran = fourrates("detect", drifting, "--arl", "soon")
+    ran = fourrates("detect", drifting, "--budget", "soon")
     assert ran.status == 2
     assert "--budget 'soon' is not written like" in ran.err
 

@@ -71,7 +71,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_installs_it(fourrate
     "words",
     [
         "detect {data} --detector LFR(decay=2)",
-        "detect {data} --labels 0,0",
+        "detect {data} --classes 0,0",
         "detect {data} --positive 7",
         "detect {data} --score y_pred --pred y_pred",
         "detect {data} -d DDM(warn=3,detect=2)",

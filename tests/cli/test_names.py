@@ -33,7 +33,7 @@ def harmless(text):
 def test_a_table_shows_a_name_as_it_is(fourrates, tmp_path, name):
     path = file_with(tmp_path / "x.csv", name, "no[/b]\x1b[1m")
     for detector in ("FourRates", "LFR"):
-        ran = fourrates("detect", path, "--by", "model", "--labels", "a,no[/b]\x1b[1m", "-d", detector)
+        ran = fourrates("detect", path, "--by", "model", "--classes", "a,no[/b]\x1b[1m", "-d", detector)
         assert ran.status == 0, ran.err
         assert harmless(ran.out + ran.err)
         assert printable(name)[:12] in ran.out
@@ -47,7 +47,7 @@ def test_the_table_of_every_detector_is_printed(fourrates, drifting, detector):
 
 @pytest.mark.parametrize("name", [*MARKUP, *ESCAPES])
 def test_json_holds_the_name_and_no_escape_sequence(fourrates, tmp_path, name):
-    ran = fourrates("detect", file_with(tmp_path / "x.csv", name), "--by", "model", "--labels", "a,b", "--json")
+    ran = fourrates("detect", file_with(tmp_path / "x.csv", name), "--by", "model", "--classes", "a,b", "--json")
     assert harmless(ran.out)
     assert json.loads(ran.out)["findings"][0]["segment"] == name
 
@@ -55,7 +55,7 @@ def test_json_holds_the_name_and_no_escape_sequence(fourrates, tmp_path, name):
 @pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\ta", "\rb", '=HYPERLINK("x")'])
 def test_a_spreadsheet_runs_nothing_of_the_csv(fourrates, tmp_path, name):
     path = file_with(tmp_path / "x.csv", name)
-    ran = fourrates("detect", path, "--by", "model", "--labels", "a,b", "--csv", tmp_path / "out.csv")
+    ran = fourrates("detect", path, "--by", "model", "--classes", "a,b", "--csv", tmp_path / "out.csv")
     assert ran.status == 0, ran.err
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -68,7 +68,7 @@ def test_a_spreadsheet_runs_nothing_of_the_csv(fourrates, tmp_path, name):
 @pytest.mark.parametrize("name", ["a;=1+1;b", "a\t@SUM(A1)", "a\n=1+1", ";+1;-1", "\N{FULLWIDTH EQUALS SIGN}1", "\t=1"])
 def test_nor_does_one_that_ends_its_cells_elsewhere(fourrates, tmp_path, name):
     path = file_with(tmp_path / "x.csv", name)
-    ran = fourrates("detect", path, "--by", "model", "--labels", "a,b", "--csv", tmp_path / "out.csv")
+    ran = fourrates("detect", path, "--by", "model", "--classes", "a,b", "--csv", tmp_path / "out.csv")
     assert ran.status == 0, ran.err
     written = (tmp_path / "out.csv").read_text()
     assert "'" in written
@@ -84,18 +84,18 @@ def test_numbers_stay_numbers_in_the_csv():
 @pytest.mark.parametrize("label", ["two words", "it's", "$(reboot)", "a;b", '"'])
 def test_a_command_that_is_suggested_is_quoted_for_the_shell(fourrates, tmp_path, label):
     path = file_with(tmp_path / "x.csv", "m", label)
-    ran = fourrates("detect", path, "--labels", "0,1")
+    ran = fourrates("detect", path, "--classes", "0,1")
     assert ran.status == 2
     hint = ran.err.strip().rpartition("if these are the labels: ")[2]
     option, labels = shlex.split(hint)
-    assert option == "--labels"
+    assert option == "--classes"
     assert sorted(labels.split(",")) == sorted(["a", label])
     assert fourrates("detect", path, *shlex.split(hint)).status == 0
 
 
 def test_what_cannot_be_suggested_is_not(fourrates, tmp_path):
     for label in ("a,b", "\x1b[2J"):
-        ran = fourrates("detect", file_with(tmp_path / "x.csv", "m", label), "--labels", "0,1")
+        ran = fourrates("detect", file_with(tmp_path / "x.csv", "m", label), "--classes", "0,1")
         assert ran.status == 2
         assert "if these are the labels" not in ran.err
         assert harmless(ran.err)
@@ -146,7 +146,7 @@ def test_a_name_that_is_no_text_and_an_output_that_holds_little(tmp_path, encodi
     source = file_with(tmp_path / "x.csv", "caf\u00e9 \u2192")
     path = os.path.join(os.fsencode(tmp_path), b"\xff.csv")
     os.rename(source, path)
-    base = [sys.executable, "-m", "fourrates", "detect", path, "--by", "model", "--labels", "a,b"]
+    base = [sys.executable, "-m", "fourrates", "detect", path, "--by", "model", "--classes", "a,b"]
     outputs = {name: tmp_path / name for name in ("csv", "report", "plot.png", "state")}
     options = [word for name, file in outputs.items() for word in (f"--{name.split('.')[0]}", file)]
     for more in ([], ["--json"], options):

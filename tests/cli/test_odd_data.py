@@ -121,7 +121,7 @@ def test_watch_says_the_same_at_its_end_and_each_once(fourrates, table):
     times[1_500:1_510] = times[:10]
     labels = np.where(np.arange(SIZE) < 2_000, "ok", "")
     path = table(";", ("pred",), score=scores, time=times, label=labels)
-    words = ("--labels", "ok,fraud")
+    words = ("--classes", "ok,fraud")
     told = remarks(fourrates("detect", path, *words))
     assert [sentence.split(" ", 2)[0] for sentence in told] == ["1,000", "scores", "times", "every", "no"]
     with open(path) as file:

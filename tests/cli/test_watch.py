@@ -149,7 +149,9 @@ def test_bad_lines_end_it_with_the_line_named(fourrates):
 def test_a_command_gets_the_drift(fourrates, drifting, tmp_path):
     got = tmp_path / "got"
     with drifting.open() as file:
-        ran = fourrates("watch", "-", *CAREFUL, "--exec", f"cat >> {got}; echo $FOURRATES_RATES >> {got}", stdin=file)
+        ran = fourrates(
+            "watch", "-", *CAREFUL, "--alert", f"exec:cat >> {got}; echo $FOURRATES_RATES >> {got}", stdin=file
+        )
     assert ran.status == 0
     record, rates = got.read_text().splitlines()[:2]
     assert json.loads(record)["kind"] == "drift"
@@ -161,7 +163,7 @@ def test_a_command_that_fails_is_tried_again_and_then_told(fourrates, drifting, 
     tries = tmp_path / "tries"
     with drifting.open() as file:
         ran = fourrates(
-            "watch", "-", *CAREFUL, "--exec", f"echo x >> {tries}; test $(wc -l < {tries}) -ge 3", stdin=file
+            "watch", "-", *CAREFUL, "--alert", f"exec:echo x >> {tries}; test $(wc -l < {tries}) -ge 3", stdin=file
         )
     assert ran.status == 0
     assert len(tries.read_text().splitlines()) >= 3
@@ -187,7 +189,7 @@ def test_a_webhook_is_tried_again_and_does_not_hold_up_the_stream(fourrates, dri
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with drifting.open() as file:
-            ran = fourrates("watch", "-", *CAREFUL, "--webhook", f"http://127.0.0.1:{server.server_port}/", stdin=file)
+            ran = fourrates("watch", "-", *CAREFUL, "--alert", f"http://127.0.0.1:{server.server_port}/", stdin=file)
         server.shutdown()
     told = [line["at"] for line in lines_of(ran.out) if line["kind"] == "drift"]
     assert ran.status == 0
@@ -196,4 +198,4 @@ def test_a_webhook_is_tried_again_and_does_not_hold_up_the_stream(fourrates, dri
 
 
 def test_an_address_that_is_none_is_refused(fourrates):
-    assert fourrates("watch", "-", "--webhook", "example.org", input="").status == 2
+    assert fourrates("watch", "-", "--alert", "example.org", input="").status == 2

@@ -371,7 +371,17 @@ def test_a_damaged_state_is_refused_not_believed(tmp_path):
 def test_watch_writes_the_drifts_of_a_topic_and_ends_when_it_is_asked_to(broker, topic, tmp_path):
     records = events(3)
     produce(broker, topic, records)
-    words = ["watch", url(broker, topic), "--by", "model", "--arl", str(ARL), "--json", "--state", str(tmp_path / "s")]
+    words = [
+        "watch",
+        url(broker, topic),
+        "--by",
+        "model",
+        "--budget",
+        str(ARL),
+        "--json",
+        "--state",
+        str(tmp_path / "s"),
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "fourrates", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -205,7 +205,7 @@ def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp
         ('label,prediction,why\n1,1,"two\nlines"\n0,2,\n', "line 4: '2' in column 'prediction' is not one of"),
         ("label,prediction\n1,1\n1,1,1\n", "line 3: 3 fields where 2 belong"),
         ("label,prediction\n1,1\n1\n", "line 3: 1 fields where 2 belong"),
-        ("label,prediction\nham,spam\n", "if these are the labels: --labels ham,spam"),
+        ("label,prediction\nham,spam\n", "if these are the labels: --classes ham,spam"),
         ("label,prediction\n", "a header and no rows"),
         ("a,b,c\n1,1,1\n", r"which column holds the true labels \(--truth\)\? There are 'a', 'b', 'c'$"),
         ("id,y_hat\n1,1\n", r"There are 'id', 'y_hat'; in a file of their own: detect --labels-from FILE$"),
@@ -234,7 +234,7 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path, text, message):
 def test_unknown_labels_come_with_the_option_that_would_name_them(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,prediction\nham,spam\nspam,spam\n")
-    with pytest.raises(io.InputError, match=r"--labels ham,spam$"):
+    with pytest.raises(io.InputError, match=r"--classes ham,spam$"):
         list(io.read(path))
 
 

@@ -18,7 +18,7 @@ def wait_for(terminal, text, seconds=30):
     raise AssertionError(f"{text!r} did not come up in\n{terminal.screen()}")
 
 
-@pytest.mark.parametrize("budget", ["", " --arl 20000"])
+@pytest.mark.parametrize("budget", ["", " --budget 20000"])
 def test_the_rates_are_shown_live_and_a_drift_as_it_happens(terminal, tmp_path, budget):
     log = tmp_path / "log.csv"
     log.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 500)

@@ -2,10 +2,11 @@
 
 :class:`Spool` takes an alert, returns when it is on disk, and delivers it in the background: again and again for days,
 across restarts, at least once, always under the same id. :class:`Webhook` posts it as signed JSON, :class:`Slack`
-as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail. :func:`finding_alert`
-makes one from a drift, or from what became of it.
+as Slack wants it, :class:`Command` gives it to a command, :class:`Apprise` to chat and mail; :func:`channel_of` makes
+them from addresses. :func:`finding_alert` makes an alert from a finding.
 """
 
+from fourrates.alerts.address import channel_of
 from fourrates.alerts.apprise import Apprise
 from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.command import Command
@@ -28,6 +29,7 @@ __all__ = [
     "Slack",
     "Spool",
     "Webhook",
+    "channel_of",
     "finding_alert",
     "sign",
     "stable_id",

@@ -70,14 +70,14 @@ FILE = click.Path(path_type=Path)
 )
 @option(
     "--state",
-    section=opt.LATER,
+    section=opt.RESUME,
     metavar="FILE",
     type=FILE,
     help="Resume from this file, or create it: only new rows are read, and open drifts stay open.",
 )
 @option(
     "--accept",
-    section=opt.LATER,
+    section=opt.RESUME,
     metavar="[SEGMENT]",
     is_flag=False,
     flag_value=ALL,
@@ -85,7 +85,7 @@ FILE = click.Path(path_type=Path)
 )
 @option(
     "--accept-after",
-    section=opt.LATER,
+    section=opt.RESUME,
     metavar="DAYS",
     type=click.FloatRange(0, min_open=True),
     help="Accept a drift that has been open for this long; off unless given.",
@@ -127,7 +127,7 @@ def detect(
       fourrates detect scored.parquet --score proba --threshold 0.7 --report page.html
       fourrates detect all-models.csv --by model --budget '1 per quarter' --json
       fourrates detect predictions.csv --labels-from outcomes.csv --id order
-      fourrates detect mails.csv --labels ham,spam --detector 'LFR(sides="down")'
+      fourrates detect mails.csv --classes ham,spam --detector 'LFR(sides="down")'
       fourrates detect all-models.csv --by model --reference validation.csv
       fourrates detect folder --state model.state --fail-on open --fail-on no-events
       fourrates detect folder --state model.state --accept

@@ -117,7 +117,7 @@ def _budget(arl: str | None, chosen: opt.Spec, rate: float | None) -> str | None
     if rate is None or "arl" in chosen.parameters or "detect" in chosen.parameters:
         return arl
     with checked():
-        return str(run_length(arl or DEFAULT_WORDS, rate, "--arl"))
+        return str(run_length(arl or DEFAULT_WORDS, rate, "--budget"))
 
 
 def _matrix(text: str) -> Any:

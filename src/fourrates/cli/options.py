@@ -30,8 +30,7 @@ from fourrates.watch import MAX_SEGMENTS, Watch
 if TYPE_CHECKING:
     from fourrates.io import History, Joined
 
-DATA, DETECTOR, OUTPUT, LATER = "What to read", "Which detector", "What to write", "Going on later"
-LIMITS = "How much at most"
+DATA, DETECTOR, LIMITS, OUTPUT, RESUME = "Input", "Detector", "Limits", "Output", "Resume"
 
 files = argument(
     "files",
@@ -62,7 +61,11 @@ columns = together(
 by = option("--by", section=DATA, metavar="COLUMN", help="Column that makes segments, such as a country or a model.")
 class_names = together(
     option(
-        "--labels", section=DATA, metavar="A,B,...", help="The classes, the positive one of two last; from the data."
+        "--classes",
+        "labels",
+        section=DATA,
+        metavar="A,B,...",
+        help="The classes, the positive one of two last; from the data if not given.",
     ),
     option("--positive", section=DATA, metavar="LABEL", help="The positive one of two labels."),
 )
@@ -85,11 +88,10 @@ detector = option(
     help="Name, or name with parameters: 'LFR(decay=0.98, sides=\"down\")'; FourRates.",
 )
 arl = option(
-    "--arl",
     "--budget",
     "arl",
     section=DETECTOR,
-    metavar="N",
+    metavar="BUDGET",
     help="False alarms you can live with: 100000 (events between two) or '1 per month', which is the default where "
     "times are known.",
 )
@@ -140,12 +142,12 @@ def several(number: int, noun: str) -> str:
 
 
 def labels_of(text: str | None) -> list[Hashable] | None:
-    """The labels that `--labels` names; numbers where all of them are numbers."""
+    """The labels that `--classes` names; numbers where all of them are numbers."""
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
     if "" in words or len(words) < 2:
-        raise InputError(f"--labels {text!r}: at least two labels, separated by commas")
+        raise InputError(f"--classes {text!r}: at least two, separated by commas")
     try:
         return [int(word) for word in words]
     except ValueError:

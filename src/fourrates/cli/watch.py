@@ -23,15 +23,8 @@ from fourrates.cli.watching import Watching, feed, until_asked
 from fourrates.io import Bad, Columns, Events, InputError, Tail
 from fourrates.watch import Watch
 
-GRACE = 10.0  # seconds at the end to deliver what is left
-ALERTS = "Who is told"
+ALERTS = "Alerts"
 FILE = click.Path(path_type=Path)
-
-
-def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | None:
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{url!r} does not begin with http:// or https://", ctx)
-    return url
 
 
 @command
@@ -58,42 +51,16 @@ def _address(ctx: click.Context, _: click.Parameter, url: str | None) -> str | N
     help="Tell warnings and shifts of the classes too, or only drifts and what becomes of them.",
 )
 @option(
-    "--exec",
-    "exec_",
+    "--alert",
     section=ALERTS,
-    metavar="CMD",
-    help="Run this on each drift, with the drift as JSON on its standard input.",
-)
-@option("--webhook", section=ALERTS, metavar="URL", callback=_address, help="Post each drift to this address, as JSON.")
-@option(
-    "--header", section=ALERTS, metavar="'NAME: VALUE'", multiple=True, help="A header for --webhook; may be repeated."
-)
-@option(
-    "--secret-file",
-    section=ALERTS,
-    metavar="FILE",
-    type=FILE,
-    help="Sign what --webhook posts with the secret in this file.",
-)
-@option(
-    "--notify",
-    section=ALERTS,
-    metavar="URL",
+    metavar="ADDRESS",
     multiple=True,
-    help="An Apprise address (slack://, mailto://); may be repeated.",
-)
-@option("--spool", section=ALERTS, metavar="FILE", type=FILE, help="Where alerts are kept until they have arrived.")
-@option(
-    "--grace",
-    section=ALERTS,
-    metavar="SECONDS",
-    type=click.FloatRange(0),
-    default=GRACE,
-    help="Time at the end to deliver alerts that are left.",
+    help="Send each drift, and its end, there: https://... (a webhook), mailto://... or slack://... (Apprise), "
+    "exec:COMMAND; may be repeated.",
 )
 @option(
     "--state",
-    section=opt.LATER,
+    section=opt.RESUME,
     metavar="FILE",
     type=FILE,
     help="Go on from this state if it is there, and keep it up to date; a folder for a topic.",
@@ -118,13 +85,7 @@ def watch(
     max_state: int,
     json: bool,
     warnings: bool,
-    exec_: str | None,
-    webhook: str | None,
-    header: tuple[str, ...],
-    secret_file: Path | None,
-    notify: tuple[str, ...],
-    spool: Path | None,
-    grace: float,
+    alert: tuple[str, ...],
     state: Path | None,
 ) -> int:
     """Watch a stream and report each warning and drift at once.
@@ -135,12 +96,12 @@ def watch(
     Examples
     --------
       tail -f predictions.jsonl | fourrates watch -
-      fourrates watch log.csv --exec 'mail -s drift me@example.org'
-      fourrates watch log.csv --no-warnings --webhook https://example.org/hook --state log.state
+      fourrates watch log.csv --alert 'exec:mail -s drift me@example.org'
+      fourrates watch log.csv --no-warnings --alert https://example.org/hook --state log.state
       fourrates watch 'kafka://broker:9092/predictions?drifts=drifts' --by model --state folder
     """
     with checked():
-        chosen = channels(exec_, webhook, header, secret_file, notify)
+        chosen = channels(alert)
     if file.startswith("kafka://"):
         from fourrates.cli.watch_kafka import watch_topic
 
@@ -157,8 +118,6 @@ def watch(
             json=json,
             shifts=warnings,
             channels=chosen,
-            spool=spool,
-            grace=grace,
             bad_rows=bad_rows,
             state=state,
             max_segments=max_segments,
@@ -213,7 +172,7 @@ def watch(
         if saved is not None:
             _go_on(tail, saved)
         view = Picture(watched, by is None, name) if sys.stdout.isatty() and not json else Lines()
-        posted = open_spool(chosen, spool, state, file)
+        posted = open_spool(chosen, state, file)
         watching = Watching(watched, tail, view, posted, refused, warnings, state, saved, file, arl)
         status = 0
         try:
@@ -221,7 +180,7 @@ def watch(
                 feed(file, watching, None if saved is None else saved.position, asked)
         finally:
             if posted is not None:
-                status = deliver_rest(posted, grace)
+                status = deliver_rest(posted)
     if watched.events == 0 and not asked() and file == "-":
         raise InputError("standard input: empty")
     watching.summary()

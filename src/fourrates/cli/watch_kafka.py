@@ -44,8 +44,6 @@ def watch_topic(
     json: bool,
     shifts: bool,
     channels: Sequence[Channel],
-    spool: Path | None,
-    grace: float,
     bad_rows: Path | None,
     state: Path | None,
     max_segments: int,
@@ -61,7 +59,7 @@ def watch_topic(
         if bad_rows is not None:
             aside = BadRows(bad_rows)
             stack.callback(aside.close)
-        told = _Told(open_spool([*channels], spool, state, url), aside, address.dead_letter is not None)
+        told = _Told(open_spool([*channels], state, url), aside, address.dead_letter is not None)
         with checked():
             monitor = Monitor(
                 address,
@@ -90,7 +88,7 @@ def watch_topic(
                     told.view.tick()
         finally:
             if told.spool is not None:
-                status = deliver_rest(told.spool, grace)
+                status = deliver_rest(told.spool)
     _summarise(monitor, clock.monotonic() - began, told)
     return status
 

@@ -284,7 +284,7 @@ class Events:
         if not 2 <= len(met) <= CLASSES:
             few = ", ".join(map(repr, met)) or "none"
             found = f"{len(met)} different labels" if len(met) > 2 else f"only one label, {few},"
-            raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--labels)")
+            raise InputError(f"{source}: {found} in the first {rows:,} rows; name the classes (--classes)")
         found_labels = sorted(met, key=lambda label: (isinstance(label, str), label))
         rarer = self._rarer(found_labels, truths)
         if len(found_labels) == 2:  # the positive one last, as in the counts of a reference
@@ -368,7 +368,7 @@ class Events:
         met = dict.fromkeys(str(met) for name in columns for met in distinct(table.data[name]) if not is_missing(met))
         plain = 2 <= len(met) <= 8 and all(one.isprintable() and "," not in one for one in met)
         hinted = bad.code == "bad_label" and self.labels.values == (0, 1) and plain
-        hint = f"; if these are the labels: --labels {quote(','.join(met))}" if hinted else ""
+        hint = f"; if these are the labels: --classes {quote(','.join(met))}" if hinted else ""
         return InputError(f"{table.place(bad.row)}: {bad.problem}{hint}")
 
 

@@ -9,48 +9,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from fourrates.alerts import Apprise, Channel, Slack, Spool, Webhook
+from fourrates.alerts import Channel, Spool, channel_of
 
 log = logging.getLogger("fourrates.serve.alerts")
 
-SLACK = "slack+"  # before http:// or https://: any server that takes what Slack takes
-SLACK_HOST = "hooks.slack.com"
 FILE = "alerts.spool"
-
-
-def channel_of(address: str, secret: str | bytes | None = None) -> Channel:
-    """The channel of an address, or a ValueError.
-
-    Parameters
-    ----------
-    address : str
-        ``https://...`` is a webhook; one at hooks.slack.com, or behind ``slack+``, is given what Slack takes. All else
-        is for Apprise, such as ``mailto://...``. Commands are not: whoever may change a monitor could run anything.
-    secret : str or bytes, optional
-        Signs what is sent to webhooks.
-
-    Examples
-    --------
-    >>> type(channel_of("https://example.org/hook")).__name__
-    'Webhook'
-    >>> type(channel_of("slack+https://chat.example.org/hooks/x")).__name__
-    'Slack'
-    """
-    if address.endswith("..."):
-        raise ValueError(f"address {address!r:.200} is as addresses are shown, without what is secret in them")
-    if address.startswith(SLACK):
-        return Slack(address.removeprefix(SLACK))
-    if address.startswith(("http://", "https://")):
-        try:
-            host = urlsplit(address).hostname
-        except ValueError as error:
-            raise ValueError(f"address {address!r:.200}: {error}") from None
-        return Slack(address) if host == SLACK_HOST else Webhook(address, secret=secret)
-    if "://" not in address:
-        raise ValueError(f"address {address!r:.200} does not begin with https:// or the name of a service and ://")
-    return Apprise(address)
 
 
 def check_channels(addresses: Iterable[str]) -> None:

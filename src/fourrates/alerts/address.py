@@ -1,0 +1,53 @@
+"""Addresses of channels: one text says how an alert travels and where to."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fourrates.alerts.apprise import Apprise
+from fourrates.alerts.channel import Channel
+from fourrates.alerts.command import Command
+from fourrates.alerts.slack import Slack
+from fourrates.alerts.webhook import Webhook
+
+SLACK = "slack+"  # before http:// or https://: any server that takes what Slack takes
+SLACK_HOST = "hooks.slack.com"
+COMMAND = "exec:"
+
+
+def channel_of(address: str, secret: str | bytes | None = None, commands: bool = False) -> Channel:
+    """The channel of an address, or a ValueError.
+
+    Parameters
+    ----------
+    address : str
+        ``https://...`` is a webhook; one at hooks.slack.com, or behind ``slack+``, is given what Slack takes.
+        ``exec:COMMAND`` runs a command. All else is for Apprise, such as ``mailto://...``.
+    secret : str or bytes, optional
+        Signs what is sent to webhooks.
+    commands : bool
+        Whether commands are allowed: not where others may write addresses, who could then run anything.
+
+    Examples
+    --------
+    >>> from fourrates.alerts import channel_of
+    >>> type(channel_of("https://example.org/hook")).__name__
+    'Webhook'
+    >>> type(channel_of("slack+https://chat.example.org/hooks/x")).__name__
+    'Slack'
+    """
+    if address.endswith("..."):
+        raise ValueError(f"address {address!r:.200} is as addresses are shown, without what is secret in them")
+    if commands and address.startswith(COMMAND):
+        return Command(address.removeprefix(COMMAND))
+    if address.startswith(SLACK):
+        return Slack(address.removeprefix(SLACK))
+    if address.startswith(("http://", "https://")):
+        try:
+            host = urlsplit(address).hostname
+        except ValueError as error:
+            raise ValueError(f"address {address!r:.200}: {error}") from None
+        return Slack(address) if host == SLACK_HOST else Webhook(address, secret=secret)
+    if "://" not in address:
+        raise ValueError(f"address {address!r:.200} does not begin with https:// or the name of a service and ://")
+    return Apprise(address)
