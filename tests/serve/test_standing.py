@@ -86,9 +86,9 @@ def test_the_drift_of_the_whole_is_told_while_it_is_open_whatever_its_segments_d
     assert one["last_finding"]["segment"] == {"country": "FR"}
     assert (one["drift"]["kind"], one["drift"]["segment"]) == ("drift", None)
     everything = monitor.ask("/drifts")["drifts"]
-    of_whole = monitor.ask("/drifts?of=whole")["drifts"]
+    of_whole = monitor.ask("/drifts?of=overall")["drifts"]
     assert of_whole == [finding for finding in everything if finding["segment"] is None] != everything
-    assert monitor.ask(f"/drifts?of=whole&limit=1&before={of_whole[0]['id']}")["drifts"] == of_whole[1:2]
+    assert monitor.ask(f"/drifts?of=overall&limit=1&before={of_whole[0]['id']}")["drifts"] == of_whole[1:2]
     assert monitor.served.http.get("/api/monitors/m/drifts?of=some").status_code == 422
     monitor.served.close()
     again = start()

@@ -196,7 +196,7 @@ def test_the_headline_is_about_the_whole_though_segments_drifted_later(server, s
     first = browser.execute_script("return document.querySelector('.drift').dataset.id")
     assert first == detail["drift"]["id"], "before the segments that drifted later"
     assert "open" in text(browser, ".drift:first-child h3 .tag")
-    of_whole = server.service.ask(server.service.monitor("shops", "/drifts?of=whole"))["drifts"]
+    of_whole = server.service.ask(server.service.monitor("shops", "/drifts?of=overall"))["drifts"]
     marked = browser.execute_script("return fourrates.view().charts.marks.map((one) => one.id)")
     assert {*marked} == {one["id"] for one in of_whole if one["kind"] in ("drift", "recovery")}
     seen(server)

@@ -166,15 +166,15 @@ class Api:
     # What was found -------------------------------------------------------------------------------------------
 
     async def drifts(self, request: Request) -> Response:
-        """Findings of every kind, the newest first; of all, or of the whole without its segments."""
+        """Findings of every kind, the newest first; of all, or overall without the segments."""
         limit = number(request, "limit", 100, 1, 1_000)
         before = request.query_params.get("before")
         of = request.query_params.get("of", "all")
-        if of not in ("all", "whole"):
-            raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor whole", {"query": "of"})
+        if of not in ("all", "overall"):
+            raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor overall", {"query": "of"})
 
         def look(live: Live) -> list[StoredFinding]:
-            return self.registry.store.findings(live.row.id, limit, before, overall=of == "whole")
+            return self.registry.store.findings(live.row.id, limit, before, overall=of == "overall")
 
         return json({"drifts": [finding_json(one) for one in await self._ask(request, look)]})
 

@@ -205,7 +205,7 @@ PARAMETERS: dict[Key, list[Schema]] = {
     ("GET", f"{ONE}/drifts"): [
         LIMIT,
         _query("before", STRING, "The id of a finding: older ones than this."),
-        _query("of", {"enum": ["all", "whole"]}, "Those of segments too, or those of the whole alone."),
+        _query("of", {"enum": ["all", "overall"]}, "Those of segments too, or the overall ones alone."),
     ],
     ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0)],
     ("GET", f"{ONE}/series"): [_number("points", 2, 2_000, 600)],

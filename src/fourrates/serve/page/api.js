@@ -79,7 +79,7 @@ export function findings(name, limit, before) {
 }
 
 // Those of the whole, however many there are of segments: the charts are of the whole.
-export const findingsOfWhole = (name) => json(of(name, "/drifts?of=whole&limit=100")).then((body) => body.drifts);
+export const overallFindings = (name) => json(of(name, "/drifts?of=overall&limit=100")).then((body) => body.drifts);
 
 export function silence(name, until) {
   const body = JSON.stringify({ until });

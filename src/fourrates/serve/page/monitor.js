@@ -75,7 +75,7 @@ export class MonitorView {
     this.charts.expect();
     try {
       const [one, series, ofWhole] = await Promise.all(
-        [api.monitor(this.monitor), api.series(this.monitor, POINTS), api.findingsOfWhole(this.monitor)]);
+        [api.monitor(this.monitor), api.series(this.monitor, POINTS), api.overallFindings(this.monitor)]);
       if (mine !== this.asked) return;
       this.ofWhole = ofWhole;
       this.take(one, acted);
