@@ -69,6 +69,7 @@ OPEN = record(
     started_time=maybe(MOMENT),
     confirmed={"type": "boolean"},
     harm=NUMBER,
+    directions={"type": "object", "additionalProperties": {"enum": ["up", "down"]}},
     now={"type": "object", "additionalProperties": ref("RateNow")},
 )
 SUMMARY = record(

@@ -110,6 +110,7 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
                 "started_time": iso(seconds_of(drift.started_time)),
                 "confirmed": one.confirmed,
                 "harm": round(one.harm, 1),
+                "directions": one.directions,
                 "now": {rate: state_record(state) for rate, state in one.rates.items()},
             }
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fourrates.findings import CLASSES, Drift, RateState, Share, Status
+from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Status
 from fourrates.names import shortened
 
 NAMED = 2  # rates in a sentence
@@ -55,10 +55,15 @@ class OpenDrift:
         """Events since the alarm that normal would have had right: what the open drifts are ranked by."""
         return sum(map(_harm, self.rates.values()))
 
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Which way the rates moved that the drift was found by."""
+        return {change.rate: change.direction for change in self.drift.changes}
+
     def rates_in_words(self) -> str:
         """The rates that are away, the one with most harm first: now, with its interval, and normal."""
         listed = sorted(self.rates.items(), key=lambda one: -_harm(one[1]))
-        words = [_in_words(rate, state) for rate, state in listed[:NAMED]]
+        words = [_in_words(rate, state, self.directions.get(rate)) for rate, state in listed[:NAMED]]
         more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
         return " and ".join(words) + more
 
@@ -187,13 +192,14 @@ def _harm(state: RateState) -> float:
     return (state.normal.value - state.now.value) * state.now.n
 
 
-def _in_words(rate: str, state: RateState) -> str:
-    """A rate: now, with its interval, and normal."""
+def _in_words(rate: str, state: RateState, direction: Direction | None = None) -> str:
+    """A rate: now, with its interval, and normal; before it is known, which way it moved."""
     normal = "" if state.normal is None or not state.normal.n else f"normal {state.normal.value:.3f}"
     now = state.now
     if now is None or not now.n or now.n < state.enough:
         count = f"{0 if now is None else now.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')}"
-        known = f" is not yet known: {count}"
+        moved = {"down": " fell, by how much is", "up": " rose, by how much is", None: " is"}[direction]
+        known = f"{moved} not yet known: {count}"
     else:
         return f"{rate_in_words(rate)} {share(now, normal)}"
     return f"{rate_in_words(rate)}{known}" + (f" ({normal})" if normal else "")

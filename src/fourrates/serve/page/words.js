@@ -97,10 +97,15 @@ export function story(finding) {
   return `${where}${moves(finding)}${finding.kind === "shift" ? "" : when}`;
 }
 
-// A rate now, with its interval and normal; or how many observations it still needs.
-function rateNow(name, { now, normal, enough }) {
+const OBSERVED = { tpr: " positives", tnr: " negatives" };
+
+// A rate now, with its interval and normal; or which way it moved, and how many observations it still needs.
+function rateNow(name, { now, normal, enough }, direction) {
   const expected = normal?.n ? `normal ${rate(normal.value)}` : "";
-  if (!now?.n || now.n < enough) return `${short(name)} is not yet known: ${whole(now?.n ?? 0)} of about ${whole(enough)}${expected && ` (${expected})`}`;
+  if (!now?.n || now.n < enough) {
+    const moved = { down: "fell, by how much is", up: "rose, by how much is" }[direction] ?? "is";
+    return `${short(name)} ${moved} not yet known: ${whole(now?.n ?? 0)} of about ${whole(enough)}${OBSERVED[name] ?? ""}${expected && ` (${expected})`}`;
+  }
   return `${short(name)} ${rate(now.value)} (${rate(now.lower)} to ${rate(now.upper)} of ${whole(now.n)}${expected && `; ${expected}`})`;
 }
 
@@ -108,7 +113,7 @@ function rateNow(name, { now, normal, enough }) {
 export function present(open) {
   const where = open.segment ? `${segment(open.segment)}: ` : "";
   const rates = Object.entries(open.now).sort(([a], [b]) => byOrder(a, b));
-  const told = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state)).join(" and ");
+  const told = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state, open.directions[name])).join(" and ");
   const left = rates.length - TOLD;
   const began = seconds(open.started_time);
   const when = began !== null ? `, since about ${clock(began)}` : `, found ${clock(seconds(open.time))}`;
