@@ -105,3 +105,13 @@ def test_every_room_is_in_the_design():
 def test_names_imported_on_first_use_are_listed_and_there(package):
     assert {*package.__all__} <= {*dir(package)}
     assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
+
+
+def test_the_files_that_contributors_are_sent_to_are_there():
+    text = (SOURCE.parent / "CONTRIBUTING.md").read_text()
+    table = text[text.index("## Where to change what") : text.index("## House rules")]
+    named = re.findall(r"`((?:\w+/)*\w*\.?\w+/?)`", table)
+    assert len(named) > 20
+    assert [
+        name for name in named if not any((root / name).exists() for root in (SOURCE.parent, SOURCE / "fourrates"))
+    ] == []
