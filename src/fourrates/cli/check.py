@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from fourrates.cli import options as opt
 from fourrates.cli import output
-from fourrates.cli.commands import command, option
+from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.expect import fall_table
 
 identity = option("--id", section=opt.DATA, metavar="COLUMN", help="Column of ids, to find duplicates; guessed.")
+data = gathered(opt.Data, "data", opt.columns, opt.by, identity, opt.class_names)
 
 
 @command
 @opt.files
-@opt.columns
-@opt.by
-@identity
-@opt.class_names
+@data
 @opt.arl
 @opt.json
-def check(
-    files: tuple[str, ...],
-    truth: str | None,
-    pred: str | None,
-    score: str | None,
-    threshold: float | None,
-    time: str | None,
-    by: str | None,
-    id: str | None,
-    labels: str | None,
-    positive: str | None,
-    arl: str | None,
-    json: bool,
-) -> None:
+def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -> None:
     """Say what a stream is like before it is watched.
 
     How many events a day and of which classes; duplicates, correlation, cycles of the day and the week, and whatever
@@ -46,19 +31,19 @@ def check(
     """
     from fourrates.diagnosis import diagnose
 
-    classes = opt.labels_of(labels)
+    classes = opt.labels_of(data.labels)
     try:
         with checked():
             found = diagnose(
                 list(files),
-                truth,
-                pred,
-                score,
-                threshold,
-                by,
-                time,
-                id,
-                positive=opt.label_of(positive, classes),
+                data.truth,
+                data.pred,
+                data.score,
+                data.threshold,
+                data.by,
+                data.time,
+                data.id,
+                positive=opt.label_of(data.positive, classes),
                 labels=classes,
                 budget=arl,
             )

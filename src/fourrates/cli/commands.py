@@ -7,7 +7,8 @@ options under headings, because ``detect`` has twenty of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from dataclasses import fields
+from functools import reduce, wraps
 from importlib import import_module
 from inspect import cleandoc
 from typing import Any, TypeVar
@@ -110,6 +111,21 @@ def option(*names: str, **details: Any) -> Decorator[Any]:
 def argument(*names: str, **details: Any) -> Decorator[Any]:
     """An argument, with `help`."""
     return lambda function: click.argument(*names, cls=Argument, **details)(function)
+
+
+def gathered(kind: type[Any], name: str, *options: Decorator[Any]) -> Decorator[Any]:
+    """Several options as one decorator, and as one argument: an instance of a data class, whose fields they are."""
+    names = [field.name for field in fields(kind)]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(**given: Any) -> Any:
+            own = {field: given.pop(field) for field in names if field in given}
+            return function(**given, **{name: kind(**own)})
+
+        return together(*options)(call)  # type: ignore[no-any-return]
+
+    return decorate
 
 
 def together(*options: Decorator[Any]) -> Decorator[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +15,13 @@ import numpy as np
 from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli import output
-from fourrates.cli.commands import command, option
+from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.ticker import Ticker
 from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
-from fourrates.io import Bad, Columns, Events, InputError
+from fourrates.io import Columns, Events, InputError
 from fourrates.names import printable
 from fourrates.plain import counted, last_shortage
 from fourrates.watch import Watch
@@ -27,7 +29,7 @@ from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     from fourrates.cli.progress import Progress
-    from fourrates.io import History, Joined
+    from fourrates.io import Batch, History, Joined
 
 SHOWN = 40  # findings in the table
 LISTED = 10  # open drifts above it
@@ -37,22 +39,67 @@ DAY = np.timedelta64(86_400_000_000, "us")
 FILE = click.Path(path_type=Path)
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What is written besides the findings."""
+
+    csv: Path | None
+    report: Path | None
+    plot: Path | None
+
+
+@dataclass(frozen=True)
+class Resume:
+    """What goes on from an earlier run."""
+
+    state: Path | None
+    accept: str | None
+    accept_after: float | None
+
+
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.classes)
+outputs = gathered(
+    Outputs,
+    "outputs",
+    option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV."),
+    option("--report", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write a report: one HTML file."),
+    option("--plot", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF."),
+)
+resume = gathered(
+    Resume,
+    "resume",
+    option(
+        "--state",
+        section=opt.RESUME,
+        metavar="FILE",
+        type=FILE,
+        help="Resume from this file, or create it: only new rows are read, and open drifts stay open.",
+    ),
+    option(
+        "--accept",
+        section=opt.RESUME,
+        metavar="[SEGMENT]",
+        is_flag=False,
+        flag_value=ALL,
+        help="Make the level since an open drift the new normal, before anything is read; needs --state.",
+    ),
+    option(
+        "--accept-after",
+        section=opt.RESUME,
+        metavar="DAYS",
+        type=click.FloatRange(0, min_open=True),
+        help="Accept a drift that has been open for this long; off unless given.",
+    ),
+)
+
+
 @command
 @opt.files
-@opt.columns
-@opt.by
-@opt.late
-@opt.classes
-@opt.detector
-@opt.arl
-@opt.reference
+@data
+@opt.chosen
 @opt.limits
 @opt.json
-@option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV.")
-@option(
-    "--report", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write a page that shows it all: one HTML file."
-)
-@option("--plot", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF.")
+@outputs
 @option(
     "--fail-on",
     section=opt.OUTPUT,
@@ -68,56 +115,17 @@ FILE = click.Path(path_type=Path)
     show_default="if stderr is a terminal",
     help="Show on stderr how far it is, where it takes more than a second.",
 )
-@option(
-    "--state",
-    section=opt.RESUME,
-    metavar="FILE",
-    type=FILE,
-    help="Resume from this file, or create it: only new rows are read, and open drifts stay open.",
-)
-@option(
-    "--accept",
-    section=opt.RESUME,
-    metavar="[SEGMENT]",
-    is_flag=False,
-    flag_value=ALL,
-    help="Make the level since an open drift the new normal, before anything is read; needs --state.",
-)
-@option(
-    "--accept-after",
-    section=opt.RESUME,
-    metavar="DAYS",
-    type=click.FloatRange(0, min_open=True),
-    help="Accept a drift that has been open for this long; off unless given.",
-)
+@resume
 def detect(
     files: tuple[str, ...],
-    truth: str | None,
-    pred: str | None,
-    score: str | None,
-    threshold: float | None,
-    time: str | None,
-    by: str | None,
-    labels_from: str | None,
-    id: str | None,
-    labels: str | None,
-    positive: str | None,
-    bad: Bad,
-    detector: str | None,
-    arl: str | None,
-    reference: str | None,
-    max_line: int,
-    max_segments: int,
-    max_state: int,
+    data: opt.Data,
+    chosen: opt.Chosen,
+    limits: opt.Limits,
     json: bool,
-    csv: Path | None,
-    report: Path | None,
-    plot: Path | None,
+    outputs: Outputs,
     fail_on: tuple[str, ...],
     progress: bool | None,
-    state: Path | None,
-    accept: str | None,
-    accept_after: float | None,
+    resume: Resume,
 ) -> int:
     """Find the drifts in files of labels and predictions.
 
@@ -132,88 +140,135 @@ def detect(
       fourrates detect folder --state model.state --fail-on open --fail-on no-events
       fourrates detect folder --state model.state --accept
     """
-    for path in (csv, report, plot, state):
+    for path in (outputs.csv, outputs.report, outputs.plot, resume.state):
         if path is not None:
             disk.check_writable(path)
-    if labels_from is not None and state is not None:
+    if data.labels_from is not None and resume.state is not None:
         raise InputError("--labels-from: what still waits for its label is not saved; leave out --state")
-    classes = opt.labels_of(labels)
-    positive_label = opt.label_of(positive, classes)
-    columns = Columns(truth, pred, score, time, by, id)
-    saved = None if state is None else _saved(state, max_state)
+    job = _opened(files, data, chosen, limits, outputs, resume.state)
+    if job is None:
+        opt.say("nothing to read yet")
+        return int("no-events" in fail_on)
+    watch, events = job.watch, job.events
+    findings = [] if resume.accept is None else _accept(watch, resume.accept, resume.state)
+    watch.max_segments = limits.max_segments
+    before = watch.events
+    findings += _read(job, progress)
+    if resume.accept_after is not None:
+        findings += _accept_old(watch, resume.accept_after)
+    _remark(job, new=watch.events - before)
+    _write(watch, events, findings, outputs)
+    if json:
+        print(output.as_json(Findings(watch, events, findings, []).to_dict() | {"new_events": watch.events - before}))
+    else:
+        _print(watch, events, findings)
+    if resume.state is not None:
+        sys.stdout.flush()  # first what was found, then the state that resumes from there
+        _save(job, resume.state)
+    return _status(watch, findings, watch.events - before, fail_on)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is read, what watches it, and what there was before."""
+
+    watch: Watch
+    events: Events | Joined
+    batches: Iterable[Batch]
+    history: History | None
+    threshold: float | None
+    asked: dict[str, str | None]
+    resumed: bool
+
+
+def _opened(
+    files: tuple[str, ...],
+    data: opt.Data,
+    chosen: opt.Chosen,
+    limits: opt.Limits,
+    outputs: Outputs,
+    state: Path | None,
+) -> _Job | None:
+    """The files and the watch, new or as the state has it; None if there is nothing to begin with."""
+    classes, columns, threshold = opt.labels_of(data.labels), data.columns, data.threshold
+    positive = opt.label_of(data.positive, classes)
+    saved = None if state is None else _saved(state, limits.max_state)
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
-    trace = None if report is None and plot is None else tracer(many=columns.by is not None)
+    trace = None if outputs.report is None and outputs.plot is None else tracer(many=columns.by is not None)
     watch = None if saved is None else resumed(saved.watch, state, trace)
-    if watch is not None and labels is None:
-        classes, positive_label = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
+    if watch is not None and data.labels is None:
+        classes, positive = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
     history = None if state is None else _history(saved)
     events = opt.events_of(
         files,
         columns,
         threshold=threshold,
         labels=classes,
-        positive=positive_label,
-        bad=bad,
-        labels_from=labels_from,
+        positive=positive,
+        bad=data.bad,
+        labels_from=data.labels_from,
         history=history,
-        max_line=max_line,
+        max_line=limits.max_line,
     )
     if saved is not None and isinstance(events, Events):
         events.settle(columns)
     batches = opt.started(events, files) if history is None else opt.begun(events)
-    asked = {"detector": detector, "arl": arl, "labels": labels, "positive": positive, "reference": reference}
-    counts = None
+    asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
+    reference, counts = chosen.reference, None
     if reference is not None and (saved is None or saved.asked.get("reference") != reference):
-        counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
-    findings: list[Finding] = []
+        named = Columns(data.truth, data.pred, data.score, by=data.by)
+        counts = opt.reference_of(reference, events, named, threshold)
     if watch is None:
         if batches.is_empty:
-            opt.say("nothing to read yet")
-            return int("no-events" in fail_on)
-        watch = opt.make_watch(opt.spec(detector or opt.DEFAULT), events.labels, arl, batches.times, counts, trace)
+            return None
+        spec = opt.spec(chosen.detector or opt.DEFAULT)
+        watch = opt.make_watch(spec, events.labels, chosen.arl, batches.times, counts, trace)
     elif saved is not None:
-        check_same(watch, None if detector == saved.asked.get("detector") else detector, events.labels, counts, state)
-        if arl is not None:
-            change_budget(watch, arl, saved.asked.get("arl"))
+        detector = None if chosen.detector == saved.asked.get("detector") else chosen.detector
+        check_same(watch, detector, events.labels, counts, state)
+        if chosen.arl is not None:
+            change_budget(watch, chosen.arl, saved.asked.get("arl"))
         asked = saved.asked | {name: value for name, value in asked.items() if value is not None}
-    if accept is not None:
-        findings += _accept(watch, accept, state)
-    watch.max_segments = max_segments
-    before = watch.events
+    return _Job(watch, events, batches, history, threshold, asked, saved is not None)
+
+
+def _read(job: _Job, progress: bool | None) -> list[Finding]:
+    """Watch all batches."""
+    findings: list[Finding] = []
     try:
         with Ticker(progress) as ticker:
-            for batch in batches:
-                findings += watch.update(batch, events.keys)
-                ticker.tick(watch.events, _counted(findings))
+            for batch in job.batches:
+                findings += job.watch.update(batch, job.events.keys)
+                ticker.tick(job.watch.events, _counted(findings))
     except KeyboardInterrupt:
-        seen, drifts = opt.several(watch.events, "event"), _counted(findings)
+        seen, drifts = opt.several(job.watch.events, "event"), _counted(findings)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    if accept_after is not None:
-        findings += _accept_old(watch, accept_after)
-    for sentence in [*([without_reference(watch)] if watch.without_reference else []), *events.odd().values()]:
-        opt.say(sentence)
-    if history is not None and (unchanged := history.unchanged()) is not None:
-        opt.say(unchanged)
-    if watch.events == before and saved is not None:
-        opt.say(_no_events(watch, events.rows))
-    _write(watch, events, findings, csv, report, plot)
-    if json:
-        print(output.as_json(Findings(watch, events, findings, []).to_dict() | {"new_events": watch.events - before}))
-    else:
-        _print(watch, events, findings)
-    if state is not None and history is not None:
-        sys.stdout.flush()  # first what was found, then the state that resumes from there
-        from fourrates.cli.progress import Progress
+    return findings
 
-        Progress(
-            watch=watch.to_bytes(),
-            columns=events.columns,
-            threshold=threshold,
-            asked=asked,
-            files=history.to_list(),
-        ).save(state)
-    return _status(watch, findings, watch.events - before, fail_on)
+
+def _remark(job: _Job, new: int) -> None:
+    """Say what is odd about the data, and what was not read."""
+    watch = job.watch
+    for sentence in [*([without_reference(watch)] if watch.without_reference else []), *job.events.odd().values()]:
+        opt.say(sentence)
+    if job.history is not None and (unchanged := job.history.unchanged()) is not None:
+        opt.say(unchanged)
+    if not new and job.resumed:
+        opt.say(_no_events(watch, job.events.rows))
+
+
+def _save(job: _Job, state: Path) -> None:
+    from fourrates.cli.progress import Progress
+
+    assert job.history is not None
+    Progress(
+        watch=job.watch.to_bytes(),
+        columns=job.events.columns,
+        threshold=job.threshold,
+        asked=job.asked,
+        files=job.history.to_list(),
+    ).save(state)
 
 
 def _status(watch: Watch, findings: list[Finding], new: int, fail_on: tuple[str, ...]) -> int:
@@ -259,27 +314,20 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
 
 
-def _write(
-    watch: Watch,
-    events: Events | Joined,
-    findings: list[Finding],
-    csv: Path | None,
-    report: Path | None,
-    plot: Path | None,
-) -> None:
+def _write(watch: Watch, events: Events | Joined, findings: list[Finding], outputs: Outputs) -> None:
     """Write the files that are asked for."""
-    if csv is not None:
-        disk.write(csv, output.as_csv(findings, events.utc))
-    if report is not None:
+    if outputs.csv is not None:
+        disk.write(outputs.csv, output.as_csv(findings, events.utc))
+    if outputs.report is not None:
         from fourrates.report import page
 
-        disk.write(report, page(watch, events, findings).encode())
-        opt.say(f"report: {report}")
-    if plot is not None:
+        disk.write(outputs.report, page(watch, events, findings).encode())
+        opt.say(f"report: {outputs.report}")
+    if outputs.plot is not None:
         from fourrates.plot import save_figure
 
-        save_figure(watch, findings, plot)
-        opt.say(f"picture: {plot}")
+        save_figure(watch, findings, outputs.plot)
+        opt.say(f"picture: {outputs.plot}")
 
 
 def _saved(state: Path, max_state: int) -> Progress | None:

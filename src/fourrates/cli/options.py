@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from fourrates.baselines import NAMES, detector_class
-from fourrates.cli.commands import Decorator, argument, option, together
+from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.frames import Begun, check_own_references, make, reference_counts
@@ -112,11 +112,55 @@ def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]
     return option(name, section=LIMITS, metavar=metavar, type=click.IntRange(1), default=default, help=help)
 
 
-limits = together(
+limit_options = together(
     _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
     _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which column is what, and what the classes are."""
+
+    truth: str | None
+    pred: str | None
+    score: str | None
+    threshold: float | None
+    time: str | None
+    by: str | None
+    labels: str | None
+    positive: str | None
+    labels_from: str | None = None
+    id: str | None = None
+    bad: Bad = "reject"
+
+    @property
+    def columns(self) -> Columns:
+        """The columns."""
+        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The detector and its budget, as asked for."""
+
+    detector: str | None
+    arl: str | None
+    reference: str | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is read."""
+
+    max_line: int
+    max_segments: int
+    max_state: int
+
+
+chosen = gathered(Chosen, "chosen", detector, arl, reference)
+limits = gathered(Limits, "limits", limit_options)
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 

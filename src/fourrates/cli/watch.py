@@ -42,7 +42,7 @@ FILE = click.Path(path_type=Path)
 @opt.detector
 @opt.arl
 @opt.reference
-@opt.limits
+@opt.limit_options
 @opt.json
 @option(
     "--warnings/--no-warnings",
