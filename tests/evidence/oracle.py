@@ -371,6 +371,8 @@ class Oracle:
             ways = {c: way for c, way in enumerate(signs) if self.tells(c, way)} or dict(enumerate(signs))
         started = self.events - round(ages[best])
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
+        fitting = {c: way for c, way in ways.items() if self.fits(c, way, *seen[c])}
+        unclear, ways = not fitting, fitting or ways
         taken = self.taken
         self.restart()
         reported = {}
@@ -380,7 +382,8 @@ class Oracle:
             if recall.moved and way != recall.moved:
                 self.look_at_return(c)
                 continue
-            if recall.condition == "recovering" and way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0:
+            nearer = unclear or way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0
+            if recall.condition == "recovering" and nearer:
                 recall.n = recall.ones = 0
                 recall.condition, recall.settled = "confirmed", True
                 continue
@@ -403,6 +406,13 @@ class Oracle:
                 shares = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
                 recall.weights = FOUND * np.pad(shares, (0, SIZES - shares.size)) + (1 - FOUND) * recall.weights
         return ([("drift", reported)] if reported else []), list(ways)
+
+    def fits(self, c, way, n, right):
+        """Whether the level since the change lies where the change is said to lead; if there was one before."""
+        recall = self.recalls[c]
+        given, given_ones = (0, 0) if recall.moved else (recall.given, recall.given_ones)
+        earlier, ones = max(recall.n + given - n, 0.0), max(recall.ones + given_ones - right, 0.0)
+        return round(earlier) == 0 or way * (right / n - min(ones / earlier, 1.0)) > 0
 
     def tells(self, c, way):
         recall = self.recalls[c]

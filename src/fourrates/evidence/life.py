@@ -115,23 +115,23 @@ class Life:
         shifts: list[Finding] = []
         if state & SHIFT:
             shifts.append(read_shift(self._rules, record))
-            self._restart_mix()
         findings: list[Finding] = []
         if state & DRIFT:
-            verdict = Verdict(*self._rules.judge(self._memory))
-            findings += self._alarm(verdict)
-            if observed in dict(verdict.ways):  # a look that begins again decides nothing
+            alarm = read_alarm(self._rules, record, Verdict(*self._rules.judge(self._memory)))
+            findings += self._alarm(alarm)
+            if observed in (change.cls for change in alarm.moved):  # a look that begins again decides nothing
                 decision = NUMBERS["NONE"]
+        if state & SHIFT:  # not before: an alarm may be for both together
+            self._restart_mix()
         if decision != NUMBERS["NONE"]:
             findings += self._decided(observed, decision)
         return findings + shifts
 
     # An alarm -------------------------------------------------------------------------------------------------
 
-    def _alarm(self, verdict: Verdict) -> list[Finding]:
+    def _alarm(self, alarm: Alarm) -> list[Finding]:
         """The evidence is enough: report what drifted, and look at it."""
-        record, rules = self._record, self._rules
-        alarm, opening = read_alarm(rules, record, verdict), self.open
+        record, rules, opening = self._record, self._rules, self.open
         happenings = {change.cls: self._happening(change, alarm) for change in alarm.moved}
         steps = {c: LIFE[self.condition(c), happening] for c, happening in happenings.items()}
         drifted = [change for change in alarm.moved if steps[change.cls].finding == "drift"]
@@ -294,6 +294,8 @@ class Life:
         before, after = Share.of(right, known, dispersion), Share.of(ones, n, WIDER * dispersion)
         if kind in ("recovery", "improvement"):
             before, way = Share.of(int(look["away_ones"]), int(look["away_n"]), dispersion), -way
+            if before.n and after.n:  # of few observations the estimates may go the other way
+                way = 1 if after.value > before.value else -1
             statistic = rules.returning(self._memory, c)
         else:
             statistic = (min if kind == "withdrawal" else max)(rules.support(self._memory, c))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Moved:
     right: float
     before: Share
     after: Share
+
+    @property
+    def rise(self) -> float:
+        """How far it rose."""
+        return self.after.value - self.before.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +123,18 @@ def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
         first=min(max(restarted, math.floor(low)), started),
         last=max(min(at, math.ceil(high)), started),
         evidence=float(rules.evidence(record.tobytes())[0]),
-        moved=found,
+        moved=_consistent(found),
         direction=None if own else verdict.first // verdict.lanes,
         weights=weights,
         positives=positives,
         shares=shares if verdict.mix_way and verdict.mix_named else None,
     )
+
+
+def _consistent(moved: list[Moved]) -> list[Moved]:
+    """Those whose levels go the way that is reported; if there are none, all, without what they went to."""
+    fitting = [one for one in moved if not (one.before.n and one.after.n) or one.way * one.rise > 0]
+    return fitting or [replace(one, after=Share.of(0.0, 0.0)) for one in moved]
 
 
 def _moved(
