@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.io.events import Events
-    from fourrates.io.history import Part
+    from fourrates.io.history import NewPart
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
 
@@ -105,13 +105,13 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
         raise InputError(f"{source}, in or after row {first}: {first_line(error)}") from None
 
 
-def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part | None = None) -> Iterator[Table]:
+def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
     return closed_at_exit(_csv_tables(stream, head, source, events, part))
 
 
 def _csv_tables(
-    stream: Any, head: bytes, source: str, events: Events, part: Part | None
+    stream: Any, head: bytes, source: str, events: Events, part: NewPart | None
 ) -> Generator[Table, None, None]:
     pa = pyarrow("pyarrow")
     pc = pyarrow("pyarrow.csv")
@@ -239,7 +239,7 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     return row + header
 
 
-def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: Part | None = None) -> Iterator[Table]:
+def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a file of JSON lines; of its new lines where only a part is to be read."""
     buffer, first, row = LineBuffer(max_line), 1, 1
     if part is not None:
