@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fourrates.io.history import NewPart
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
+DELIMITERS = (",", "\t", ";", "|")
+NO_HEADER = ("y_true", "y_pred")  # the columns of a CSV file that begins with values
 
 
 def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterator[Table]:
@@ -209,7 +211,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     lines = [line for line in islice(lines, 100) if line.strip()][:2]
     if not lines:
         raise InputError(f"{source}: no header in the first lines")
-    delimiter = max(",\t;|", key=lines[0].count)
+    delimiter = max(DELIMITERS, key=lines[0].count)
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error as error:
@@ -217,7 +219,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     names = rows[0]
     if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
         events._say("no header: the first column is taken for the label, the second for the prediction")
-        return Header(["y_true", "y_pred"], names, there=False), delimiter
+        return Header([*NO_HEADER], names, there=False), delimiter
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{source}: column {twice!r} is there twice")
