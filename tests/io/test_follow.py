@@ -189,6 +189,67 @@ def test_a_hole_left_by_a_writer_that_goes_on_at_its_old_place_is_skipped(log):
         assert drain(follower) == [b"b"]
 
 
+def test_a_hole_is_skipped_when_a_restart_comes_in_the_middle_of_it(log, monkeypatch):
+    monkeypatch.setattr("fourrates.io.follow.READ", 1000)
+    write(log, "a")
+    follower = follow(log)
+    drain(follower)
+    copytruncate(log, 1)
+    os.truncate(log, 5000)
+    write(log, "b")
+    lines = []
+    for _ in range(20):
+        if (piece := follower.read()) is not None:
+            lines.append(piece.lines)
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+        follower = follow(log, position)
+    follower.close()
+    assert lines == [b"b\n"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_old_file_that_was_left_is_not_read_again_when_something_is_added_to_it(log, restart):
+    write(f"{log}.2", "older")
+    write(log, "a")
+    follower = follow(log)
+    assert drain(follower) == [b"a"]
+    os.rename(log, f"{log}.1")
+    log.touch()
+    assert drain(follower) == []
+    time.sleep(0.01)  # a clock tick of the file system
+    write(f"{log}.1", "too late")
+    write(f"{log}.2", "older")
+    if restart:
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+        follower = follow(log, position)
+    write(log, "b")
+    assert drain(follower) == [b"b"]
+    follower.close()
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_read_from_where_it_was(log, monkeypatch):
+    write(log, "a")
+    with follow(log) as follower:
+        assert drain(follower) == [b"a"]
+        position = follower.position
+    write(log, "b")
+    opened = os.open
+
+    def refuse(path, *arguments, **options):
+        if os.fspath(path) == str(log):
+            raise PermissionError
+        return opened(path, *arguments, **options)
+
+    with monkeypatch.context() as refusing, follow(log, position) as follower:
+        refusing.setattr(os, "open", refuse)
+        assert drain(follower) == []
+        assert follower.position == position
+        refusing.undo()
+        assert drain(follower) == [b"b"]
+
+
 def test_the_last_line_of_an_old_file_needs_no_end(log):
     with follow(log) as follower:
         write(log, "a", "b", end="")

@@ -40,17 +40,13 @@ class Position:
     Attributes
     ----------
     path : str
-        The path of the file when it was opened, links resolved. The file may have been renamed since.
-    inode : int
-        Its inode; 0 if the file is gone and the next one is not there yet.
-    modified : int
-        When it was last changed (ns), as of the last read.
+        Where the file was opened, links resolved. It may have been renamed since.
+    inode, modified : int
+        Which file, and when it was last changed (ns). The inode is 0 if the file is gone and there is no next one yet.
     offset : int
         Bytes read.
-    head, last : bytes
-        The first bytes of the file, and those before `offset`.
-    half : bytes
-        The start of a line that has not ended.
+    head, last, half : bytes
+        The first bytes of the file, those before `offset`, and the start of a line that has not ended.
     copied : bool
         Whether the file is the copy that a truncation left.
     passed : tuple of int
@@ -194,31 +190,27 @@ class Follower:
 
     def open(self) -> bool:
         """Open the file if it exists; whether it does. From then on no rotation goes unseen."""
-        for _ in range(TRIES):
-            with suppress(_Moved):
-                is_open = self._descriptor != CLOSED or self._locate()
-                self._notice_switch()
-                return is_open
-        return False
+        is_open = self._descriptor != CLOSED or self._attempt(self._locate)
+        self._notice_switch()
+        return is_open
 
     def read(self) -> Piece | None:
         """The next lines, up to some hundred kilobytes; None if there are none yet."""
         while self.open():
-            with suppress(_Moved):  # then look again
-                data = self._more()
-                if data:
-                    self._quiet_since = time.monotonic()
-                    if whole := self._lines.feed(data):
-                        begins, self._begins = self._begins, False
-                        return Piece(whole, begins)
-                elif data is not None and not self._is_over():
-                    return None
-                else:
-                    rest, begins = self._lines.rest(), self._begins
-                    if not (self._locate() if data is None else self._finish()):
-                        break
-                    if rest and not self._lines.size:  # a file that ended, ended its last line
-                        return Piece(rest + b"\n", begins)
+            data = self._more()
+            if data:
+                self._quiet_since = time.monotonic()
+                if whole := self._lines.feed(data):
+                    begins, self._begins = self._begins, False
+                    return Piece(whole, begins)
+            elif data is not None and not self._is_over():
+                return None
+            else:
+                rest, begins = self._lines.rest(), self._begins
+                if not self._attempt(self._locate if data is None else self._finish):
+                    break
+                if rest and not self._lines.size:  # a file that ended, ended its last line
+                    return Piece(rest + b"\n", begins)
         self._report_problem()
         return None
 
@@ -232,7 +224,7 @@ class Follower:
         except OSError as error:
             raise InputError(f"{self.path}: {(error.strerror or str(error)).lower()}") from None
         new = data[before:]
-        if data[:before] != at.last or (at.offset == 0 and new[: len(at.head)] != at.head):
+        if data[:before] != at.last or (at.offset == 0 and not at.fits(self._descriptor)):
             return None
         if new and not at.head:  # it was empty when last seen: it may have been filled, copied and emptied since
             return None
@@ -242,7 +234,18 @@ class Follower:
 
     # From file to file --------------------------------------------------------------------------------------
 
-    def _start(self, descriptor: int, path: str, offset: int = 0, *, copied: bool = False) -> None:
+    def _attempt(self, move: Callable[[], bool]) -> bool:
+        """Move to another file; False if there is none that can be read."""
+        for _ in range(TRIES):  # a file may be renamed between being seen and being opened
+            try:
+                return move()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+        return False
+
+    def _start(self, descriptor: int, path: str, offset: int = 0, *, copied: bool = False) -> bool:
         """Continue with an open file, of which `offset` bytes were read."""
         self.close()
         about = os.fstat(descriptor)
@@ -259,22 +262,20 @@ class Follower:
         )
         self._begins = offset <= self._lines.size
         self._quiet_since = time.monotonic()
-
-    def _start_at(self, file: _File, path: str) -> bool:
-        """Continue at the start of a file, if it can be read."""
-        with suppress(OSError):
-            self._start(_opened(file), path)
-            return True
-        return False
+        return True
 
     def _locate(self) -> bool:
         """Open the file that holds what comes behind the position: the same file, a copy of it, or the next."""
-        at = self._at
+        at, link = self._at, os.path.realpath(self.path)
         if not at.path:
-            return self._start_first()
+            files = _files(link)
+            if not files or files[-1].path != link:
+                return False
+            self._at = replace(at, passed=tuple(file.inode for file in files[:-1])[-PASSED:])
+            return self._start(_opened(files[-1]), link)
         if not at.inode:
             return self._advance()
-        for path in dict.fromkeys((at.path, os.path.realpath(self.path))):
+        for path in dict.fromkeys((at.path, link)):
             files = _files(path)
             same = [file for file in files if file.inode == at.inode]
             rotated = [file for file in files if file.path != path and file not in same]
@@ -284,53 +285,37 @@ class Follower:
                 later = [file for file in rotated if file.modified > at.modified and file.inode not in at.passed]
                 candidates = [file for file in files if file in [*same, *later]]
             for file in candidates:
-                with suppress(OSError):
+                with suppress(PermissionError):
                     descriptor = _opened(file)
                     if at.fits(descriptor):
-                        self._start(descriptor, path, at.offset, copied=at.copied or file not in same)
-                        return True
+                        return self._start(descriptor, path, at.offset, copied=at.copied or file not in same)
                     os.close(descriptor)
             if same or self._descriptor != CLOSED:
-                return self._start_again(same, path)
+                self._start(_opened(same[0]) if self._descriptor == CLOSED else os.dup(self._descriptor), path)
+                self._lines.clear()
+                if at.head:
+                    self._say(f"{self.path} was emptied, and there is no copy of it; continuing at its beginning")
+                return True
         if at.offset:
             self._say(f"{self.path} was replaced, and the old file cannot be found; continuing with the new one")
         self._lines.clear()
         self._at = replace(at, inode=0, offset=0, head=b"", last=b"", copied=False)
         return self._advance()
 
-    def _start_again(self, same: list[_File], path: str) -> bool:
-        """Continue at the start of a file that was emptied; False if this user may no longer read it."""
-        was_empty = not self._at.head
-        with suppress(OSError):
-            self._start(_opened(same[0]) if self._descriptor == CLOSED else os.dup(self._descriptor), path)
-            self._lines.clear()
-            if not was_empty:
-                self._say(f"{self.path} was emptied, and there is no copy of it; continuing at its beginning")
-            return True
-        return False
-
-    def _start_first(self) -> bool:
-        path = os.path.realpath(self.path)
-        files = _files(path)
-        if not files or files[-1].path != path or not self._start_at(files[-1], path):
-            return False
-        self._at = replace(self._at, passed=tuple(file.inode for file in files[:-1])[-PASSED:])
-        return True
-
     def _advance(self, finished: int = 0) -> bool:
         """Open the next file: the oldest rotated since, the one of the same name, or one that the link led to."""
         at = self._at
         for file in _files(at.path):
             if file.inode != finished and (file.path == at.path or at.precedes(file)):
-                return self._start_at(file, at.path)
+                return self._start(_opened(file), at.path)
         if not at.switched:
             return False
         (path, inode), *later = at.switched
         files = [file for file in _files(path) if file.inode == inode or file.path == path]
-        if not files:
+        if files:
+            self._start(_opened(files[0]), path)
+        else:
             self._say(f"{path} was removed before it was read")
-        elif not self._start_at(files[0], path):
-            return False
         self._at = replace(self._at, switched=tuple(later))
         return bool(files)
 
@@ -388,10 +373,6 @@ class Follower:
         self._problem = problem
 
 
-class _Moved(Exception):
-    """A file is no longer where it was seen."""
-
-
 class _File(NamedTuple):
     """A file beside others of the same log."""
 
@@ -402,13 +383,11 @@ class _File(NamedTuple):
 
 
 def _opened(file: _File) -> int:
-    try:
-        descriptor = os.open(file.path, os.O_RDONLY)
-    except FileNotFoundError:
-        raise _Moved from None
+    """A descriptor of this very file; a `FileNotFoundError` if it is no longer where it was seen."""
+    descriptor = os.open(file.path, os.O_RDONLY)
     if os.fstat(descriptor).st_ino != file.inode:
         os.close(descriptor)
-        raise _Moved
+        raise FileNotFoundError
     return descriptor
 
 
