@@ -44,7 +44,7 @@ def test_half_a_line_waits_for_its_other_half(log):
     write(log, "a", "b", end="")
     with follow(log) as follower:
         assert drain(follower) == [b"a"]
-        assert follower.position.half == b"b".hex()
+        assert follower.position.half == b"b"
         write(log, "c")
         assert drain(follower) == [b"bc"]
 
@@ -171,7 +171,7 @@ def test_a_file_emptied_and_then_renamed_between_two_looks_loses_nothing(log, re
 
 def test_a_truncation_without_a_copy_is_told(log):
     told = []
-    with follow(log, tell=told.append) as follower:
+    with follow(log, on_message=told.append) as follower:
         write(log, "a", "b")
         drain(follower)
         os.truncate(log, 0)
@@ -186,6 +186,67 @@ def test_a_hole_left_by_a_writer_that_goes_on_at_its_old_place_is_skipped(log):
         drain(follower)
         copytruncate(log, 1)
         print("b", file=writer, flush=True)
+        assert drain(follower) == [b"b"]
+
+
+def test_a_hole_is_skipped_when_a_restart_comes_in_the_middle_of_it(log, monkeypatch):
+    monkeypatch.setattr("fourrates.io.follow.READ", 1000)
+    write(log, "a")
+    follower = follow(log)
+    drain(follower)
+    copytruncate(log, 1)
+    os.truncate(log, 5000)
+    write(log, "b")
+    lines = []
+    for _ in range(20):
+        if (piece := follower.read()) is not None:
+            lines.append(piece.lines)
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+        follower = follow(log, position)
+    follower.close()
+    assert lines == [b"b\n"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_old_file_that_was_left_is_not_read_again_when_something_is_added_to_it(log, restart):
+    write(f"{log}.2", "older")
+    write(log, "a")
+    follower = follow(log)
+    assert drain(follower) == [b"a"]
+    os.rename(log, f"{log}.1")
+    log.touch()
+    assert drain(follower) == []
+    time.sleep(0.01)  # a clock tick of the file system
+    write(f"{log}.1", "too late")
+    write(f"{log}.2", "older")
+    if restart:
+        position = Position.from_dict(follower.position.to_dict())
+        follower.close()
+        follower = follow(log, position)
+    write(log, "b")
+    assert drain(follower) == [b"b"]
+    follower.close()
+
+
+def test_a_file_that_cannot_be_read_for_a_while_is_read_from_where_it_was(log, monkeypatch):
+    write(log, "a")
+    with follow(log) as follower:
+        assert drain(follower) == [b"a"]
+        position = follower.position
+    write(log, "b")
+    opened = os.open
+
+    def refuse(path, *arguments, **options):
+        if os.fspath(path) == str(log):
+            raise PermissionError
+        return opened(path, *arguments, **options)
+
+    with monkeypatch.context() as refusing, follow(log, position) as follower:
+        refusing.setattr(os, "open", refuse)
+        assert drain(follower) == []
+        assert follower.position == position
+        refusing.undo()
         assert drain(follower) == [b"b"]
 
 
@@ -250,7 +311,7 @@ def test_a_reader_that_starts_again_goes_on_where_it_was(log, change):
         os.truncate(log, 0)
         write(log, *range(100, 200))
         wanted = numbered(100, 200)
-    with follow(log, position, tell=told.append) as follower:
+    with follow(log, position, on_message=told.append) as follower:
         assert drain(follower) == wanted
         if change == "gone":
             write(log, "back")
@@ -360,7 +421,7 @@ def test_a_position_that_makes_no_sense_is_refused(log, change):
 def test_a_name_that_is_no_file_for_a_while_is_told_once_and_waited_out(log, kind):
     told = []
     write(log, 0, 1)
-    with follow(log, tell=told.append) as follower:
+    with follow(log, on_message=told.append) as follower:
         assert drain(follower) == numbered(0, 2)
         os.rename(log, f"{log}.1")
         write(f"{log}.1", 2)
@@ -374,7 +435,7 @@ def test_a_name_that_is_no_file_for_a_while_is_told_once_and_waited_out(log, kin
         assert len(told) == 1
         assert "log.csv: " in told[0]
         position = follower.position
-    with follow(log, position, tell=told.append) as follower:  # and so it is after a restart
+    with follow(log, position, on_message=told.append) as follower:  # and so it is after a restart
         assert drain(follower, 0.1) == []
         assert len(told) == 2
         (log.rmdir if kind == "folder" else log.unlink)()

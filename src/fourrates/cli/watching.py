@@ -217,7 +217,7 @@ def feed(file: str, watching: Watching, position: Position | None, asked: Callab
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
                 _feed_pipe(opened.fileno(), watching, asked)
                 return
-    with Follower(file, position, max_line=watching.tail.max_line, tell=opt.say) as follower:
+    with Follower(file, position, max_line=watching.tail.max_line, on_message=opt.say) as follower:
         watching.position = lambda: follower.position
         follower.open()
         watching.save()  # before the first event: whatever comes, the next run finds this file again

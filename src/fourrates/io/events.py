@@ -189,18 +189,7 @@ class Events:
 
     def _batches(self, tables: Iterator[Table]) -> Iterator[Batch]:
         for table in tables:
-            for batch in self.batch(table):
-                if self.history is not None:
-                    self.history.note(batch, self.keys)
-                yield batch
-
-    def again(self, source: Any) -> Iterator[tuple[Batch, Sequence[str]]]:
-        """Batches of a source and the names of their streams, read with the same settings and counted nowhere."""
-        events = Events(
-            source, self.columns, self.labels, self._threshold, self.bad, None, self._positive, self.max_line
-        )
-        for batch in events:
-            yield batch, events.keys
+            yield from self.batch(table)
 
     # From names to columns ----------------------------------------------------------------------------------
 

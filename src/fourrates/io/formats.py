@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.io.events import Events
-    from fourrates.io.history import Part
+    from fourrates.io.history import NewPart
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
+DELIMITERS = (",", "\t", ";", "|")
+NO_HEADER = ("y_true", "y_pred")  # the columns of a CSV file that begins with values
 
 
 def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterator[Table]:
@@ -105,13 +107,13 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
         raise InputError(f"{source}, in or after row {first}: {first_line(error)}") from None
 
 
-def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: Part | None = None) -> Iterator[Table]:
+def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
     return closed_at_exit(_csv_tables(stream, head, source, events, part))
 
 
 def _csv_tables(
-    stream: Any, head: bytes, source: str, events: Events, part: Part | None
+    stream: Any, head: bytes, source: str, events: Events, part: NewPart | None
 ) -> Generator[Table, None, None]:
     pa = pyarrow("pyarrow")
     pc = pyarrow("pyarrow.csv")
@@ -209,7 +211,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     lines = [line for line in islice(lines, 100) if line.strip()][:2]
     if not lines:
         raise InputError(f"{source}: no header in the first lines")
-    delimiter = max(",\t;|", key=lines[0].count)
+    delimiter = max(DELIMITERS, key=lines[0].count)
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error as error:
@@ -217,7 +219,7 @@ def read_header(head: bytes, source: str, events: Events) -> tuple[Header, str]:
     names = rows[0]
     if len(names) == 2 and all(events.labels.read(name) >= 0 for name in names):
         events._say("no header: the first column is taken for the label, the second for the prediction")
-        return Header(["y_true", "y_pred"], names, there=False), delimiter
+        return Header([*NO_HEADER], names, there=False), delimiter
     if len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{source}: column {twice!r} is there twice")
@@ -239,7 +241,7 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     return row + header
 
 
-def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: Part | None = None) -> Iterator[Table]:
+def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a file of JSON lines; of its new lines where only a part is to be read."""
     buffer, first, row = LineBuffer(max_line), 1, 1
     if part is not None:

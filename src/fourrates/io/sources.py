@@ -20,7 +20,7 @@ from fourrates.io.opening import Chain, first_line, is_text, named, opened, pyar
 
 if TYPE_CHECKING:
     from fourrates.io.events import Events
-    from fourrates.io.history import Part
+    from fourrates.io.history import NewPart
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
@@ -128,11 +128,11 @@ def _file_tables(path: str, events: Events) -> Iterator[Table]:
         yield from _tables_of(path, events, None)
     elif (part := events.history.begin(path)) is not None:
         for table in _tables_of(path, events, part):
-            if (new := part.take(table)) is not None:
+            if (new := events.history.new_rows(path, part, table)) is not None:
                 yield new
 
 
-def _tables_of(path: str, events: Events, part: Part | None) -> Iterator[Table]:
+def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Table]:
     source = named(path)
     stream, on_disk = opened(path)
     pa = pyarrow("pyarrow")
@@ -143,10 +143,9 @@ def _tables_of(path: str, events: Events, part: Part | None) -> Iterator[Table]:
         kind = _kind(head, suffix, source)
         lines = on_disk and kind in ("jsonl", "csv")
         if part is not None and events.history is not None:
-            if lines and not events.history.go_on_by_lines(path, part):
+            part.is_text = lines
+            if lines and not events.history.has_lines(path, part):
                 return
-            if not lines:
-                events.history.go_on_by_rows(path, part, lambda: events.again(path))
         part = part if lines else None
         if kind in ("parquet", "ipc file"):
             with open(path, "rb") if on_disk else spooled(stream) as file:

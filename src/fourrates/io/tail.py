@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fourrates.events.clock import looks_like_time
 from fourrates.events.door import Columns
 from fourrates.events.rows import InputError
 from fourrates.io.events import Events
-from fourrates.io.formats import Header, json_table, line_of, read_header
+from fourrates.io.formats import DELIMITERS, NO_HEADER, Header, json_table, line_of, read_header
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import first_line, is_text
 
@@ -72,45 +73,37 @@ class Tail:
         self.line = self.row = 1
         self._begins = True
 
-    # What a later process must know -------------------------------------------------------------------------
-
     def to_dict(self) -> dict[str, Any]:
-        """What was learned of the format, as JSON has it."""
-        columns = self.events.columns
+        """The format, as learned from the first lines, ready for JSON."""
         return {
             "json": self._json,
-            "names": None if self._header is None else self._header.names,
-            "delimiter": self._delimiter,
             "header": None if self._first is None else self._first.decode("utf-8", "surrogateescape"),
+            "delimiter": self._delimiter,
             "line": self.line,
             "row": self.row,
-            "columns": {name: getattr(columns, name) for name in Columns.__slots__} if self.events.settled else None,
+            "columns": asdict(self.events.columns) if self.events.settled else None,
         }
 
     def restore(self, saved: Any) -> None:
-        """Go on with what :meth:`to_dict` gave; an `InputError` if it is anything else."""
+        """Load the result of :meth:`to_dict`; an `InputError` if it is anything else."""
         try:
-            json, names, columns = saved["json"], saved["names"], saved["columns"]
-            delimiter, header, line, row = saved["delimiter"], saved["header"], saved["line"], saved["row"]
-            sound = json is None or type(json) is bool
+            is_json, header, line, row = (saved[name] for name in ("json", "header", "line", "row"))
+            columns = None if saved["columns"] is None else Columns(**saved["columns"])
+            used = [] if columns is None else columns.used()
+            sound = is_json is None or (type(is_json) is bool and (is_json or columns is not None))
+            sound = sound and saved["delimiter"] in DELIMITERS and all(isinstance(name, str) for name in used)
             sound = sound and type(line) is int and type(row) is int and 1 <= row <= line
-            sound = sound and delimiter in (",", "\t", ";", "|") and (header is None or isinstance(header, str))
-            sound = sound and (names is None or all(isinstance(name, str) for name in names))
-            known = None if columns is None else Columns(**columns)
-            sound = sound and (known is None or all(isinstance(name, str) for name in known.used()))
-            sound = sound and (json is not False or (bool(names) and known is not None))
-            sound = sound and (json or known is None or not names or set(known.used()) <= set(names))
-            if not sound:
+            self._delimiter = saved["delimiter"]
+            self._first = None if header is None else header.encode("utf-8", "surrogateescape")
+            names = NO_HEADER if self._first is None else _fields([self._first], self._delimiter)[0]
+            if not sound or (is_json is False and not {*used} <= {*names}):
                 raise ValueError
-            first = None if header is None else header.encode("utf-8", "surrogateescape")
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError, csv.Error):
             raise InputError("a damaged note of a file's format") from None
-        self._json, self._delimiter, self._first = json, delimiter, first
-        self.line, self.row = line, row
-        self._header = Header(list(names), []) if names is not None else None
-        if known is not None:
-            self.events.settle(known)
-        self._begins = json is None
+        self._json, self.line, self.row, self._begins = is_json, line, row, is_json is None
+        self._header = Header([*names], []) if is_json is False or self._first is not None else None
+        if columns is not None:
+            self.events.settle(columns)
 
     # Lines to tables ----------------------------------------------------------------------------------------
 
