@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
@@ -130,8 +129,8 @@ class Ingest:
             digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
         body = unpack(body, header(scope, b"content-encoding").lower(), settings.max_body)
         table = read_table(body, header(scope, b"content-type"), live.plan.by, self.limits)
-        skip = bad != "reject"
-        batch, rejected = make_batch(self.kind, table, live.plan, time.time(), limits=self.limits, skip=skip)
+        skip, received = bad != "reject", self.writer.clock.now()
+        batch, rejected = make_batch(self.kind, table, live.plan, received, limits=self.limits, skip=skip)
         return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total), hashed, digest
 
 
