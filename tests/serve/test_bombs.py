@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow")
 from fourrates.events.door import check_keys
 from fourrates.events.rows import BadRows
 from fourrates.serve.bodies import unpack
+from fourrates.serve.columns import bad_ids
 from fourrates.serve.errors import ApiError
 
 PROGRAM = r"""
@@ -111,6 +112,13 @@ def test_keys_that_are_all_blank_are_read_in_linear_time():
     bad, began = BadRows(len(texts)), time.perf_counter()
     check_keys(texts, "country", bad)
     assert bad.counts == {"missing": len(texts)}
+    assert time.perf_counter() - began < 5
+
+
+def test_one_long_text_as_the_id_of_every_row_is_looked_at_quickly():
+    began = time.perf_counter()
+    bad, _ = bad_ids(["x" * 4_000_000] * 200_000)
+    assert bad.all()
     assert time.perf_counter() - began < 5
 
 
