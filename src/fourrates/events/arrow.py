@@ -33,20 +33,13 @@ def read_stream(body: bytes, max_rows: int, max_bytes: int) -> Any:
             reader.schema.names  # noqa: B018  names that are no UTF-8 are an error when they are first read
             table = pa.Table.from_batches([*reader], reader.schema)
         for column in table.columns:
-            if sum(map(_spelled_out, column.chunks)) > max_bytes:
+            if sum(map(text_bytes, column.chunks)) > max_bytes:
                 raise TooLarge("bytes of text in a column", max_bytes)
         return table
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as error:
         raise InputError(f"a damaged Arrow stream ({str(error).splitlines()[0][:200]})") from None
-
-
-def _spelled_out(chunk: Any) -> int:
-    """Bytes of texts that are views, of which many may show the same few bytes."""
-    while hasattr(chunk, "storage") or hasattr(chunk, "dictionary"):
-        chunk = chunk.storage if hasattr(chunk, "storage") else chunk.dictionary
-    return text_bytes(chunk) if str(chunk.type) == "string_view" else 0
 
 
 def _check_sizes(messages: Any, max_rows: int, max_bytes: int) -> None:

@@ -100,7 +100,7 @@ def _quick_form(column: Any) -> Any:
         return [None] * len(column)
     if kind.startswith(("decimal32", "decimal64")):  # which Arrow cannot encode
         return column.to_pylist()
-    if kind == "string_view" and text_bytes(column) > LONGEST_TEXTS:  # Arrow would wrap around, and crash later
+    if text_bytes(column) > LONGEST_TEXTS:  # Arrow would wrap around, and crash later
         raise InputError(f"texts of more than {LONGEST_TEXTS:,} bytes in one column")
     if kind in ("large_string", "string_view"):
         return column.cast("string")
@@ -112,7 +112,11 @@ def _quick_form(column: Any) -> Any:
 
 
 def text_bytes(column: Any) -> int:
-    """Bytes of the texts of a `string_view` array, each spelled out: many of them may show the same few bytes."""
+    """Bytes of texts that are views, each spelled out: many of them may show the same few bytes. 0 for others."""
+    while hasattr(column, "storage") or hasattr(column, "dictionary"):
+        column = column.storage if hasattr(column, "storage") else column.dictionary
+    if str(column.type) != "string_view":
+        return 0
     lengths = np.frombuffer(column.buffers()[1] or b"", "<u4")[::4]
     return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
 
