@@ -61,7 +61,7 @@ fuzz: $(VENV)/.installed-check sanitized
 	$(BIN)/python benchmarks/fuzz_files.py $(FUZZ_FILES)
 	$(SANITIZED) benchmarks/fuzz_states.py $(FUZZ_SANITIZED)
 	$(SANITIZED) benchmarks/fuzz_files.py --count 300
-	$(SANITIZED) $(SUITE)
+	$(SANITIZED) $(SUITE) tests/events/test_types.py
 	PYTHONPATH=build/bounds $(BIN)/python $(SUITE)
 
 # The package with its kernels under AddressSanitizer, in build/asan, and with every index checked, in build/bounds.

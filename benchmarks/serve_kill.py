@@ -97,9 +97,9 @@ class Hook:
 class Sender(threading.Thread):
     """A client: it sends until it is asked to end, and keeps the books."""
 
-    def __init__(self, number: int, seed: int, port: int) -> None:
+    def __init__(self, number: int, seed: int, *ports: int) -> None:
         super().__init__(daemon=True)
-        self.number, self.port = number, port
+        self.number, self.ports = number, ports
         self.draw = np.random.default_rng([seed, number])
         self.ending = threading.Event()
         self.cells: dict[str, Counter[tuple[int, int]]] = {name: Counter() for name in MONITORS}
@@ -144,13 +144,13 @@ class Sender(threading.Thread):
         self.cells[name].update(zip(y_true, y_pred, strict=True))
 
     def _send(self, name: str, kind: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
-        """Send until it is answered."""
+        """Send until it is answered, by the next of the servers each time."""
         headers = {} if key is None else {"Idempotency_Key": key}
         first: dict[str, Any] | None = None
         while True:
             self.requests += 1
             try:
-                with Client(self.port, timeout=10) as client:
+                with Client(self.ports[self.retries % len(self.ports)], timeout=10) as client:
                     status, answer = client.call("POST", f"/api/monitors/{name}/{kind}", body, **headers)
             except (OSError, http.client.HTTPException):
                 self.retries += 1

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -74,13 +75,13 @@ class Server:
         self.process.terminate()
         self.process.wait(180)
 
-    def memory(self) -> int:
-        """Bytes of it in memory."""
+    def memory(self, field: str = "VmRSS") -> int:
+        """Bytes of it in memory; with "VmHWM" the most there were."""
         assert self.process is not None
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(f"{field}:"):
                 return int(line.split()[1]) * 1024
-        raise RuntimeError("no VmRSS")
+        raise RuntimeError(f"no {field}")
 
     def processor_time(self) -> float:
         """Seconds of processor time it has used."""
@@ -201,3 +202,95 @@ class Postgres:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+class Proxy:
+    """Between a server and its PostgreSQL, on a port of the loopback: it cuts the connection when it is asked to."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._path = str(postgres.folder / ".s.PGSQL.5432")
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://fourrates@127.0.0.1:{self._listening.getsockname()[1]}/postgres"
+        self._open: list[tuple[socket.socket, socket.socket]] = []  # to the server, and to the database
+        self._kept: set[socket.socket] = set()  # sessions of the database that nobody uses
+        self._left, self._late, self._keep = -1, False, False
+        self._away = self._closed_until = 0.0
+        self.was_cut = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut_after(self, messages: int, *, late: bool = False, keep: bool = False, away: float = 0.0) -> None:
+        """Cut when the server has sent so many messages from now on.
+
+        `late` passes the last one on, so that only its answer is lost; `keep` leaves the database with a session that
+        nobody uses; `away` refuses new connections for so many seconds.
+        """
+        self.was_cut.clear()
+        self._late, self._keep, self._away = late, keep, away
+        self._left = messages
+
+    def lose(self) -> None:
+        """The server is cut off, and the database does not know."""
+        for server, database in self._open:
+            self._kept.add(database)
+            self._end(server)
+
+    def close(self) -> None:
+        """End it, with all connections."""
+        for one in (self._listening, *(end for pair in self._open for end in pair)):
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                server = self._listening.accept()[0]
+                if time.monotonic() < self._closed_until:
+                    server.close()
+                    continue
+                database = socket.socket(socket.AF_UNIX)
+                database.connect(self._path)
+                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._open.append((server, database))
+                threading.Thread(target=self._from_server, args=(server, database), daemon=True).start()
+                threading.Thread(target=self._from_database, args=(server, database), daemon=True).start()
+
+    def _from_server(self, server: socket.socket, database: socket.socket) -> None:
+        """Pass on what a server says, message by message: a letter, a length of four bytes, and so much less four."""
+        waiting = b""
+        with suppress(OSError):
+            while data := server.recv(1 << 16):
+                waiting += data
+                while len(waiting) >= 5:
+                    head = 1 if waiting[0] else 0  # the first messages have no letter
+                    size = head + int.from_bytes(waiting[head : head + 4], "big")
+                    if len(waiting) < size:
+                        break
+                    message, waiting = waiting[:size], waiting[size:]
+                    self._left -= 1
+                    if self._left == 0:
+                        if self._late:
+                            database.sendall(message)
+                        self._cut(server, database)
+                        return
+                    database.sendall(message)
+        if database not in self._kept:
+            self._end(database)
+
+    def _cut(self, server: socket.socket, database: socket.socket) -> None:
+        self._closed_until = time.monotonic() + self._away
+        if self._keep:
+            self._kept.add(database)
+        else:
+            self._end(database)
+        self._end(server)
+        self.was_cut.set()
+
+    def _from_database(self, server: socket.socket, database: socket.socket) -> None:
+        with suppress(OSError):
+            while data := database.recv(1 << 16):
+                server.sendall(data)
+        self._end(server)
+
+    @staticmethod
+    def _end(one: socket.socket) -> None:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)

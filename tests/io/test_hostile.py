@@ -142,6 +142,18 @@ def test_a_column_of_any_type_is_read_or_refused(tmp_path, column, role):
         read_all(path, columns=io.Columns(**names))
 
 
+@pytest.mark.parametrize("in_dictionary", [False, True])
+def test_a_text_that_too_many_views_show_is_refused(tmp_path, in_dictionary):
+    text = pa.array(["x" * 1_000_000], pa.string_view()).buffers()
+    buffers = [None, pa.py_buffer(text[1].to_pybytes() * 3_000), text[2]]
+    column = pa.Array.from_buffers(pa.string_view(), 3_000, buffers)
+    if in_dictionary:
+        column = pa.DictionaryArray.from_arrays(pa.array(range(3_000)), column)
+    path = arrow_file(tmp_path / "x.arrow", pa.table({"y_true": column, "y_pred": [0, 1] * 1_500}))
+    with pytest.raises(io.InputError, match=r"texts of more than 2,147,483,647 bytes"):
+        read_all(path)
+
+
 # Lines ------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("starlette")
 from fourrates.serve.bodies import read_table
-from fourrates.serve.ingest import AT_ONCE
+from fourrates.serve.ingest import AT_ONCE, IN_FLIGHT, InFlight
 
 GOOD = b'{"y_true": [1, 0], "y_pred": [1, 1]}'
 
@@ -173,6 +173,27 @@ def test_bodies_that_take_a_while_to_read_are_read_few_at_a_time(served, monkeyp
         with connection:
             assert connection.answer()[2]["accepted"] == 2
     assert max(most) == AT_ONCE
+
+
+def test_bodies_that_never_end_take_bounded_memory_and_shut_nobody_out(start, monkeypatch):
+    in_flight = InFlight(IN_FLIGHT * 1_000_000)
+    monkeypatch.setattr("fourrates.serve.api.InFlight", lambda _: in_flight)
+    served = start(max_body=1_000_000)
+    served.http.put("/api/monitors/m", json={})
+    body = GOOD + b" " * 900_000
+    connections = [Connection(served) for _ in range(24)]
+    for connection in connections:
+        connection.send(head("/api/monitors/m/events", body) + body[:-1])
+    end = time.monotonic() + 10
+    while in_flight.held < 1_500_000 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert served.http.post("/api/monitors/m/events", content=GOOD).json()["accepted"] == 2
+    assert 1_500_000 <= in_flight.held <= in_flight.most
+    for connection in connections:
+        connection.socket.close()
+    while in_flight.held and time.monotonic() < end:
+        time.sleep(0.01)
+    assert in_flight.held == 0
 
 
 def test_a_defect_is_told_as_one_and_the_connection_goes_on(served, monkeypatch):

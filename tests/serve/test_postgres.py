@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 import psycopg
-from servers import Client, Postgres, Server
+from servers import Client, Postgres, Proxy, Server
 
 from fourrates.serve.alerting import Alerting, Watched
 from fourrates.serve.channels import Channels
@@ -145,44 +144,10 @@ def test_a_connection_cut_at_the_commit_of_a_change_leaves_server_and_database_a
     assert store.epoch == 0
 
 
-class Proxy:
-    """Between a client and the socket of a PostgreSQL; it can lose its clients and keep their connections open."""
-
-    def __init__(self, folder):
-        self.path, self.clients, self.kept = str(folder / ".s.PGSQL.5432"), [], []
-        self.listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listening.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self):
-        with suppress(OSError):
-            while True:
-                client, server = self.listening.accept()[0], socket.socket(socket.AF_UNIX)
-                server.connect(self.path)
-                self.clients.append(client)
-                self.kept.append(server)
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
-
-    def _pass_on(self, source, target):
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                target.sendall(data)
-
-    def lose(self):
-        """The clients are gone, and the database does not know."""
-        for client in self.clients:
-            client.shutdown(socket.SHUT_RDWR)
-
-    def close(self):
-        for one in (self.listening, *self.clients, *self.kept):
-            one.close()
-
-
 def test_our_own_lock_on_a_connection_that_is_dead_does_not_shut_us_out(tmp_path, postgres, url):
-    proxy = Proxy(postgres.folder)
+    proxy = Proxy(postgres)
     name = url.partition("@/")[2].partition("?")[0]
-    store = open_store(Settings(data=tmp_path, database=f"postgresql://fourrates@127.0.0.1:{proxy.port}/{name}"))
+    store = open_store(Settings(data=tmp_path, database=proxy.url.replace("/postgres", f"/{name}")))
     proxy.lose()
     with pytest.raises(StoreError):
         store.probe()

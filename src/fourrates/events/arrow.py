@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from fourrates.events.columns import pyarrow
+from fourrates.events.columns import pyarrow, text_bytes
 from fourrates.events.rows import InputError
 
 BATCHES = 10_000  # in one stream
@@ -31,7 +31,11 @@ def read_stream(body: bytes, max_rows: int, max_bytes: int) -> Any:
         _check_sizes(pa.ipc.MessageReader.open_stream(body), max_rows, max_bytes)
         with pa.ipc.open_stream(body) as reader:
             reader.schema.names  # noqa: B018  names that are no UTF-8 are an error when they are first read
-            return pa.Table.from_batches([*reader], reader.schema)
+            table = pa.Table.from_batches([*reader], reader.schema)
+        for column in table.columns:
+            if sum(map(text_bytes, column.chunks)) > max_bytes:
+                raise TooLarge("bytes of text in a column", max_bytes)
+        return table
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as error:

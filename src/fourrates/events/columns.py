@@ -31,6 +31,7 @@ EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", 
 ARROW_KINDS = re.compile(
     r"bool|u?int\d+|halffloat|float|double|decimal\d*\(.*\)|(large_)?string(_view)?|timestamp\[.*\]|date\d\d\[.*\]|null"
 )
+LONGEST_TEXTS = 2**31 - 1  # bytes of all texts of a column, as Arrow's `string` has them
 READ = "numbers, text, times and truth values are read"
 
 
@@ -99,6 +100,8 @@ def _quick_form(column: Any) -> Any:
         return [None] * len(column)
     if kind.startswith(("decimal32", "decimal64")):  # which Arrow cannot encode
         return column.to_pylist()
+    if text_bytes(column) > LONGEST_TEXTS:  # Arrow would wrap around, and crash later
+        raise InputError(f"texts of more than {LONGEST_TEXTS:,} bytes in one column")
     if kind in ("large_string", "string_view"):
         return column.cast("string")
     if kind == "halffloat":
@@ -106,6 +109,16 @@ def _quick_form(column: Any) -> Any:
     if kind.startswith(("int", "uint")) and not column.null_count:
         return arrow_numbers(column, 0)
     return column
+
+
+def text_bytes(column: Any) -> int:
+    """Bytes of texts that are views, each spelled out: many of them may show the same few bytes. 0 for others."""
+    while hasattr(column, "storage") or hasattr(column, "dictionary"):
+        column = column.storage if hasattr(column, "storage") else column.dictionary
+    if str(column.type) != "string_view":
+        return 0
+    lengths = np.frombuffer(column.buffers()[1] or b"", "<u4")[::4]
+    return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
 
 
 def is_missing(value: Any) -> bool:
@@ -127,7 +140,12 @@ def either(one: Mask | None, other: Mask | None) -> Mask | None:
 
 def item(column: Any, at: int) -> Any:
     """One value of a column as Python has it."""
-    return plain(column[at]) if isinstance(column, list | np.ndarray) else _listed(column.slice(at, 1))[0]
+    if isinstance(column, list | np.ndarray):
+        return plain(column[at])
+    if hasattr(column, "dictionary"):
+        place = column.indices[at].as_py()
+        return None if place is None else item(column.dictionary, place)
+    return _listed(column.slice(at, 1))[0]
 
 
 def pick(column: Any, rows: npt.NDArray[np.int64]) -> Any:

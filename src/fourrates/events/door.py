@@ -247,9 +247,9 @@ class Door:
 def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """The different values of a key column, and the position among them for each row; bad ones are noted."""
     values, positions, gone = distinct_values(column)
-    words = [at for at, value in enumerate(values) if is_missing(value)]
+    words = {at for at, value in enumerate(values) if is_missing(value)}
     wrong = [at for at, value in enumerate(values) if at not in words and not is_key(value)]
-    gone = either(gone, np.isin(positions, words)) if words else gone
+    gone = either(gone, np.isin(positions, [*words])) if words else gone
     bad.add(gone, name, "missing", partial(missing_problem, name))
     bad.add(np.isin(positions, wrong) if wrong else None, name, "bad_segment", partial(_no_key, column, name))
     return values, positions.astype(np.int64)

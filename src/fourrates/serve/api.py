@@ -152,7 +152,7 @@ class Api:
     async def _change(self, name: str, config: MonitorConfig) -> None:
         """New settings go through the journal, like everything that changes what is found."""
         live = self.registry.get(name)
-        batch = Batch(CONFIG, time.time(), 0, config=msgspec.json.encode(config))
+        batch = Batch(CONFIG, self.writer.clock.now(), 0, config=msgspec.json.encode(config))
         await self.writer.submit(live, batch, Rejections())
 
     async def delete(self, request: Request) -> Response:
@@ -190,7 +190,7 @@ class Api:
     async def acknowledge(self, request: Request) -> Response:
         """Somebody has seen it."""
         found = await self._finding(request)
-        now = time.time()
+        now = self.writer.clock.now()
         body = finding_json(found)
         if found.kind == "drift":  # through the journal, like everything that changes how a monitor stands
             segment = None if body["segment"] is None else segment_name([*body["segment"].values()])

@@ -5,6 +5,7 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ JSON_TYPES = ("", "application/json", "text/json")
 ROW_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/x-apache-arrow-stream")
 NESTED = 1_000  # lists and objects in the place of values that are kept, and lists and objects in a line
+LONGEST_VALUE = 1_000  # characters of a text that is kept of a rejected row
 AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
@@ -102,6 +104,8 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
         raise ApiError(413, "too_large", f"the body unpacks to more than {limit:,} bytes", {"limit": limit})
     if not unpacker.eof:
         raise ApiError(400, "bad_gzip", "the packed body ends too early")
+    if unpacker.unused_data:  # rows that would be lost without a word
+        raise ApiError(400, "bad_gzip", "something follows the packed body; pack it in one piece")
     return found
 
 
@@ -264,8 +268,8 @@ def read_rows(
         raise ApiError(
             413, "too_many_rows", f"{size:,} rows; at most {limits.rows:,} are possible", {"limit": limits.rows}
         )
-    truth, pred, score, time = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
-    columns = Columns(truth, pred, score, time)
+    truth, pred, score, moment = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
+    columns = Columns(truth, pred, score, moment)
     clock = Clock(plan.unit, plan.dates)
     door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
     try:
@@ -276,7 +280,7 @@ def read_rows(
     if found.times is not None:
         times = np.where(np.isnat(found.times), received, found.times.astype(np.int64) / 1e6)
         problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
-        ahead = times > received + AHEAD
+        ahead = times > max(received, time.time()) + AHEAD  # of the clock on the wall too: it may be right
         found.bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(data["time"], row))))
         # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
         np.minimum(times, received, out=times)
@@ -299,10 +303,18 @@ def read_rows(
     if (keys := door.named_keys(found)) is not None:
         batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
     shown_rows = (
-        Rejected(bad.row, bad.column, bad.code, bad.problem, {name: item(data[name], bad.row) for name in data})
+        Rejected(bad.row, bad.column, bad.code, bad.problem, {name: _brief(data[name], bad.row) for name in data})
         for bad in found.bad.several(SHOWN, unlabelled=True)
     )
     return batch, Rejections(shown_rows, len(found.bad)), found.bad
+
+
+def _brief(column: Any, row: int) -> Any:
+    """A value of a rejected row, cut to what somebody would look at: one long text may be the value of many rows."""
+    value = item(column, row)
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        return f"{value[:LONGEST_VALUE]}..."
+    return shown(value) if isinstance(value, list | dict) else value
 
 
 def _of_ids(column: Any) -> tuple[Any, str, str, Any]:

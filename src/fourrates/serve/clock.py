@@ -1,8 +1,8 @@
 """The time of day for a server, without the leaps of a clock that is set wrong and then right again.
 
 What waits for labels expires by this time, and alerts are repeated by it: one moment in the wrong year would end all
-waits, and keep alerts quiet until that year. So a clock that leaps ahead is held back for an hour, in which the time
-is counted on from before. One that is set back is followed at once.
+waits, and keep alerts quiet until that year. So a leap, ahead or back, is not believed for an hour, in which the time
+is counted on from before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 log = logging.getLogger("fourrates.serve")
-LEAP = 60.0  # seconds by which a clock may be set ahead without more ado
+LEAP = 60.0  # seconds by which a clock may be set without more ado
 HELD = 3_600.0  # seconds after which a leap is believed
 
 
@@ -43,16 +43,16 @@ class Clock:
         self._held_since: float | None = None
 
     def now(self) -> float:
-        """The time, without a leap ahead that may be an error."""
+        """The time, without a leap that may be an error."""
         day, passed = self._day(), self._passed()
-        ahead = day - passed - self._offset
-        if ahead > LEAP:
+        leap = day - passed - self._offset
+        if abs(leap) > LEAP:
             if self._held_since is None:
                 self._held_since = passed
-                text = "the clock leapt ahead by %.0f s; held back for %.0f s, in case it is set right again"
-                log.warning(text, ahead, HELD)
+                text = "the clock leapt by %+.0f s; not believed for %.0f s, in case it is set right again"
+                log.warning(text, leap, HELD)
             if passed - self._held_since < HELD:
                 return passed + self._offset
-            log.warning("the clock is still ahead by %.0f s; from now on it is believed", ahead)
+            log.warning("the clock is still off by %+.0f s; from now on it is believed", leap)
         self._offset, self._held_since = day - passed, None
         return day

@@ -70,7 +70,9 @@ def _is_id(value: Any) -> bool:
     if type(value) is int:
         return value.bit_length() < 8 * LONGEST
     if type(value) is str:
-        return len(value) <= LONGEST // 4 or len(value.encode("utf-8", "surrogatepass")) <= LONGEST
+        if len(value) <= LONGEST // 4 or len(value) > LONGEST:  # bytes are as many, or up to four times
+            return len(value) <= LONGEST
+        return len(value.encode("utf-8", "surrogatepass")) <= LONGEST
     return isinstance(value, float) and math.isfinite(value)
 
 

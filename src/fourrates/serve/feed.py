@@ -154,7 +154,10 @@ class Feed:
         topic, monitor = self.topic, live.row.id
         self._epoch = self.registry.store.epoch
         reader = BatchReader(
-            KINDS[topic.kind], lambda: self.registry.get(topic.monitor).plan, self.registry.settings.max_rows
+            KINDS[topic.kind],
+            lambda: self.registry.get(topic.monitor).plan,
+            self.registry.settings.max_rows,
+            now=self.writer.clock.now,
         )
         source: Source[Portion] = Source(
             topic.address,

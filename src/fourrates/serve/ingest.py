@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
@@ -24,6 +23,7 @@ log = logging.getLogger("fourrates.serve")
 LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
 AT_ONCE = 1  # such bodies that are read at a time: the largest take ten times their size in memory
 IN_FLIGHT = 2  # times the limit of a body: bytes of all bodies that have not been read yet
+SMALL = 1 << 15  # bytes of a body that is taken however many others there are: nobody can shut out the rest
 LONGEST_KEY = 200  # characters of an idempotency key
 
 _readers = ThreadPoolExecutor(AT_ONCE, "fourrates reader")
@@ -34,16 +34,24 @@ class Disconnected(Exception):
 
 
 class InFlight:
-    """Bytes of bodies that came in and were not read yet, over all requests; beyond `most` others have to wait."""
+    """Bytes of bodies that came in and were not read yet, over all requests; beyond `most` others have to wait.
+
+    Small bodies do not count.
+    """
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
 
-    def add(self, size: int) -> None:
-        """Note bytes that came in."""
-        if self.held + size > self.most:
+    def grow(self, size: int, now: int) -> None:
+        """Note that a body has grown from one size to another."""
+        more = (now if now > SMALL else 0) - (size if size > SMALL else 0)
+        if self.held + more > self.most:
             raise ApiError(503, "busy", "too many bodies at once; try again", headers={"Retry-After": "1"})
-        self.held += size
+        self.held += more
+
+    def end(self, size: int) -> None:
+        """Note that a body of this size was read, or given up."""
+        self.held -= size if size > SMALL else 0
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFlight | None = None) -> bytes:
@@ -62,13 +70,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFli
             if size + len(part) > limit:
                 raise too_large(limit)
             if in_flight is not None:
-                in_flight.add(len(part))
+                in_flight.grow(size, size + len(part))
             parts.append(part)
             size += len(part)
             more = message.get("more_body", False)
     except BaseException:
         if in_flight is not None:
-            in_flight.held -= size
+            in_flight.end(size)
         raise
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -113,7 +121,7 @@ class Ingest:
             else:
                 request = self._read(scope, body)
         finally:
-            self.in_flight.held -= size
+            self.in_flight.end(size)
             del body
         return await self.writer.submit(*request)
 
@@ -130,8 +138,8 @@ class Ingest:
             digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
         body = unpack(body, header(scope, b"content-encoding").lower(), settings.max_body)
         table = read_table(body, header(scope, b"content-type"), live.plan.by, self.limits)
-        skip = bad != "reject"
-        batch, rejected = make_batch(self.kind, table, live.plan, time.time(), limits=self.limits, skip=skip)
+        skip, received = bad != "reject", self.writer.clock.now()
+        batch, rejected = make_batch(self.kind, table, live.plan, received, limits=self.limits, skip=skip)
         return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total), hashed, digest
 
 

@@ -73,10 +73,19 @@ class BatchReader:
         Returns how bodies for the monitor are read at present.
     max_rows, max_bytes : int
         Rows in one message, and bytes of it when it is unpacked, at most.
+    now : callable
+        Returns the time.
     """
 
-    def __init__(self, kind: int, plan: Callable[[], Plan], max_rows: int, max_bytes: int = 64 << 20) -> None:
-        self.kind, self.plan, self.limits = kind, plan, Limits(max_rows, max_bytes)
+    def __init__(
+        self,
+        kind: int,
+        plan: Callable[[], Plan],
+        max_rows: int,
+        max_bytes: int = 64 << 20,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.kind, self.plan, self.limits, self.now = kind, plan, Limits(max_rows, max_bytes), now
 
     def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Portion]:
         """The batches of messages of one partition, in their order.
@@ -97,7 +106,7 @@ class BatchReader:
         return self._refused(f"{topic}/{partition}", partition, [message], error)
 
     def _rows(self, source: str, partition: int, run: list[_Opened]) -> Portion:
-        plan, now = self.plan(), time.time()
+        plan, now = self.plan(), self.now()
         messages = [one.message for one in run]
         try:
             table = body_of_rows((one.row for one in run if one.row is not None), plan.by)
@@ -118,7 +127,7 @@ class BatchReader:
         return self._portion(partition, batch, rejected, refused, messages)
 
     def _columns(self, source: str, partition: int, message: Message) -> Portion:
-        plan, now = self.plan(), time.time()
+        plan, now = self.plan(), self.now()
         try:
             table = self._table(message, plan)
             batch, bad, _ = read_rows(self.kind, table, plan, now, limits=self.limits, skip=True)
@@ -154,7 +163,7 @@ class BatchReader:
             column = str(error.where.get("column", ""))
             rejected.append(Rejected(0, column, error.code, problem, {"message": _text(message.value())}))
             refused.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
-        return self._portion(partition, Batch(self.kind, time.time(), 0), rejected, refused, messages)
+        return self._portion(partition, Batch(self.kind, self.now(), 0), rejected, refused, messages)
 
     def _portion(
         self,

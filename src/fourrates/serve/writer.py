@@ -100,12 +100,12 @@ class Writer:
     published : callable
         Called in the event loop after a commit, with the names of the monitors that changed and what was found.
     clock : Clock, optional
-        Holds back the time at which batches are received.
+        The time at which batches are received.
     """
 
     def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
         self.registry, self.store, self.settings = registry, registry.store, registry.settings
-        self._published, self._clock = published, clock or Clock()
+        self._published, self.clock = published, clock or Clock()
         self._waiting: list[Ingest | Ask] = []  # for the next group; used in the event loop alone
         self._busy, self._expected = False, 1  # whether a group is being written; requests in the next one
         self._gather = SHORTEST  # seconds to wait for them: half of what it took to write the last group
@@ -177,7 +177,6 @@ class Writer:
         answer: Answered,
     ) -> None:
         """As :meth:`submit`, for one who is called with the answer, or with what went wrong."""
-        batch.received = min(batch.received, self._clock.now())
         self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
 
     async def ask(self, function: Callable[[], Result]) -> Result:
@@ -463,7 +462,7 @@ class Writer:
             now = time.monotonic()
             if now >= self._forget_at:
                 self._forget_at = now + FORGET
-                self.store.forget_keys(self._clock.now() - self.settings.keep_keys)
+                self.store.forget_keys(self.clock.now() - self.settings.keep_keys)
 
 
 def _defect() -> ApiError:
