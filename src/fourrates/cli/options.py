@@ -112,13 +112,6 @@ def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]
     return option(name, section=LIMITS, metavar=metavar, type=click.IntRange(1), default=default, help=help)
 
 
-limit_options = together(
-    _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
-    _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
-    _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
-)
-
-
 @dataclass(frozen=True)
 class Data:
     """Which column is what, and what the classes are."""
@@ -160,7 +153,13 @@ class Limits:
 
 
 chosen = gathered(Chosen, "chosen", detector, arl, reference)
-limits = gathered(Limits, "limits", limit_options)
+limits = gathered(
+    Limits,
+    "limits",
+    _at_most("--max-line", "BYTES", MAX_LINE, "The longest line that is read."),
+    _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
+    _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
+)
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 

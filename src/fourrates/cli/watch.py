@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,17 +15,19 @@ from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.beginning import Beginning, beginning
 from fourrates.cli.checkpoint import Checkpoint, source_of
-from fourrates.cli.commands import argument, command, option
+from fourrates.cli.commands import argument, command, gathered, option
 from fourrates.cli.delivery import channels, deliver_rest, open_spool
 from fourrates.cli.errors import checked
 from fourrates.cli.picture import Lines, Picture
 from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.watching import Watching, feed, until_asked
-from fourrates.io import Bad, Columns, Events, InputError, Tail
+from fourrates.io import Columns, Events, InputError, Tail
 from fourrates.watch import Watch
 
 ALERTS = "Alerts"
 FILE = click.Path(path_type=Path)
+
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.classes)
 
 
 @command
@@ -35,14 +38,10 @@ FILE = click.Path(path_type=Path)
     default="-",
     help="A file that grows, CSV or JSON lines; - is the standard input, and the default; or kafka://broker/topic.",
 )
-@opt.columns
-@opt.by
-@opt.classes
+@data
 @option("--bad-rows", section=opt.DATA, metavar="FILE", type=FILE, help="Set bad lines aside here instead of ending.")
-@opt.detector
-@opt.arl
-@opt.reference
-@opt.limit_options
+@opt.chosen
+@opt.limits
 @opt.json
 @option(
     "--warnings/--no-warnings",
@@ -67,22 +66,10 @@ FILE = click.Path(path_type=Path)
 )
 def watch(
     file: str,
-    truth: str | None,
-    pred: str | None,
-    score: str | None,
-    threshold: float | None,
-    time: str | None,
-    by: str | None,
-    labels: str | None,
-    positive: str | None,
-    bad: Bad,
+    data: opt.Data,
     bad_rows: Path | None,
-    detector: str | None,
-    arl: str | None,
-    reference: str | None,
-    max_line: int,
-    max_segments: int,
-    max_state: int,
+    chosen: opt.Chosen,
+    limits: opt.Limits,
     json: bool,
     warnings: bool,
     alert: tuple[str, ...],
@@ -101,90 +88,78 @@ def watch(
       fourrates watch 'kafka://broker:9092/predictions?drifts=drifts' --by model --state folder
     """
     with checked():
-        chosen = channels(alert)
+        told = channels(alert)
     if file.startswith("kafka://"):
         from fourrates.cli.watch_kafka import watch_topic
 
-        return watch_topic(
-            file,
-            Columns(truth, pred, score, time, by),
-            labels=labels,
-            positive=positive,
-            threshold=threshold,
-            bad=bad,
-            detector=detector,
-            arl=arl,
-            reference=reference,
-            json=json,
-            shifts=warnings,
-            channels=chosen,
-            bad_rows=bad_rows,
-            state=state,
-            max_segments=max_segments,
-            max_state=max_state,
-        )
-    saved = _saved(state, file, max_state)
-    resumed_watch = None if saved is None else resumed(saved.watch, state)
-    classes = opt.labels_of(labels)
-    begun = None
-    if resumed_watch is None:
-        begun = beginning(
-            file, Columns(truth, pred, score, time, by), opt.label_of(positive, classes), threshold, classes, max_line
-        )
-        if begun is not None and begun.dates is not None:
-            opt.say(f"dates have the {begun.dates} first")
-        if classes is None:
-            classes = _learned(begun)
-    elif classes is None:
-        classes = resumed_watch.detector.parameters["labels"]
-    positive_label = opt.label_of(positive, classes)
-    if resumed_watch is not None and positive is None and labels is None:
-        positive_label = resumed_watch.detector.parameters["positive"]
-    events = opt.events_of(
-        [file],
-        Columns(truth, pred, score, time, by, dates=None if begun is None else begun.dates),
-        threshold=threshold,
-        labels=classes,
-        positive=positive_label,
-        bad=bad,
-    )
-    assert isinstance(events, Events)  # labels in a place of their own are for detect
-    counts = None
-    if reference is not None:
-        counts = opt.reference_of(reference, events, Columns(truth, pred, score, by=by), threshold)
-    if resumed_watch is None:
-        times = None if begun is None else begun.times
-        watched = opt.make_watch(opt.spec(detector or opt.DEFAULT), events.labels, arl, times, counts)
-    else:
-        watched = resumed_watch
-        _check_by(watched, by, state)
-        check_same(watched, detector, events.labels, counts, state)
-        if arl is not None and saved is not None:
-            change_budget(watched, arl, saved.budget)
-    watched.max_segments = max_segments
+        return watch_topic(file, data, chosen, limits, told, json=json, shifts=warnings, bad_rows=bad_rows, state=state)
+    saved = _saved(state, file, limits.max_state)
+    watched, events = _opened(file, data, chosen, limits, saved, state)
     name = "standard input" if file == "-" else file
     with ExitStack() as stack:
-        refused = None
+        rejected = None
         if bad_rows is not None:
-            refused = BadRows(bad_rows, 0 if saved is None else saved.bad, None if saved is None else saved.bad_size)
-            stack.callback(refused.close)
-        tail = Tail(events, name, max_line=max_line, refuse=None if refused is None else refused.refuse)
+            rejected = BadRows(bad_rows, 0 if saved is None else saved.bad, None if saved is None else saved.bad_size)
+            stack.callback(rejected.close)
+        tail = Tail(events, name, max_line=limits.max_line, refuse=None if rejected is None else rejected.refuse)
         if saved is not None:
             _go_on(tail, saved)
-        view = Picture(watched, by is None, name) if sys.stdout.isatty() and not json else Lines()
-        posted = open_spool(chosen, state, file)
-        watching = Watching(watched, tail, view, posted, refused, warnings, state, saved, file, arl)
+        view = Picture(watched, data.by is None, name) if sys.stdout.isatty() and not json else Lines()
+        spool = open_spool(told, state, file)
+        watching = Watching(watched, tail, view, spool, rejected, warnings, state, saved, file, chosen.arl)
         status = 0
         try:
             with view, until_asked() as asked:
                 feed(file, watching, None if saved is None else saved.position, asked)
         finally:
-            if posted is not None:
-                status = deliver_rest(posted)
+            if spool is not None:
+                status = deliver_rest(spool)
     if watched.events == 0 and not asked() and file == "-":
         raise InputError("standard input: empty")
     watching.summary()
     return status
+
+
+def _opened(
+    file: str, data: opt.Data, chosen: opt.Chosen, limits: opt.Limits, saved: Checkpoint | None, state: Path | None
+) -> tuple[Watch, Events]:
+    """The watch, new or as the state has it, and how its events are read."""
+    watched = None if saved is None else resumed(saved.watch, state)
+    classes, begun = opt.labels_of(data.labels), None
+    if watched is None:
+        positive = opt.label_of(data.positive, classes)
+        begun = beginning(file, data.columns, positive, data.threshold, classes, limits.max_line)
+        if begun is not None and begun.dates is not None:
+            opt.say(f"dates have the {begun.dates} first")
+        classes = _learned(begun) if classes is None else classes
+    elif classes is None:
+        classes = watched.detector.parameters["labels"]
+    positive = opt.label_of(data.positive, classes)
+    if watched is not None and data.positive is None and data.labels is None:
+        positive = watched.detector.parameters["positive"]
+    events = opt.events_of(
+        [file],
+        replace(data.columns, dates=None if begun is None else begun.dates),
+        threshold=data.threshold,
+        labels=classes,
+        positive=positive,
+        bad=data.bad,
+    )
+    assert isinstance(events, Events)  # labels in a place of their own are for detect
+    counts = None
+    if chosen.reference is not None:
+        named = Columns(data.truth, data.pred, data.score, by=data.by)
+        counts = opt.reference_of(chosen.reference, events, named, data.threshold)
+    if watched is None:
+        times = None if begun is None else begun.times
+        watched = opt.make_watch(opt.spec(chosen.detector or opt.DEFAULT), events.labels, chosen.arl, times, counts)
+    elif saved is not None:
+        _check_by(watched, data.by, state)
+        check_same(watched, chosen.detector, events.labels, counts, state)
+        if chosen.arl is not None:
+            change_budget(watched, chosen.arl, saved.budget)
+    watched.max_segments = limits.max_segments
+    return watched, events
 
 
 def _learned(begun: Beginning | None) -> list[Hashable]:

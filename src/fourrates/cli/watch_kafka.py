@@ -22,7 +22,7 @@ from fourrates.cli.watching import until_asked
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
 from fourrates.engines.kafka import Address, Monitor, RejectedMessage
-from fourrates.io import Bad, Columns, InputError, read
+from fourrates.io import InputError, read
 
 if TYPE_CHECKING:
     from fourrates.alerts import Channel, Spool
@@ -32,28 +32,21 @@ NAMED = 20  # bad messages that are named where nothing else becomes of them
 
 def watch_topic(
     url: str,
-    columns: Columns,
+    data: opt.Data,
+    chosen: opt.Chosen,
+    limits: opt.Limits,
+    channels: Sequence[Channel],
     *,
-    labels: str | None,
-    positive: str | None,
-    threshold: float | None,
-    bad: Bad,
-    detector: str | None,
-    arl: str | None,
-    reference: str | None,
     json: bool,
     shifts: bool,
-    channels: Sequence[Channel],
     bad_rows: Path | None,
     state: Path | None,
-    max_segments: int,
-    max_state: int,
 ) -> int:
     """Watch a topic until it is asked to end; the exit status."""
     address = Address.parse(url)
-    if click.get_current_context().get_parameter_source("bad") is ParameterSource.DEFAULT:
-        bad = "keep"  # a topic cannot be mended: one bad message must not end the watch
-    made = _detector(detector, arl, reference, labels, positive, columns, threshold)
+    given = click.get_current_context().get_parameter_source("bad") is not ParameterSource.DEFAULT
+    bad = data.bad if given else "keep"  # a topic cannot be mended: one bad message must not end the watch
+    made = _detector(data, chosen)
     with ExitStack() as stack:
         aside = None
         if bad_rows is not None:
@@ -65,15 +58,15 @@ def watch_topic(
                 address,
                 made,
                 state=state,
-                truth=columns.truth,
-                pred=columns.pred,
-                score=columns.score,
-                time=columns.time,
-                by=columns.by,
-                threshold=threshold,
+                truth=data.truth,
+                pred=data.pred,
+                score=data.score,
+                time=data.time,
+                by=data.by,
+                threshold=data.threshold,
                 bad=bad,
-                max_segments=max_segments,
-                max_state=max_state,
+                max_segments=limits.max_segments,
+                max_state=limits.max_state,
                 found=told.finding,
                 shifted=told.shift if shifts else None,
                 refuse=told.refuse,
@@ -123,20 +116,15 @@ class _Told:
             opt.say(f"{one.problem}{more}")
 
 
-def _detector(
-    name: str | None,
-    arl: str | None,
-    reference: str | None,
-    labels: str | None,
-    positive: str | None,
-    columns: Columns,
-    threshold: float | None,
-) -> RecordDetector:
-    classes = opt.labels_of(labels) or [0, 1]
+def _detector(data: opt.Data, chosen: opt.Chosen) -> RecordDetector:
+    classes = opt.labels_of(data.labels) or [0, 1]
     with checked():
-        events = read({}, labels=classes, positive=opt.label_of(positive, classes))
-    counts = None if reference is None else opt.reference_of(reference, events, columns, threshold)
-    made: Detector = opt.make_detector(opt.spec(name or opt.DEFAULT), events.labels, arl, reference=counts)
+        events = read({}, labels=classes, positive=opt.label_of(data.positive, classes))
+    counts = None
+    if chosen.reference is not None:
+        counts = opt.reference_of(chosen.reference, events, data.columns, data.threshold)
+    spec = opt.spec(chosen.detector or opt.DEFAULT)
+    made: Detector = opt.make_detector(spec, events.labels, chosen.arl, reference=counts)
     if not isinstance(made, RecordDetector):
         raise InputError(f"{type(made).__name__} cannot watch a topic; FourRates and LFR can")
     return made
