@@ -171,7 +171,7 @@ def cuts(count: int, seed: int, clients: int = 6) -> dict[str, Any]:
         books = Books()
         port = owner([server.port for server in servers], books)
         totals = check(Settings(data=folder, database=postgres.url), [*senders, books], hook, port)
-        taken = sum((folder / f"{name}.log").read_text().count("every monitor is loaded again") for name in "ab")
+        taken = sum((folder / f"{name}.log").read_text().count("every monitor was loaded again") for name in "ab")
     return dict(kinds) | {"rounds": count, "taken over": taken} | totals | requests_of(senders)
 
 

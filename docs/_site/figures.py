@@ -907,3 +907,26 @@ def serve_fuzz_sentence() -> str:
         f"`python benchmarks/serve_fuzz.py`: {one['requests']:,} fuzzed requests, none answered with 500, and none\n"
         f"left without an answer; {one['sound_events']:,} sound events sent meanwhile were counted exactly."
     )
+
+
+def serve_attack_lines() -> str:
+    """What was done to the service, and what became of it."""
+    bombs, soak = results("serve_bombs"), results("serve_attack_soak")
+    clock, cuts, backup = (results(f"serve_attack_{name}") for name in ("clock", "cuts", "backup_sqlite"))
+    above, allowed = (bombs[name] - bombs["resting_mb"] for name in ("peak_mb", "allowed_mb"))
+    memory = [megabytes for events, megabytes in soak["memory_mb"] if events >= soak["events"] / 10]
+    lines = [
+        f"{bombs['requests']:,} small bodies made to do harm were answered, the slowest in",
+        f"  {bombs['slowest_seconds']:.1f} s, with {above:,} MB above rest at most, of {allowed:,} allowed;",
+        f"  so were {bombs['honest_requests']:,} honest requests beside them,",
+        f"  the slowest in {bombs['honest_slowest_seconds']:.1f} s.",
+        f"The clock jumped {clock['jumps']} times, by up to {clock['largest_days']:.0f} days ahead or back:",
+        f"  {clock['waited']:,} predictions still waited, and all {clock['drifts told']} drifts were told.",
+        f"Two servers on one PostgreSQL had {cuts['rounds']} connections cut, at any message:",
+        f"  {cuts['events']:,} events were acknowledged, and exactly these were counted.",
+        f"`fourrates serve backup` was killed {backup['kills']} times:",
+        f"  {backup['whole']} files were whole, the others were not there.",
+        f"{soak['events'] / 1e6:,.0f} million events: {memory[0]} MB after a tenth of them,",
+        f"  {memory[-1]} MB at the end, {max(memory)} MB at most.",
+    ]
+    return "\n".join(line if line.startswith(" ") else f"- {line}" for line in lines)

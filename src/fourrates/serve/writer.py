@@ -440,11 +440,12 @@ class Writer:
         """Bring back monitors whose last write failed; all of them, if another server has written meanwhile."""
         epoch, stale = self.store.epoch, self._broken
         if epoch != self._epoch:
-            log.warning("another server has written to this database; every monitor is loaded again")
             self._saving, stale = None, {live.row.id for live in self.registry.lives.values()}
         elif not stale and not self.registry.uncertain:
             return
         self.registry.refresh(stale)
+        if epoch != self._epoch:
+            log.warning("another server has written to this database; every monitor was loaded again")
         self._epoch, self._broken = epoch, set()
 
     def _tidy(self) -> None:
