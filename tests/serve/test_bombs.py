@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow")
 
 from fourrates.events.door import check_keys
 from fourrates.events.rows import BadRows
-from fourrates.serve.bodies import unpack
+from fourrates.serve.bodies import Limits, read_table, unpack
 from fourrates.serve.columns import bad_ids
 from fourrates.serve.errors import ApiError
 
@@ -120,6 +120,22 @@ def test_one_long_text_as_the_id_of_every_row_is_looked_at_quickly():
     bad, _ = bad_ids(["x" * 4_000_000] * 200_000)
     assert bad.all()
     assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b'{"y_true":[%b1e308]}' % (b"1e308," * 900_000)),
+        ("application/x-ndjson", b'{"y_true":[%b1e308]}\n' % (b"1e308," * 900_000)),
+    ],
+)
+def test_numbers_of_large_exponents_are_read_quickly_and_right(kind, body):
+    began = time.process_time()
+    found = read_table(body, kind, [], Limits(1_000_000, 1 << 26)).truth
+    assert time.process_time() - began < 4
+    assert (found if kind == "application/json" else found[0])[-1] == 1e308
+    with pytest.raises(ApiError, match="out of range"):
+        read_table(body.replace(b"1e308]", b"1e309]"), kind, [], Limits(1_000_000, 1 << 26))
 
 
 def test_what_follows_a_packed_body_is_not_lost_without_a_word():

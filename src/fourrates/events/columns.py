@@ -325,3 +325,11 @@ def as_number(value: Any) -> float | None:
         return float(value) if isinstance(value, str | int | float | Decimal) else None
     except (ValueError, OverflowError):
         return None
+
+
+def json_number(text: str) -> float:
+    """A number of JSON with a fraction or an exponent, for msgspec, which takes 10 us for 1e308, and Python 0.4."""
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError("a number out of range")
+    return value

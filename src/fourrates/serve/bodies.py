@@ -5,6 +5,7 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 from fourrates.events.arrow import TooLarge, read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
-from fourrates.events.columns import checked_column, item, pick
+from fourrates.events.columns import checked_column, item, json_number, pick
 from fourrates.events.door import Columns, Door
 from fourrates.events.rows import SHOWN, BadRows, InputError
 from fourrates.labels import shown
@@ -29,6 +30,8 @@ JSON_TYPES = ("", "application/json", "text/json")
 ROW_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/x-apache-arrow-stream")
 NESTED = 1_000  # lists and objects in the place of values that are kept, and lists and objects in a line
+SMALL = 1 << 14  # bytes
+LARGE_EXPONENT = re.compile(rb"[eE][+-]?\d{3}")
 LONGEST_VALUE = 1_000  # characters of a text that is kept of a rejected row
 AHEAD = 86_400.0  # seconds that a time may lie in the future
 
@@ -48,6 +51,8 @@ class _Columns(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(_Columns)
 _rows_decoder = msgspec.json.Decoder(dict[str, Any])
+_careful_decoder = msgspec.json.Decoder(_Columns, float_hook=json_number)
+_careful_rows_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
 
 
 @dataclass(slots=True)
@@ -131,12 +136,17 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     if body.count(b",") > limits.rows * (4 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
         raise _too_many_rows(limits)
     try:
-        found = _decoder.decode(body)
+        found = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not columns of JSON: {str(error)[:300]}") from None
     truth = _one_of(found.y_true, found.truth, "y_true or truth")
     pred = _one_of(found.y_pred, found.pred, "y_pred or pred")
     return Body(truth, pred, found.score, found.id, found.time, found.by)
+
+
+def _has_slow_numbers(body: bytes) -> bool:
+    """Whether a body that is not small may have numbers of large exponents; others msgspec reads quickly."""
+    return len(body) > SMALL and LARGE_EXPONENT.search(body) is not None
 
 
 def _one_of(ours: Any, theirs: Any, names: str) -> Any:
@@ -151,6 +161,7 @@ def _too_many_rows(limits: Limits) -> ApiError:
 
 def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
     """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
+    decoder = _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
     rows = number = start = 0
     blank = 0
     while start < len(body):
@@ -169,7 +180,7 @@ def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
         if len(line) > NESTED and line.count(b"[") + line.count(b"{") > NESTED:
             raise ApiError(422, "bad_json", f"line {number} has too many lists and objects", {"line": number})
         try:
-            record = _rows_decoder.decode(line)
+            record = decoder.decode(line)
         except (ValueError, RecursionError) as error:
             raise ApiError(400, "bad_json", f"line {number} is no JSON object: {error}", {"line": number}) from None
         yield record

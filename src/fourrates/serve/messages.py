@@ -16,6 +16,7 @@ import msgspec
 
 from fourrates.engines.kafka.chunk import Message, RejectedMessage
 from fourrates.engines.kafka.reader import ARROW
+from fourrates.events.columns import json_number
 from fourrates.serve.batch import Batch
 from fourrates.serve.bodies import ARROW_TYPES, Body, Limits, Rejected, Rejections, body_of_rows, read_rows, read_table
 from fourrates.serve.columns import Plan
@@ -24,7 +25,7 @@ from fourrates.serve.errors import ApiError
 COLUMNS = ("y_true", "truth", "y_pred", "pred", "score")  # a list in one of them makes a message columns
 ROW = (*COLUMNS, "id", "time")
 SHOWN = 2_000  # characters of an unreadable message that are kept with it
-_decoder = msgspec.json.Decoder(dict[str, Any])
+_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
 
 
 @dataclass(frozen=True, slots=True)

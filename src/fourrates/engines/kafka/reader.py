@@ -19,7 +19,7 @@ from fourrates.engines.kafka.chunk import Chunk, Message, RejectedMessage
 from fourrates.events.arrow import read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
-from fourrates.events.columns import checked_column, listed_values, pick, pyarrow
+from fourrates.events.columns import checked_column, json_number, listed_values, pick, pyarrow
 from fourrates.events.dates import is_written
 from fourrates.events.door import Columns, Door, Reading
 from fourrates.events.labels import LabelEncoder
@@ -76,7 +76,7 @@ class Reader:
         self._doors: dict[int, Door] = {}  # of partitions: each has a clock of its own
         self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
         self._values = itemgetter(*self._fields)
-        self._decode = msgspec.json.Decoder().decode
+        self._decode = msgspec.json.Decoder(float_hook=json_number).decode
 
     def _door(self, clock: Clock | None = None) -> Door:
         return Door(self._encoder, self.columns, self._threshold, "keep", clock=clock)
