@@ -1,49 +1,80 @@
-"""A loop that does not hurt: what is predicted is a vote, and models have as much say in it as they have earned."""
+"""A vote of models trained on different windows of the stream, weighted by fixed share."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fourrates.checks import check_number, check_whole
+from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.findings import Drift
-from fourrates.relearn.candidate import Candidate, Held, Memory, Since
-from fourrates.relearn.contest import Contest
-from fourrates.relearn.decision import Decision, Kind
+from fourrates.relearn.decision import Decision
+from fourrates.relearn.fixed_share import FixedShare
 from fourrates.relearn.life import FitError, Why
 from fourrates.relearn.loop import Loop
-from fourrates.relearn.measure import check_measure
 from fourrates.relearn.rows import take
-from fourrates.relearn.rules import AFTER_DRIFT, RATES, Rules
 from fourrates.relearn.window import Window
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.findings import Drift
     from fourrates.labels import Codes
-    from fourrates.relearn.measure import Measure
+    from fourrates.relearn.fixed_share import Measure
 
-MEMORY = 500  # examples, where the first model was learnt elsewhere
-LONGER = 4  # each memory is this many times as long as the one before
-MOST_AHEAD = 5.0  # logarithm of the odds that a challenger may bring from the examples that led to the alarm: 150 to 1
+MEMORY = 500  # examples of the shortest window, if the first model was trained elsewhere
+LONGER = 4  # each window is this many times as long as the one before
+STEPS = 4  # fits while a window moves by its length, or grows by it
+LEAST = 20  # examples a model is trained on
+MIN_CLASS = 5  # of these, of at least two classes
+SINCE = ("all since the drift began", "all since its alarm")
+NEVER = 1 << 62  # a position no stream reaches
+
+
+@dataclass
+class Expert:
+    """A model that votes, and which examples it is trained on.
+
+    Attributes
+    ----------
+    name : str
+        Which examples these are, in words.
+    model : classifier
+        The first model until it has been retrained.
+    weight : float
+        Its part of the vote, which is 1 for all together.
+    window : range or None
+        The examples of the stream it was trained on; negative positions are those of the first `fit`.
+    size : int
+        The newest examples it is trained on, at most.
+    start : int
+        Where in the stream they begin, at the earliest.
+    due : int
+        Labels after which it is retrained.
+    """
+
+    name: str
+    model: Any
+    weight: float = 0.0
+    window: range | None = None
+    size: int = 0
+    start: int = -NEVER
+    due: int = NEVER
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class ChampionRelearner(Loop):
-    """Predict by a vote of several models, in which each has as much say as it has earned.
+    """Predict by a vote of several models, each weighted by its accuracy on labels it had not seen.
 
-    One that learns from all examples since the last drift (from `drift.window.start` on, that is `started`), one that
-    learns from what came after the alarm, some that learn from the newest examples, and models as they were: the first
-    one, and those that led before a drift. Each has a weight: how likely it is the best of them now, by what each
-    predicted right so far. What is predicted is the class with the largest weighted mean of their probabilities, by
-    weights that turn quickly or slowly, or the word of the first model or of the shortest memory alone: whichever has
-    been the best by `measure`. The heaviest is the champion, until another weighs `threshold` times as much. The first
-    model and one that is learnt at even intervals are among them, so the loop is never far behind either; a false alarm
-    costs a few fits, a drift without an alarm is followed as well, and a concept that comes back finds its model.
+    They are the first model as it is, models retrained on the newest examples (`memory` of them, 4 times as many, and
+    so on), and two retrained on what came since the last drift: since its start, and since its alarm. The vote is the
+    *fixed share* of Herbster and Warmuth (1998): it is never far behind the best of its models, nor behind the best
+    sequence of them with few changes. So a false alarm costs little, and a drift without an alarm is followed too.
 
     **Input**: X is whatever the model takes, with one row an example: an array, a pandas or polars frame, a sparse
     matrix or a list; for river, dicts. Its values reach the model untouched, NaN too. Labels are those of the detector,
@@ -52,29 +83,20 @@ class ChampionRelearner(Loop):
     Parameters
     ----------
     model : scikit-learn or river classifier
-        What to learn; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
+        What to train; it is cloned and stays as it is. Give it `class_weight` if errors on a class are dearer.
     detector : Detector, optional
-        As it should begin; a clone of it watches what is predicted. Default ``FourRates(arl=2_000, sides="down",
-        after="restart")``: a false alarm costs a few fits, so the budget is generous, and a recall that rises needs no
+        As it should begin; a clone of it watches the predictions. Default ``FourRates(arl=2_000, sides="down",
+        after="restart")``: a false alarm costs some fits, so the budget is generous, and a recall that rises needs no
         new model.
     memory : int, optional
-        Examples of the challenger with the shortest memory; others have 4 times as many each, up to `max_examples`.
-        Default: as many as the first model learnt from, or 500 if it was learnt elsewhere.
-    measure : {"mean", "accuracy", "f1", "g_mean"}
-        What counts as better: the share of right predictions, F1 of the positive class, the geometric mean of the
-        recalls, or the mean of the three. Predictions that are best by one of them may be poor by another: told "f1" or
-        "g_mean", the loop also tries to multiply the probability of each class by what an example of it is worth.
-    threshold : float
-        The odds it takes to become champion: how many times as much as the champion a challenger must weigh. It has no
-        bearing on what is predicted.
-    min_examples : int
-        How many examples a challenger needs at least.
-    min_class : int
-        How many examples of a class, of at least two classes, a challenger needs.
+        Examples of the shortest window, 20 or more; the others are 4 times as long each, up to `max_examples`.
+        Default: as many as `fit` was given, or 500 if the first model was trained elsewhere.
+    measure : {"accuracy", "f1", "g_mean"}
+        What counts as better: the share of right predictions, F1 of the positive class (with more than two classes
+        their mean F1), or the geometric mean of the recalls. It sets what an error on each class costs, and how
+        probable a class must be to be predicted.
     max_examples : int
-        How many examples are kept at most; the newest.
-    keep : int
-        How many old models are kept at most, besides the champion and the first one.
+        How many of the newest examples are kept.
     max_pending, max_wait
         As of :class:`Relearner`.
 
@@ -82,67 +104,56 @@ class ChampionRelearner(Loop):
     ----------
     detector : Detector
         The one that watches.
-    champion : Held, Since or Memory
-        The candidate with the most say; `str` says which it is, `weight` how much of the say it has.
-    challengers : tuple of Held, Since and Memory
-        The others.
+    experts : tuple of Expert
+        The models that vote, each with its `weight` and the `window` it was trained on.
     model : classifier or None
-        The champion's.
+        The one with the largest weight.
     drifts : list of Drift
         All drifts so far. Their positions count the labels observed, from 0.
     models : tuple of Life
-        The life of every champion so far, with what was predicted while it led.
+        The vote between one drift and the next, and how it scored.
     decisions : list of Decision
-        What was decided, when, and on what evidence.
+        Every drift and every fit, and why a fit had to wait or failed.
     fits : int
-        Models learnt, the first and all challengers included.
+        Models trained, the first included.
     events, pending, join
         As of :class:`Relearner`.
 
     Notes
     -----
-    - *The vote*: `predict_proba` where the model has it; otherwise a model gives all its say to the class it predicts.
-    - *The weights*: a right prediction multiplies a weight by e to the power of what the example is worth, which is 1
-      for accuracy, and more for a class that matters more to the measure. After each label 0.005 of all weight is
-      spread evenly, so that a model whose time comes is found within some dozen labels (:class:`.contest.Contest`).
-      For the slow vote it is a tenth of that power.
-    - *The rules*: how forecasts become a prediction is chosen by what each way would have predicted so far
-      (:class:`.rules.Rules`); a decision of the kind "follow" says when that changes, and why.
-    - *What is weighed* is a way of learning. When its examples have moved on (the newest 500, say), it is retrained
-      and keeps its weight.
-    - *On a drift* a copy of the champion is kept as it is. The challenger that begins there is first learnt from half
-      of the examples since the start and compared with the champion on the other half. Another one begins at the alarm:
-      a start that is dated too early would leave examples of the old concept in all windows.
-    - *Cost*: four fits each time a memory is renewed, and one each time a window since the drift or the alarm is half
-      as long again. For n labels and the shortest memory m that is about 5.3 n / m fits and some 20 a drift, and up to
-      7 + `keep` predictions each, twice where labels come late.
-    - *A fit that fails*, or a class with too few examples: the champion serves on, the decision is kept, and the next
-      try comes when there are new examples. A failure is raised as :class:`FitError` once the batch has been taken.
+    - *The vote*: the class with the largest weighted mean of the models' probabilities; a model without
+      `predict_proba` gives its whole weight to the class it predicts.
+    - *The weights*: a wrong prediction divides a weight by e, and after each label 0.005 of all weight is spread
+      evenly, so a model whose time comes leads within a dozen labels. With F1 or the G-mean an error costs what it
+      moves the measure by (:meth:`.fixed_share.FixedShare.worth`).
+    - *Cost*: a model is retrained when a quarter of its window is new. For n labels and the shortest window m that is
+      about 5.3 n / m fits and some 30 a drift, and 6 predictions each or so, twice if labels come late.
+    - *A fit that fails*, or a window with fewer than 5 examples of all classes but one: the model stays as it is, a
+      decision says so, and the next try comes with new examples. A failure is raised as :class:`FitError` once the
+      batch has been observed.
     - However a stream is cut into batches, the result is the same, for a model that judges each row by itself.
 
     Examples
     --------
-    What decides changes at 3,000 and back at 6,000:
+    The concept changes at 3,000:
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from fourrates.relearn import ChampionRelearner
-    >>> X = np.random.default_rng(1).normal(size=(9_000, 2))
-    >>> y = X[np.arange(9_000), np.arange(9_000) // 3_000 % 2] > 0
+    >>> X = np.random.default_rng(1).normal(size=(4_000, 2))
+    >>> y = X[np.arange(4_000), np.arange(4_000) // 3_000] > 0
     >>> loop = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
-    >>> for decision in loop.decisions:
-    ...     if decision.kind == "promote" and decision.at > 2_400:
-    ...         print(f"{decision.at:,}: {decision.about}")
-    2,514: all since 2,480
-    2,531: all since 2,505
-    4,739: the newest 500
-    5,270: the newest 2,000
-    5,509: the newest 8,000
-    5,517: the model of 2,505
-
-    The first change is at label 2,500. The second is at 5,500: after that the model comes back that led before the
-    first. Between changes those that are about as good take turns.
+    >>> print(*loop.drifts)
+    drift at 2,504, started about 2,484: tnr down: 0.990 -> 0.829; tpr down: 1.000 -> 0.555
+    >>> for expert in loop.experts:
+    ...     print(f"{expert.weight:.2f} {expert}")
+    0.00 the first model
+    0.25 the newest 500
+    0.01 the newest 2,000
+    0.00 the newest 8,000
+    0.21 all since the drift began
+    0.53 all since its alarm
     """
 
     def __init__(
@@ -151,252 +162,123 @@ class ChampionRelearner(Loop):
         detector: Detector | None = None,
         *,
         memory: int | None = None,
-        measure: Measure = "mean",
-        threshold: float = 3.0,
-        min_examples: int = 20,
-        min_class: int = 5,
+        measure: Measure = "accuracy",
         max_examples: int = 10_000,
-        keep: int = 3,
         max_pending: int = 100_000,
         max_wait: float | timedelta | np.timedelta64 | None = None,
     ) -> None:
         if detector is None:
             detector = FourRates(arl=2_000, sides="down", after="restart")
         super().__init__(model, detector, max_pending, max_wait)
-        self.threshold = check_number(threshold, "threshold")
-        if not 1 <= self.threshold < math.inf:
-            raise ValueError(f"threshold {threshold!r} is not a finite number of at least 1")
-        self.min_class = check_whole(min_class, "min_class", least=1)
-        self.min_examples = check_whole(min_examples, "min_examples", least=2 * self.min_class)
-        self.max_examples = check_whole(max_examples, "max_examples", least=self.min_examples)
-        self.keep = check_whole(keep, "keep", least=0)
-        self.memory = None if memory is None else check_whole(memory, "memory", least=self.min_examples)
+        self.memory = None if memory is None else check_whole(memory, "memory", least=LEAST)
+        self.max_examples = check_whole(max_examples, "max_examples", least=self.memory or LEAST)
         self.decisions: list[Decision] = []
         self.fits = 0
-        self.champion: Candidate = Held(None, None, "no model")
-        self._challengers: list[Candidate] = []
+        self._shortest = MEMORY
+        self._experts: list[Expert] = []
+        self._vote = FixedShare.of(1, len(self.detector.labels.values), measure)
         self._examples = Window(len(self.detector.labels.values), self.max_examples)
-        self._rules = Rules(len(self.detector.labels.values), check_measure(measure))
-
-    @property
-    def challengers(self) -> tuple[Candidate, ...]:
-        """Those that may take the champion's place."""
-        return tuple(self._challengers)
 
     @property
     def measure(self) -> Measure:
         """What counts as better."""
-        return self._rules.measure
+        return self._vote.measure
 
-    # The beginning ------------------------------------------------------------------------------------------
+    @property
+    def experts(self) -> tuple[Expert, ...]:
+        """The models that vote."""
+        return tuple(self._experts)
+
+    # Models -------------------------------------------------------------------------------------------------
 
     def _fitted(self, rows: Any, truths: Codes) -> None:
         self.fits += 1
-        if self._examples.positions or self.events:
-            return
-        self._examples = Window(self._examples.counts.size, self.max_examples, -truths.size)
-        self._examples.add(rows, truths)
-        self._enter(truths.size)
-
-    def _enter(self, size: int) -> None:
-        """Let those challengers begin that are there from the start."""
-        shortest = max(self.memory or size, self.min_examples)
-        whole = Since(self._examples.start, 0)
-        whole.postpone(self.events)
-        self._challengers.append(whole)
-        memories: list[Memory] = []
-        while shortest <= self.max_examples:
-            memories.append(Memory(shortest, self.min_class, self.events))
-            shortest *= LONGER
-        for one in memories[:1]:
-            one.alone = 1
-        self._challengers += memories
+        if not self.events:
+            self._examples = Window(self._examples.counts.size, self.max_examples, -truths.size)
+            self._examples.add(rows, truths)
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
-        """Let a model be the champion; one by hand is held as it is and outvotes the others for now."""
-        if why in ("first", "hand"):
-            name = f"the model of {self.events:,}" if why == "hand" else "the first model"
-            self.champion = Held(model, window, name, first=why == "first")
-            others = np.sum([np.zeros(len(RATES)), *(one.weights for one in self._challengers)], axis=0)
-            self.champion.weights = np.where(others > 0, self.threshold * others, 1.0)
-            self._rules.shorten(0)
-            self._count_anew()
+        """Give every expert this model, until each is retrained."""
+        if why == "first":
+            given = len(self._examples.positions)
+            self._shortest = self.memory or (max(given, LEAST) if given else MEMORY)
+        self._experts = [Expert("the first model" if why == "first" else f"the model of {self.events:,}", model)]
+        size = min(self._shortest, self.max_examples)
+        while size <= self.max_examples:
+            due = self.events + max(size // STEPS, 1)
+            self._experts.append(Expert(f"the newest {size:,}", model, size=size, due=due))
+            size *= LONGER
+        self._experts += [Expert(name, model, size=self.max_examples) for name in SINCE]
+        self._take_vote(self._vote.even(len(self._experts)))
         return super()._begin(model, why, window)
 
-    def _count_anew(self) -> None:
-        """Count wins and losses against the champion from now on."""
-        for one in (self.champion, *self._challengers):
-            one.wins = one.losses = 0
+    def _take_vote(self, vote: FixedShare) -> None:
+        """Give each expert its weight, and users the heaviest model."""
+        self._vote = vote
+        for expert, weight in zip(self._experts, vote.weights.tolist(), strict=True):
+            expert.weight = weight
+        self.model = max(self._experts, key=lambda expert: expert.weight).model
+
+    def _forecasts(self, rows: Any) -> npt.NDArray[np.float64]:
+        """The probability each expert gives to each class, by expert, example and class; 0 if it is not a number."""
+        return np.nan_to_num([self._learner.forecast(expert.model, rows) for expert in self._experts])
+
+    def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
+        self._check_serving()
+        return self._vote.predict(self._forecasts(rows))
 
     # The loop -----------------------------------------------------------------------------------------------
 
     def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
         self._check_serving()
-        if not self._challengers:  # the first model came from elsewhere
-            self._enter(MEMORY)
-        due = min(one.due for one in (self.champion, *self._challengers))
-        size = min(block, due - self.events, truths.size)
-        rows, truths = take(rows, slice(size)), truths[:size]
-        members, forecasts = self._ask_all(rows)
-        done = 0
-        while done < size:
-            served, drift = self._observe(members, forecasts[:, done:], truths[done:])
-            rest = slice(done, done + served.size)
-            guesses[rest] = served
-            self._examples.add(take(rows, rest), truths[rest])
-            self.events += served.size
-            self._count(truths[rest], served)
-            done = rest.stop
-            if drift is not None:
-                self._drifted(drift)
-            best = max(members, key=lambda one: one.weight)
-            if best is not self.champion and best.weight >= self.threshold * self.champion.weight:
-                self._promote(best)
-                order = [members.index(one) for one in (self.champion, *self._challengers) if one in members]
-                members, forecasts = [members[i] for i in order], forecasts[order]
-            if drift is not None:
-                break
-        return done
-
-    def _observe(
-        self, members: list[Candidate], forecasts: npt.NDArray[np.float64], truths: Codes
-    ) -> tuple[npt.NDArray[np.int32], Drift | None]:
-        """Predict and take labels up to a finding or to the moment another one should be champion."""
-        contest = Contest(members, self._rules)
-        served = contest.take(forecasts, truths, self.threshold)
-        taken, drift = self._detect(truths[: served.size], served.astype(np.uint16))
-        if taken < served.size:
-            contest = Contest(members, self._rules)
-            contest.take(forecasts[:, :taken], truths[:taken])
-        contest.settle()
-        self._rules = contest.rules
-        for at, rule, why in contest.turns:
-            self.decisions.append(Decision(self.events + at, "follow", rule, reason=why))
-        return served[:taken], drift
-
-    def _ask(self, rows: Any) -> npt.NDArray[np.int32]:
-        """What all say together, as things stand."""
-        self._check_serving()
-        members, forecasts = self._ask_all(rows)
-        weights = np.array([one.weights for one in members])
-        each = self._rules.apply([one.alone for one in members], weights, forecasts)
-        return np.asarray(each[self._rules.best()], np.int32)
-
-    def _ask_all(self, rows: Any) -> tuple[list[Candidate], npt.NDArray[np.float64]]:
-        """The champion and the challengers that have a model, and the probabilities each gives to the classes."""
-        members, forecasts = [self.champion], [self._learner.forecast(self.model, rows)]
-        for one in self._challengers:
-            if one.model is not None:
-                try:
-                    forecasts.append(self._learner.forecast(one.model, rows))
-                except Exception as error:  # of the model's own
-                    one.model, one.weights = None, np.zeros(len(RATES))
-                    self._decide("fail", one, f"it cannot predict ({type(error).__name__}: {error})")
-                else:
-                    members.append(one)
-        return members, np.array(forecasts)
-
-    # Drifts and champions -----------------------------------------------------------------------------------
+        size = min(block, truths.size, min(expert.due for expert in self._experts) - self.events)
+        truths = truths[:size]
+        forecasts = self._forecasts(take(rows, slice(size)))
+        predictions, vote = self._vote.run(forecasts, truths)
+        taken, drift = self._detect(truths, predictions.astype(np.uint16))
+        if taken < size:
+            truths = truths[:taken]
+            predictions, vote = self._vote.run(forecasts[:, :taken], truths)
+        guesses[:taken] = predictions
+        self._take_vote(vote)
+        self._examples.add(take(rows, slice(taken)), truths)
+        self.events += taken
+        self._count(truths, predictions)
+        if drift is not None:
+            self._drifted(drift)
+        return taken
 
     def _drifted(self, drift: Drift) -> None:
-        """Hold the champion as it is, and let a challenger begin where the drift did; the champion goes its way."""
+        """Restart two experts: at the start of the drift, and at its alarm in case the start was dated too early."""
         self._note(drift)
-        self._rules.shorten(AFTER_DRIFT)
-        champion = self.champion
-        self._challengers = [one for one in self._challengers if not isinstance(one, Since)]
-        if not isinstance(champion, Held):
-            held = Held(champion.model, champion.window, f"the model of {self.events:,}")
-            held.weights = champion.weights
-            self._challengers.append(held)
-        start = drift.window.start
-        new = Since(start, max(start + self.min_examples, self.events))
-        self._challengers.append(new)
-        self._decide("drift", new, str(drift))
-        self._rehearse(new)
-        if self.events - start >= self.min_examples:  # the start may be dated too early: what comes now is new for sure
-            self._challengers.append(Since(self.events, self.events + self.min_examples))
-        self._let_go()
-
-    def _rehearse(self, new: Since) -> None:
-        """Learn from half of the examples since the drift, and hold that against the champion on the other half."""
-        window = new.wanted(self.events, self._examples)
-        half = range(window.start, window.start + len(window) // 2)
-        if len(window) < self.min_examples:
-            return
-        try:
-            model = self._learnt(half)
-            if model is None:
-                return
-            rows, truths = self._examples.part(range(half.stop, window.stop))
-            own, champion = (self._learner.ask(one, rows) for one in (model, self.model))
-        except Exception as error:  # of the model's own; the whole window is tried next
-            self._decide("fail", new, f"{type(error).__name__}: {error}")
-            return
-        wins, losses = (own == truths) & (champion != truths), (own != truths) & (champion == truths)
-        worth = self._rules.worth[0, truths]
-        new.wins, new.losses = int(wins.sum()), int(losses.sum())
-        new.ahead = float(worth[wins].sum() - worth[losses].sum())
-
-    def _promote(self, best: Candidate) -> None:
-        """Let a challenger be the champion; the one that was becomes a challenger."""
-        self._decide("promote", best)
-        self._challengers = [self.champion, *(one for one in self._challengers if one is not best)]
-        self.champion = best
-        self._begin(best.model, "return" if isinstance(best, Held) else "challenger", best.window)
-        self._count_anew()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        """Keep the first model, and the newest of the other old ones only."""
-        held = [one for one in self._challengers if isinstance(one, Held) and not one.first]
-        for one in held[: max(len(held) - self.keep, 0)]:
-            self._challengers.remove(one)
-            self._decide("drop", one)
-
-    # Learning -----------------------------------------------------------------------------------------------
+        self.decisions.append(Decision(self.events, "drift", str(drift)))
+        for expert, start in zip(self._experts[-len(SINCE) :], (drift.window.start, self.events), strict=True):
+            expert.start, expert.due = start, max(start + LEAST, self.events)
+        super()._begin(self.model, "drift", None)
 
     def _renew(self) -> None:
-        """Learn whatever is due."""
+        """Retrain every expert that is due."""
         failures = []
-        for one in (self.champion, *self._challengers):
-            if one.due <= self.events:
-                window = one.wanted(self.events, self._examples)
-                one.postpone(self.events)
+        for expert in self._experts:
+            if expert.due <= self.events:
+                window = range(max(self.events - expert.size, self._examples.start, expert.start), self.events)
+                expert.due = self.events + max(len(window) // STEPS, LEAST // STEPS)
                 try:
-                    model = self._learnt(window)
-                except Exception as error:
-                    self._decide("fail", one, f"{type(error).__name__}: {error}")
-                    failures.append(FitError(window, f"{type(error).__name__}: {error}"))
+                    self._retrain(expert, window)
+                except Exception as error:  # of the model's own
+                    reason = f"{type(error).__name__}: {error}"
+                    self.decisions.append(Decision(self.events, "fail", str(expert), window, reason))
+                    failures.append(FitError(window, reason))
                     failures[-1].__cause__ = error
-                    continue
-                if model is None:
-                    self._decide("wait", one)
-                    continue
-                if one.model is None:
-                    self._admit(one)
-                one.model, one.window = model, window
-                if one is self.champion:
-                    self._decide("refit", one)
-                    self._begin(model, "refit", window)
-                else:
-                    self._decide("fit", one)
+        self._take_vote(self._vote)
         if failures:
             raise failures[0]
 
-    def _admit(self, one: Candidate) -> None:
-        """Give a challenger that takes part from now on the mean weight of all, and what it has shown already."""
-        weights = [other.weights for other in (self.champion, *self._challengers) if other.model is not None]
-        one.weights = np.mean(weights, axis=0) * np.exp(np.multiply(RATES, min(one.ahead, MOST_AHEAD)))
-
-    def _learnt(self, window: range) -> Any:
-        """A model that has learnt from these examples; None if they hold too few of all classes but one."""
+    def _retrain(self, expert: Expert, window: range) -> None:
+        """Retrain an expert, unless the window has too few examples of all classes but one."""
         rows, truths = self._examples.part(window)
-        counts = np.bincount(truths, minlength=self._examples.counts.size)
-        if np.count_nonzero(counts >= self.min_class) < 2:
-            return None
-        self.fits += 1
-        return self._learner.learnt(rows, truths)
-
-    def _decide(self, kind: Kind, one: Candidate, reason: str = "") -> None:
-        evidence = one.weight / self.champion.weight
-        self.decisions.append(Decision(self.events, kind, str(one), one.window, evidence, one.wins, one.losses, reason))
+        enough = np.count_nonzero(np.bincount(truths) >= MIN_CLASS) > 1
+        if enough:
+            expert.model, expert.window = self._learner.learnt(rows, truths), window
+            self.fits += 1
+        self.decisions.append(Decision(self.events, "fit" if enough else "wait", str(expert), window))

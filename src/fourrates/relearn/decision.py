@@ -1,21 +1,12 @@
-"""What a loop decided, when, and on what evidence."""
+"""What a loop decided, when, and why."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["drift", "fit", "refit", "promote", "follow", "wait", "fail", "drop"]
-WORDS = {
-    "drift": "drift, a challenger begins:",
-    "fit": "challenger learnt:",
-    "refit": "champion learnt again:",
-    "promote": "new champion:",
-    "follow": "predictions follow:",
-    "wait": "too few examples of a class, waits:",
-    "fail": "failed:",
-    "drop": "let go:",
-}
+Kind = Literal["drift", "fit", "wait", "fail"]
+WORDS = {"drift": "", "fit": "retrained ", "wait": "too few examples of a class, waits: ", "fail": "failed: "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +17,24 @@ class Decision:
     ----------
     at : int
         Labels observed before it.
-    kind : {"drift", "fit", "refit", "promote", "follow", "wait", "fail", "drop"}
-        What was decided.
+    kind : {"drift", "fit", "wait", "fail"}
+        A drift was found; a model was retrained; its window has too few examples of a class; or the fit failed.
     about : str
-        The candidate it is about, or the rule.
+        The drift, or the model.
     window : range or None
-        The examples it has learnt from.
-    evidence : float
-        How many times as much as the champion it weighs.
-    wins, losses : int
-        Examples of the contest on which it alone was right, and on which the champion alone was.
+        The examples the model was or would have been trained on.
     reason : str
-        What else there is to say: the drift, the records of two rules, the error.
+        The error of a fit that failed.
     """
 
     at: int
     kind: Kind
     about: str
     window: range | None = None
-    evidence: float = 0.0
-    wins: int = 0
-    losses: int = 0
     reason: str = ""
 
     def __str__(self) -> str:
-        words = [f"{self.at:,}: {WORDS[self.kind]} {self.about}"]
+        words = [f"{self.at:,}: {WORDS[self.kind]}{self.about}"]
         if self.window is not None:
-            words.append(f"learnt from {self.window.start:,} to {self.window.stop - 1:,}")
-        if self.wins or self.losses:
-            words.append(f"right alone {self.wins} times, the champion {self.losses}, evidence {self.evidence:.3g}")
-        if self.reason:
-            words.append(self.reason)
-        return ", ".join(words)
+            words.append(f"on {self.window.start:,} to {self.window.stop - 1:,}")
+        return ", ".join([*words, *filter(None, [self.reason])])

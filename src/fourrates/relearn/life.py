@@ -10,7 +10,7 @@ from fourrates.findings import Drift
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Why = Literal["first", "drift", "hand", "refit", "challenger", "return"]
+Why = Literal["first", "drift", "hand"]
 
 
 class FitError(RuntimeError):
@@ -44,9 +44,8 @@ class Life:
     ----------
     start, stop : int
         It served for the examples ``range(start, stop)`` of the stream; `stop` is None while it serves.
-    why : {"first", "drift", "hand", "refit", "challenger", "return"}
-        Why it came: it was the first, the one before had drifted, or the user replaced that by hand; with champion and
-        challenger also: the champion was learnt again from newer examples, a challenger beat it, an old model did.
+    why : {"first", "drift", "hand"}
+        Why it came: it was the first, the one before had drifted, or the user replaced that by hand.
     window : range or None
         The examples of the stream it has learnt from, negative ones being those of the first fit; None if it was learnt
         from others.
