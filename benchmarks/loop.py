@@ -1,12 +1,12 @@
-"""The relearning loops: champion and challenger on real streams, the second layer of HLFR, and the paper's public data.
+"""The retraining loops: the vote on real streams, the second layer of HLFR, and the paper's public data.
 
 1. *Real streams*: accuracy, F1 and G-mean of every prediction, each made before its label was known, of a model that is
-   never learnt again, of one learnt again at even intervals, of one learnt again when river's ADWIN alarms, and of
-   `ChampionRelearner`. All learn from the same first examples; the two peers learn from as many of the newest, as often
-   as the loop learnt a model, challengers that never led included. ADWIN's delta is the one of a grid whose number
-   of fits comes nearest to that. The loop runs four times: by its default measure, and by each of the three alone.
+   never retrained, of one retrained at even intervals, of one retrained when river's ADWIN alarms, and of
+   `ChampionRelearner`. All train on the same first examples; the two peers train on as many of the newest, as often as
+   the vote trained one of its models. ADWIN's delta is the one of a grid whose number of fits comes nearest to that.
+   The vote runs three times, by each measure.
 2. *HLFR*: LFR alone, with the permutation test behind it, and with a test of the rates, on the paper's four data sets.
-3. *Public data*: the share of right predictions of the paper's loop and of champion and challenger.
+3. *Public data*: the share of right predictions of the paper's loop and of the vote.
 
 Prints tables and writes the numbers as JSON; ends with status 1 if a mark is missed.
 """
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from drawn import RESULTS, keep
-from real_data import FRESH, STREAMS, TUNED, Stream
+from real_data import STREAMS, TUNED, Stream
 from river.drift import ADWIN
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -37,7 +37,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fourrates.evaluate import score, summarise, totals
 from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner, SequentialTest
-from fourrates.relearn.measure import Measure
+from fourrates.relearn.fixed_share import Measure
 from fourrates.streams import permuted
 from paper import settings
 from paper.public import RELEARN, loaded, rarer
@@ -45,7 +45,6 @@ from paper.svm import RBF
 
 Record = dict[str, Any]
 MEASURES: tuple[Measure, ...] = ("accuracy", "f1", "g_mean")
-ALL: tuple[Measure, ...] = ("mean", *MEASURES)
 MODELS = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
     "naive Bayes": make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-6)),
@@ -56,7 +55,7 @@ ALLOWED = 0.5  # points below the best of the others
 LOOK = 64  # predictions made at once for ADWIN
 BLOCKS = 40  # of a stream, for standard errors
 PEERS = ("never", "periodic", "ADWIN")
-VERSION = 2  # of ChampionRelearner: raised when it predicts otherwise, so that pages can mark what is of an earlier one
+VERSION = 3  # of ChampionRelearner: raised when it predicts otherwise, so that pages can mark what is of an earlier one
 
 
 def learnt(model: Any, stream: Stream, start: int, stop: int) -> Any:
@@ -147,7 +146,6 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
         "measure": measure,
         "version": VERSION,
         "tuned": name in TUNED,
-        "fresh": name in FRESH,
         "injected": stream.injected,
         "examples": int(y.size - stream.first),
         "scores": scores,
@@ -157,14 +155,13 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
         "delta": DELTAS[nearest],
         "drifts": len(loop.drifts),
         "decisions": Counter(one.kind for one in loop.decisions),
-        "exchanges": [str(one) for one in loop.decisions if one.kind in ("drift", "promote")][:12],
         "seconds": seconds,
     }
 
 
 def place(one: Record) -> tuple[int, int, int]:
     """Where a record stands among the others."""
-    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), ALL.index(one["measure"])
+    return list(STREAMS).index(one["stream"]), list(MODELS).index(one["model"]), MEASURES.index(one["measure"])
 
 
 def streams(only: list[str], models: list[str]) -> list[Record]:
@@ -174,7 +171,7 @@ def streams(only: list[str], models: list[str]) -> list[Record]:
         if only and name not in only:
             continue
         stream = load()
-        for kind, measure in product(models or MODELS, ALL):
+        for kind, measure in product(models or MODELS, MEASURES):
             one = of_stream(name, stream, kind, measure)
             print(
                 f"{name:<14}{kind:<20}{measure:<9}"
@@ -186,7 +183,7 @@ def streams(only: list[str], models: list[str]) -> list[Record]:
                 + " ".join(
                     f"{value:+.1f}({error:.1f})" for value, error in zip(one["ahead"], one["errors"], strict=True)
                 )
-                + f"   {one['drifts']} drifts, {one['decisions'].get('promote', 0)} champions, {one['seconds']:.0f} s",
+                + f"   {one['drifts']} drifts, {one['seconds']:.0f} s",
                 flush=True,
             )
             numbers = json.loads(path.read_text()) if path.exists() else {}
@@ -291,9 +288,8 @@ def public(runs: dict[str, int]) -> list[Record]:
 
 
 def marks(numbers: Record) -> int:
-    """How many marks were missed: each measure of the loop that serves it, on streams nothing was tuned on."""
-    shown = [one for one in numbers.get("streams", []) if not one["tuned"]]
-    own = [one for one in shown if one["measure"] != "mean"]
+    """How many marks were missed: each measure of the loop that serves it, on streams no constant was chosen on."""
+    own = [one for one in numbers.get("streams", []) if not one["tuned"]]
     below = [
         f"{one['stream']}, {one['model']}, {one['measure']}: {one['ahead'][i]:+.1f} ({one['errors'][i]:.1f})"
         for one in own
@@ -305,11 +301,9 @@ def marks(numbers: Record) -> int:
         for one in own
         if one["measure"] == "accuracy" and one["injected"] and one["ahead"][0] <= 0
     ]
-    default = [by for one in shown if one["measure"] == "mean" for by in one["ahead"]]
     print(f"{len(below)} of {len(own)} figures more than {ALLOWED} points below the best of the others: {below}")
     print(f"{clear} of {len(own)} figures are below it by more than two standard errors")
     print(f"injected changes on which another is at least as accurate: {injected}")
-    print(f"default measure: {sum(by < -ALLOWED for by in default)} of {len(default)} are more than {ALLOWED} below")
     return len(below) + len(injected)
 
 

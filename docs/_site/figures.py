@@ -645,15 +645,14 @@ def _three(values: list[float], form: str = ".1f") -> str:
 
 LOOP_MEASURES = ("accuracy", "f1", "g_mean")
 LOOP_PEERS = ("never", "periodic", "ADWIN")
-LOOP_VERSION = 2  # as in benchmarks/loop.py: what is of an earlier loop is marked
+LOOP_VERSION = 3  # as in benchmarks/loop.py: what is of an earlier loop is marked
 
 
 def _loop_rows() -> list[dict[str, Any]]:
     """A row a stream and model: each measure of the loop that was told to serve it, and of its peers in that run."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for one in results("loop")["streams"]:
-        if one["measure"] != "mean":
-            found.setdefault((one["stream"], one["model"]), {})[one["measure"]] = one
+        found.setdefault((one["stream"], one["model"]), {})[one["measure"]] = one
     rows = []
     for runs in found.values():
         if len(runs) == len(LOOP_MEASURES):
@@ -676,9 +675,9 @@ def _loop_version(one: dict[str, Any]) -> int:
 
 
 def _loop_stream(one: dict[str, Any]) -> str:
-    marks = [name for name in ("tuned", "injected", "fresh") if one[name]]
+    marks = [name for name in ("tuned", "injected") if one[name]]
     if _loop_version(one) < LOOP_VERSION:
-        marks = [name for name in marks if name != "fresh"] + ["earlier loop"]
+        marks.append("earlier loop")
     return one["stream"] + "".join(f" ({name})" for name in marks)
 
 
@@ -703,31 +702,9 @@ def loop_table() -> str:
     )
 
 
-def loop_default_table() -> str:
-    """The same of one run of the loop by its default measure."""
-    return table(
-        ["stream", "model", "loop", "ahead (standard error)", "fits", "ADWIN's fits", "drifts", "champions"],
-        (
-            [
-                _loop_stream(one),
-                one["model"],
-                _three(one["scores"]["champion"]),
-                _with_errors(one["ahead"], one["errors"]),
-                f"{one['refits']['champion']:,}",
-                str(one["refits"]["ADWIN"]),
-                str(one["drifts"]),
-                str(one["decisions"].get("promote", 0)),
-            ]
-            for one in results("loop")["streams"]
-            if one["measure"] == "mean"
-        ),
-    )
-
-
-def loop_summary(default: bool = False) -> str:
+def loop_summary() -> str:
     """How many of the figures are short, and by how much."""
-    rows = [one for one in results("loop")["streams"] if one["measure"] == "mean"] if default else _loop_rows()
-    shown = [one for one in rows if not one["tuned"] and _loop_version(one) == LOOP_VERSION]
+    shown = [one for one in _loop_rows() if not one["tuned"] and _loop_version(one) == LOOP_VERSION]
     if not shown:
         return "Not measured with this loop yet."
     pairs = [pair for one in shown for pair in zip(one["ahead"], one["errors"], strict=True)]
@@ -735,7 +712,7 @@ def loop_summary(default: bool = False) -> str:
     injected = [one for one in shown if one["injected"]]
     near, above = sum(by >= -0.5 for by in ahead), sum(by > 0 for by in ahead)
     return (
-        f"Of {len(ahead)} figures of this loop on streams nothing was tuned on, {near} are at most half a point below "
+        f"Of {len(ahead)} figures on streams no constant was chosen on, {near} are at most half a point below "
         f"the best of the others\nand {above} are above it; the median is {ahead[len(ahead) // 2]:+.1f} points. "
         f"Of those that fall short,\n"
         f"{sum(by < -max(0.5, 2 * error) for by, error in pairs)} do so by more than two standard errors. Where a "
@@ -761,7 +738,7 @@ def loop_shortfalls() -> str:
 def loop_public_table() -> str:
     """The share of right predictions on the paper's data sets."""
     return table(
-        ["data set", "runs", "never", "paper's loop, LFR", "champion"],
+        ["data set", "runs", "never", "paper's loop, LFR", "vote"],
         (
             [
                 one["dataset"] + ("" if _loop_version(one) == LOOP_VERSION else " (earlier loop)"),
