@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from drawn import RESULTS, keep
-from real_data import FRESH, STREAMS, TUNED, Stream
+from real_data import STREAMS, TUNED, Stream
 from river.drift import ADWIN
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -146,7 +146,6 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
         "measure": measure,
         "version": VERSION,
         "tuned": name in TUNED,
-        "fresh": name in FRESH,
         "injected": stream.injected,
         "examples": int(y.size - stream.first),
         "scores": scores,
@@ -289,7 +288,7 @@ def public(runs: dict[str, int]) -> list[Record]:
 
 
 def marks(numbers: Record) -> int:
-    """How many marks were missed: each measure of the loop that serves it, on streams nothing was tuned on."""
+    """How many marks were missed: each measure of the loop that serves it, on streams no constant was chosen on."""
     own = [one for one in numbers.get("streams", []) if not one["tuned"]]
     below = [
         f"{one['stream']}, {one['model']}, {one['measure']}: {one['ahead'][i]:+.1f} ({one['errors'][i]:.1f})"

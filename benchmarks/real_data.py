@@ -260,5 +260,4 @@ STREAMS: dict[str, Callable[[], Stream]] = {
     "caravan again": caravan_again,
     "yeast again": yeast_again,
 }
-TUNED = ("electricity", "segments")  # constants of the loop were chosen on these; on the others nothing was
-FRESH = ("juice", "wage", "flares", "caravan again", "yeast again")  # first run when the loop was done
+TUNED = ("electricity", "segments")  # constants of the loop were chosen on these

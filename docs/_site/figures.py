@@ -675,9 +675,9 @@ def _loop_version(one: dict[str, Any]) -> int:
 
 
 def _loop_stream(one: dict[str, Any]) -> str:
-    marks = [name for name in ("tuned", "injected", "fresh") if one[name]]
+    marks = [name for name in ("tuned", "injected") if one[name]]
     if _loop_version(one) < LOOP_VERSION:
-        marks = [name for name in marks if name != "fresh"] + ["earlier loop"]
+        marks.append("earlier loop")
     return one["stream"] + "".join(f" ({name})" for name in marks)
 
 
@@ -712,7 +712,7 @@ def loop_summary() -> str:
     injected = [one for one in shown if one["injected"]]
     near, above = sum(by >= -0.5 for by in ahead), sum(by > 0 for by in ahead)
     return (
-        f"Of {len(ahead)} figures of this loop on streams nothing was tuned on, {near} are at most half a point below "
+        f"Of {len(ahead)} figures on streams no constant was chosen on, {near} are at most half a point below "
         f"the best of the others\nand {above} are above it; the median is {ahead[len(ahead) // 2]:+.1f} points. "
         f"Of those that fall short,\n"
         f"{sum(by < -max(0.5, 2 * error) for by, error in pairs)} do so by more than two standard errors. Where a "

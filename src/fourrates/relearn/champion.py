@@ -191,26 +191,18 @@ class ChampionRelearner(Loop):
 
     # Models -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Train the first model, or by hand another one; if that raises, nothing has changed.
-
-        Before the first label these examples also fill the windows.
-        """
-        rows, truths = self._read(X, y)
-        model = self._learner.learnt(rows, truths)
+    def _fitted(self, rows: Any, truths: Codes) -> None:
         self.fits += 1
         if not self.events:
             self._examples = Window(self._examples.counts.size, self.max_examples, -truths.size)
             self._examples.add(rows, truths)
-        return self.serve(model)
 
     def _begin(self, model: Any, why: Why, window: range | None) -> Self:
         """Give every expert this model, until each is retrained."""
         if why == "first":
             given = len(self._examples.positions)
             self._shortest = self.memory or (max(given, LEAST) if given else MEMORY)
-        name = "the first model" if why == "first" else f"the model of {self.events:,}"
-        self._experts = [Expert(name, model)]
+        self._experts = [Expert("the first model" if why == "first" else f"the model of {self.events:,}", model)]
         size = min(self._shortest, self.max_examples)
         while size <= self.max_examples:
             due = self.events + max(size // STEPS, 1)
@@ -278,6 +270,7 @@ class ChampionRelearner(Loop):
                     self.decisions.append(Decision(self.events, "fail", str(expert), window, reason))
                     failures.append(FitError(window, reason))
                     failures[-1].__cause__ = error
+        self._take_vote(self._vote)
         if failures:
             raise failures[0]
 
@@ -286,6 +279,6 @@ class ChampionRelearner(Loop):
         rows, truths = self._examples.part(window)
         enough = np.count_nonzero(np.bincount(truths) >= MIN_CLASS) > 1
         if enough:
-            self.fits += 1
             expert.model, expert.window = self._learner.learnt(rows, truths), window
+            self.fits += 1
         self.decisions.append(Decision(self.events, "fit" if enough else "wait", str(expert), window))

@@ -62,7 +62,7 @@ class Loop:
         raise NotImplementedError
 
     def _fitted(self, rows: Any, truths: Codes) -> None:
-        """Take notice of the examples that :meth:`fit` learnt from."""
+        """Keep what is needed of the examples that :meth:`fit` trained on, before that model serves."""
 
     # What a user sees ---------------------------------------------------------------------------------------
 
@@ -82,14 +82,14 @@ class Loop:
     # What a user does ---------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Learn the first model, or by hand another one; if that raises, nothing has changed.
+        """Train the first model, or by hand another one; if that raises, nothing has changed.
 
         These examples do not count as part of the stream.
         """
         rows, truths = self._read(X, y)
-        self._begin(self._learner.learnt(rows, truths), "hand" if self._lives else "first", None)
+        model = self._learner.learnt(rows, truths)
         self._fitted(rows, truths)
-        return self
+        return self.serve(model)
 
     def serve(self, model: Any) -> Self:
         """Put a model to service that has been learnt elsewhere; it is not cloned."""
