@@ -259,7 +259,7 @@ class Drift(Finding):
     normal_known : bool
         Whether there was enough history to know what normal is. If not, the new level is normal from now on.
     confusion_since : tuple of tuples of int, or None
-        The part of `confusion` from `since` on, where a :class:`~fourrates.watch.Watch` counted it.
+        The part of `confusion` from `since` on, where a :class:`~fourrates.Watch` counted it.
     """
 
     kind: Kind = "drift"

@@ -90,9 +90,10 @@ def test_what_is_left_is_returned_and_delivered_by_the_next_spool(tmp_path, rece
     receiver.default = b"HTTP/1.1 503 Busy\r\n\r\n"
     spool = Spool(tmp_path / "spool", [dead], first_pause=0.01)
     ids = [spool.put({"at": at}) for at in range(3)]
+    receiver.wait_for(3)
     left = spool.close(0.3)
     assert [entry.id for entry in left] == ids
-    assert "503 Busy" in left[0].problem
+    assert any("503 Busy" in entry.problem for entry in left)  # that of one may be that it was broken off
     receiver.default, receiver.requests[:] = b"HTTP/1.1 204 OK\r\n\r\n", []
     assert Spool(tmp_path / "spool", [Webhook(receiver.url)]).close(10) == []
     assert receiver.ids() == ids
