@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from fourrates.detectors import LFR, FourRates
 from fourrates.findings import Drift, Finding, RateChange, Shift
-from fourrates.frames import Findings, detect
 from fourrates.lazy import importer as _importer
-from fourrates.watch import Watch
 
 if TYPE_CHECKING:
     from fourrates import baselines, budget, distribution, evaluate, relearn, streams
     from fourrates.bank import Bank
     from fourrates.client import Client
     from fourrates.diagnosis import diagnose
+    from fourrates.frames import Findings, detect
     from fourrates.join import LabelJoin
+    from fourrates.watch import Watch
 
 __all__ = [
     "LFR",
@@ -45,7 +45,15 @@ __version__ = "0.1.0"
 
 __getattr__ = _importer(
     __name__,
-    {"Bank": "bank", "Client": "client", "LabelJoin": "join", "diagnose": "diagnosis"},
+    {
+        "Bank": "bank",
+        "Client": "client",
+        "Findings": "frames",
+        "LabelJoin": "join",
+        "Watch": "watch",
+        "detect": "frames",
+        "diagnose": "diagnosis",
+    },
     ("baselines", "budget", "distribution", "evaluate", "relearn", "streams"),
 )
 
