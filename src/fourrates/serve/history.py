@@ -54,7 +54,7 @@ def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
         )
     numbers = None
     if batch.segment_codes:
-        numbers = monitor.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+        numbers = monitor.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
     return Pairs(batch.codes("truths"), batch.codes("guesses"), np.arange(batch.size), numbers)
 
 
@@ -75,7 +75,7 @@ def read_back(rows: Iterable[JournalRow]) -> Iterator[tuple[int, Entry]]:
 def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int, Entry]]) -> Window:
     """The window of a drift; `entries` are those of the journal, the last one first."""
     left, last = len(finding.window), row_of(finding)
-    segment = None if finding.segment is None else monitor.segments.number(finding.segment)
+    segment = None if finding.segment is None else monitor.segments[finding.segment]
     ids: list[list[Any]] = []
     confusion = np.zeros((monitor.classes, monitor.classes), np.int64)
     for first_event, entry in entries:

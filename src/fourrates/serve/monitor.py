@@ -7,6 +7,7 @@ comes back, and why nothing here looks at a clock.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from fourrates.labels import rate_names
 from fourrates.plain import share_record
 from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Ids, Seen
 from fourrates.serve.config import MonitorConfig, seconds
-from fourrates.serve.segments import Segments
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
 from fourrates.state import pack, unpack
@@ -98,7 +98,8 @@ class Monitor:
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
         self.first_time = self.last_time = float("nan")
-        self.segments = Segments(settings.max_segments)
+        self.segments: dict[str, int] = {}  # their numbers, in the order of appearance
+        self._names: list[str] = []
         self.series = Series(self.classes)
         self.join = LabelJoin(
             range(self.classes),
@@ -144,7 +145,7 @@ class Monitor:
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
         numbers = None
         if self.config.by and batch.segment_codes:
-            numbers = self.segments.take(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+            numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
         if ids is None:
             pairs, repeated = Pairs(batch.codes("truths"), batch.codes("guesses"), None, numbers), 0
         else:
@@ -158,6 +159,15 @@ class Monitor:
         if self.series.wants(self.last_time):
             self.series.add(*self._present())
         return Outcome(pairs, batch.size - repeated, repeated, findings)
+
+    def segment_numbers(self, names: Sequence[str]) -> Numbers:
+        """The numbers of segments; new ones get the next. Too many are a ValueError, and nothing changes."""
+        new = [name for name in dict.fromkeys(names) if name not in self.segments]
+        if len(self.segments) + len(new) > self.settings.max_segments:
+            raise ValueError(f"more than {self.settings.max_segments:,} segments")
+        self.segments |= {name: number for number, name in enumerate(new, len(self.segments))}
+        self._names += new
+        return np.array([self.segments[name] for name in names], np.int64)
 
     def _set_clock(self, batch: Batch) -> None:
         """Note when something last happened. It goes back only where the clock of the server was put back."""
@@ -198,7 +208,7 @@ class Monitor:
         else:
             times = np.full(size, batch.received)
         events = Events(pairs.truths, pairs.guesses, "", rows, _moments(times), pairs.segments)
-        findings = [self.of_monitor(finding) for finding in self.watch.update(events, self.segments.names)]
+        findings = [self.of_monitor(finding) for finding in self.watch.update(events, self._names)]
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
         for finding in findings:
             if isinstance(finding, Shift):
@@ -291,7 +301,7 @@ class Monitor:
         about = {
             "config": msgspec.to_builtins(self.config),
             **{name: getattr(self, name) for name in COUNTS + NUMBERS},
-            "segments": self.segments.names,
+            "segments": self._names,
             "shift": self.shift,
             "stride": stride,
         }
@@ -322,7 +332,8 @@ class Monitor:
             monitor.confusion = np.frombuffer(sections["confusion"], "<i8").reshape(shape).astype(np.int64)
             monitor.watch = Watch.from_bytes(bytes(sections["watch"]))
             monitor.join = LabelJoin.from_bytes(bytes(sections["join"]))
-            monitor.segments.restore(about["segments"])
+            if len(monitor.segment_numbers(about["segments"])) != len(monitor.segments):
+                raise ValueError("the saved names of segments do not fit")
             monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
         except (KeyError, TypeError, AttributeError) as error:

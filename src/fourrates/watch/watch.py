@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.bank.keys import MOST
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.findings import Drift, Finding
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from fourrates.watch.part import Positions
     from fourrates.watch.trace import Trace
 
+MOST = 2**31 - 2  # segments that a bank can number
 TRACED = 2000  # segments that are followed for pictures: each takes some 100 kB
 PLACE = ("time", "started_time", "source", "row", "started_row")  # what a watch adds to a finding, besides its segment
 
