@@ -156,6 +156,26 @@ def test_our_own_lock_on_a_connection_that_is_dead_does_not_shut_us_out(tmp_path
     proxy.close()
 
 
+def test_a_connection_cut_at_any_message_while_it_opens_does_not_shut_us_out(tmp_path, postgres, url):
+    proxy = Proxy(postgres)
+    name = url.partition("@/")[2].partition("?")[0]
+    store = open_store(Settings(data=tmp_path, database=proxy.url.replace("/postgres", f"/{name}")))
+    for messages in range(1, 40):
+        proxy.cut_after(0)
+        proxy.lose()
+        with pytest.raises(StoreError):
+            store.probe()
+        proxy.cut_after(messages, late=True, keep=True)  # of the next connection: its answer is lost
+        with suppress(StoreError):
+            store.probe()
+        proxy.cut_after(0)
+        with suppress(StoreError):
+            store.probe()
+        store.probe()
+    store.close()
+    proxy.close()
+
+
 def test_a_table_that_is_locked_is_not_waited_for_without_end(tmp_path, url, monkeypatch):
     monkeypatch.setitem(module.SESSION, "lock_timeout", "200")
     store = open_store(Settings(data=tmp_path, database=url))

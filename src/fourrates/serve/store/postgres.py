@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
@@ -29,7 +30,6 @@ RELEASE = 2.0  # seconds for the lock of an earlier connection of ours to be rel
 # A connection that is dead ends within half a minute on both sides, and with it the lock.
 CONNECTION: dict[str, Any] = {
     "connect_timeout": 5,
-    "application_name": "fourrates",
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -66,7 +66,7 @@ class PostgreSQL(Store):
         super().__init__()
         self.url, self._owner = url, owner
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._session: tuple[Any, ...] = ()  # names the last connection that had the lock
+        self._name = f"fourrates {uuid.uuid4().hex}"  # of all our connections, and of nobody else's
         self._turn: int | None = None  # how many servers had taken the lock when we last did
         self._open_patiently()
 
@@ -88,7 +88,8 @@ class PostgreSQL(Store):
         """Connect; if another server has written since our last connection, a new epoch begins with a StoreError."""
         try:
             self._connection = psycopg.connect(
-                make_conninfo("", **(CONNECTION | conninfo_to_dict(self.url))), autocommit=True
+                make_conninfo("", **(CONNECTION | conninfo_to_dict(self.url) | {"application_name": self._name})),
+                autocommit=True,
             )
             self._query(f"SELECT {', '.join('set_config(?, ?, false)' for _ in SESSION)}", [*chain(*SESSION.items())])
             if self._owner:
@@ -104,17 +105,14 @@ class PostgreSQL(Store):
             raise StoreAway("another server has written to this database meanwhile")
 
     def _take_lock(self) -> None:
-        """Be the one server that writes. An earlier connection of ours, which a proxy may keep open, is ended first."""
-        if self._session:
-            ours = "pid = ? AND backend_start = ?"
-            self._query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}", self._session)
-        until = time.monotonic() + (RELEASE if self._session else 0.0)
+        """Be the one server that writes. Earlier connections of ours, which a proxy may keep open, are ended first."""
+        earlier = "application_name = ? AND pid <> pg_backend_pid()"
+        ended = self._query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {earlier}", (self._name,))
+        until = time.monotonic() + (RELEASE if ended else 0.0)
         while not self._query("SELECT pg_try_advisory_lock(?)", (LOCK,))[0][0]:
             if time.monotonic() > until:
                 raise StoreAway("another server is running on this database")
             time.sleep(0.05)
-        ours = "pid = pg_backend_pid()"
-        (self._session,) = self._query(f"SELECT pid, backend_start FROM pg_stat_activity WHERE {ours}")
 
     def _is_new_turn(self) -> bool:
         """Whether another server had the lock after us."""
