@@ -922,7 +922,7 @@ def serve_attack_lines() -> str:
         f"  the slowest in {bombs['honest_slowest_seconds']:.1f} s.",
         f"The clock jumped {clock['jumps']} times, by up to {clock['largest_days']:.0f} days ahead or back:",
         f"  {clock['waited']:,} predictions still waited, and all {clock['drifts told']} drifts were told.",
-        f"Two servers on one PostgreSQL had {cuts['rounds']} connections cut, at any message:",
+        f"Two servers on one PostgreSQL had {cuts['cuts']} connections cut, at any message:",
         f"  {cuts['events']:,} events were acknowledged, and exactly these were counted.",
         f"`fourrates serve backup` was killed {backup['kills']} times:",
         f"  {backup['whole']} files were whole, the others were not there.",

@@ -45,11 +45,15 @@ class Marks:
         self, stream: int | Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
     ) -> None:
         """Remember some of the next events: their numbers in their stream, their times if known, and their rows."""
+        if isinstance(stream, int):
+            if events.size and stream < MARKED:
+                self._note_one(stream, int(events[0]), times, rows)
+            return
         marked = (events & ((1 << FINEST) - 1)) == 0
-        marked &= np.less(stream, MARKED)
+        marked &= stream < MARKED
         if not marked.any():
             return
-        streams = np.broadcast_to(stream, events.shape)[marked]
+        streams = stream[marked]
         values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times[marked]), rows[marked]])
         numbers = events[marked] >> FINEST
         self._grow(int(streams.max()) + 1, int(numbers.max()).bit_length())
@@ -61,6 +65,23 @@ class Marks:
             if level == self._kept.shape[2] or not even.any():
                 return
             streams, numbers, values = streams[even], numbers[even] >> 1, values[:, even]
+
+    def _note_one(
+        self, stream: int, first: int, times: npt.NDArray[np.datetime64] | None, rows: Integers
+    ) -> None:
+        """The same for the events of one stream, which follow each other: of each level, the last marks."""
+        last = first + rows.size - 1
+        self._grow(stream + 1, (last >> FINEST).bit_length())
+        kept = self._kept[:, stream]
+        for level in range(kept.shape[1]):
+            shift = FINEST + level
+            high = last >> shift
+            numbers = np.arange(max(-(-first >> shift), high - KEPT + 1), high + 1)
+            if not numbers.size:
+                return
+            at = (numbers << shift) - first
+            kept[0, level, numbers % KEPT] = UNKNOWN if times is None else _whole(times[at])
+            kept[1, level, numbers % KEPT] = rows[at]
 
     def _grow(self, streams: int, levels: int) -> None:
         _, known, deep, _ = self._kept.shape
