@@ -66,9 +66,7 @@ class Marks:
                 return
             streams, numbers, values = streams[even], numbers[even] >> 1, values[:, even]
 
-    def _note_one(
-        self, stream: int, first: int, times: npt.NDArray[np.datetime64] | None, rows: Integers
-    ) -> None:
+    def _note_one(self, stream: int, first: int, times: npt.NDArray[np.datetime64] | None, rows: Integers) -> None:
         """The same for the events of one stream, which follow each other: of each level, the last marks."""
         last = first + rows.size - 1
         self._grow(stream + 1, (last >> FINEST).bit_length())
