@@ -112,7 +112,7 @@ def test_a_file_of_lines_that_grows_goes_on_where_it_ended_and_half_a_line_is_le
             log.write(text[cut:])
     drifts, events, said = detect(path, "--budget", "50000")
     assert events == 60_000
-    assert "has grown; reading goes on behind row 59,999" in said
+    assert "has grown; resuming after row 59,999" in said
     assert without_places(found + drifts) == wanted
     assert {one["file"] for one in found} == {str(path)}
     whole = {one["at"] + 1 for one in wanted}

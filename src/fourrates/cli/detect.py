@@ -50,7 +50,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Resume:
-    """What goes on from an earlier run."""
+    """What to resume from, and what to accept."""
 
     state: Path | None
     accept: str | None

@@ -88,11 +88,13 @@ def watch(
       fourrates watch 'kafka://broker:9092/predictions?drifts=drifts' --by model --state folder
     """
     with checked():
-        told = channels(alert)
+        alerted = channels(alert)
     if file.startswith("kafka://"):
         from fourrates.cli.watch_kafka import watch_topic
 
-        return watch_topic(file, data, chosen, limits, told, json=json, shifts=warnings, bad_rows=bad_rows, state=state)
+        return watch_topic(
+            file, data, chosen, limits, alerted, json=json, shifts=warnings, bad_rows=bad_rows, state=state
+        )
     saved = _saved(state, file, limits.max_state)
     watched, events = _opened(file, data, chosen, limits, saved, state)
     name = "standard input" if file == "-" else file
@@ -105,7 +107,7 @@ def watch(
         if saved is not None:
             _go_on(tail, saved)
         view = Picture(watched, data.by is None, name) if sys.stdout.isatty() and not json else Lines()
-        spool = open_spool(told, state, file)
+        spool = open_spool(alerted, state, file)
         watching = Watching(watched, tail, view, spool, rejected, warnings, state, saved, file, chosen.arl)
         status = 0
         try:

@@ -186,7 +186,7 @@ class History:
 
     def _say_what(self, path: str, part: NewPart, *, changed: bool) -> None:
         if part.record is not None:
-            self._say(f"{path} has grown; reading goes on behind row {part.rows:,}")
+            self._say(f"{path} has grown; resuming after row {part.rows:,}")
         elif changed:
             self._say(f"{path} holds something else than when it was read last; it is read as a new file")
 

@@ -1,9 +1,9 @@
-"""What is found becomes alerts: which of them fire, which are resolved, and when somebody is told.
+"""What is found becomes alerts: which of them fire, which are resolved, and when somebody is notified.
 
 An alert is about one thing of one monitor: that it drifted, overall or in a segment, that the classes shifted, that it
 warns, that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding
 that closes it, a withdrawal, a recovery or an acceptance. Segments that drifted when the overall stream did are part of
-its alert, which ends with the last of them. What happens to a monitor at about the same time is told in
+its alert, which ends with the last of them. What happens to a monitor at about the same time is sent in
 one notification; a silenced monitor tells nothing until its silence ends, and then what still fires. All of this is one
 document in the store for each monitor, written before anything is sent: a server that is killed sends the same
 notifications, under the same ids, when it is back.
@@ -27,15 +27,15 @@ from fourrates.disk_queue import QueueError
 from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
 from fourrates.serve.config import AlertsConfig, seconds
-from fourrates.serve.notification import Told, notification, test_notification
+from fourrates.serve.notification import AlertItem, notification, test_notification
 from fourrates.serve.store import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
 
 KIND = "alerts"  # of the documents in the store
-GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is told together
+GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is sent together
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
-REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is told again
+REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is sent again
 STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
 MOST = 1_000  # alerts kept of one monitor
@@ -83,17 +83,17 @@ class Watched:
 
 
 class Active(msgspec.Struct, kw_only=True):
-    """An alert that fires, or that was resolved and is not told yet."""
+    """An alert that fires, or that was resolved and is not sent yet."""
 
     kind: str
     segment: dict[str, Any] | None = None
     starts: float
     ends: float | None = None
     changed: float  # when it last began to fire, or was resolved
-    told: float | None = None  # when somebody was last told that it fires
-    pending: bool = True  # whether the last change is still to be told
+    notified: float | None = None  # when it was last sent that it fires
+    pending: bool = True  # whether the last change is still to be sent
     finding: str | None = None
-    findings: list[str] = []  # that are still to be told, the latest among them
+    findings: list[str] = []  # that are still to be sent, the latest among them
     text: str
     acknowledged: bool = False
     repeats: int = 0
@@ -104,11 +104,11 @@ class Active(msgspec.Struct, kw_only=True):
 
 
 class State(msgspec.Struct, kw_only=True):
-    """All alerts of a monitor, by fingerprint; findings taken last; when it was last told; what is yet to be sent."""
+    """All alerts of a monitor, by fingerprint; the latest findings; when it was last notified; what is to be sent."""
 
     active: dict[str, Active] = {}
     seen: list[str] = []
-    told: float = 0.0
+    notified: float = 0.0
     outbox: list[dict[str, Any]] = []
 
 
@@ -122,7 +122,7 @@ class Alerting:
     channels : Channels
         Where alerts go.
     group_wait, group_interval, repeat, stands : float
-        Seconds: what is told together, how often at most, and how often again.
+        Seconds: what is sent together, how often at most, and how often again.
     clock : Clock, optional
         The time of day.
     """
@@ -166,7 +166,7 @@ class Alerting:
                 await asyncio.to_thread(self.tick, self.clock.now(), await watched())
             except (StoreError, QueueError) as error:
                 log.error("alerts are late: %s", error)
-            except Exception:  # the next look may go well, and nobody is told anything without one
+            except Exception:  # the next look may go well, and nobody is notified without one
                 log.exception("a defect: alerts are late")
             pause = TICK
 
@@ -192,7 +192,7 @@ class Alerting:
         return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
-        """Take what was found, check the rules of each monitor, and put what is to be told into the spool."""
+        """Take what was found, check the rules of each monitor, and put what is to be sent into the spool."""
         with self._lock:
             try:
                 self._tick(now, watched)
@@ -215,12 +215,12 @@ class Alerting:
                     self._look(monitor, states.setdefault(monitor.uid, State()), findings, now)
             except (StoreError, QueueError):
                 raise
-            except Exception:  # such as a finding that cannot be read; the others are told all the same
+            except Exception:  # such as a finding that cannot be read; the others are sent all the same
                 log.exception("a defect: alerts of monitor %r are late", monitor.name)
                 self._states = None
         for gone in states.keys() - {monitor.uid for monitor in watched}:
             if gone in self._watched:
-                self._tell_removed(self._watched[gone], states[gone], now)
+                self._resolve_removed(self._watched[gone], states[gone], now)
             del states[gone]
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
@@ -229,15 +229,15 @@ class Alerting:
         if rest:  # of monitors that were removed meanwhile
             self.store.mark_alerted(rest)
 
-    def _tell_removed(self, monitor: Watched, state: State, now: float) -> None:
-        """Resolve what fires of a monitor that is there no more: whoever was told would wait for it forever."""
+    def _resolve_removed(self, monitor: Watched, state: State, now: float) -> None:
+        """Resolve what fires of a monitor that is there no more: whoever was notified would wait for it forever."""
         for fingerprint, active in list(state.active.items()):
-            if active.told is None:
+            if active.notified is None:
                 del state.active[fingerprint]
             else:
                 _end(active, now, f"{monitor.name}: the monitor was removed")
-        if told := self._told(monitor, state, now):
-            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, told))
+        if items := self._items(monitor, state, now):
+            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items))
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -268,10 +268,10 @@ class Alerting:
         self._check_rules(monitor, state, now)
         self._expire(state, now)
         if monitor.silenced_until is not None and now < monitor.silenced_until:
-            _forget_untold(state)
-        elif now - state.told >= self.group_interval and (told := self._told(monitor, state, now)):
-            state.outbox.append(notification(monitor.name, monitor.uid, told))
-            state.told = now
+            _forget_unnotified(state)
+        elif now - state.notified >= self.group_interval and (items := self._items(monitor, state, now)):
+            state.outbox.append(notification(monitor.name, monitor.uid, items))
+            state.notified = now
         if msgspec.json.encode(state) != before:
             self._put(monitor.uid, state)
         if found:
@@ -308,7 +308,7 @@ class Alerting:
             active.over = active.pending = True
             active.changed, active.text, active.finding = now, text, finding.id
             active.findings = [*active.findings, finding.id][-MOST:]
-        elif finding.kind == "acceptance" and active.told is None:  # whoever accepted it knows
+        elif finding.kind == "acceptance" and active.notified is None:  # whoever accepted it knows
             del state.active[fingerprint]
         else:
             _end(active, now, text, finding.id)
@@ -391,16 +391,16 @@ class Alerting:
             if active.ends is None and active.kind == "shift" and now - active.changed > self.stands:
                 _end(active, now)
             if active.ends is None and not active.acknowledged and not active.pending:
-                told = active.told if active.told is not None else active.changed
-                if now - told > self.repeat:
+                last = active.notified if active.notified is not None else active.changed
+                if now - last > self.repeat:
                     active.pending = True
                     active.repeats += 1
         for fingerprint in sorted(state.active, key=lambda one: state.active[one].changed)[:-MOST]:
             del state.active[fingerprint]
 
-    def _told(self, monitor: Watched, state: State, now: float) -> list[Told]:
-        """What is to be told of a monitor; from now on it is."""
-        told = []
+    def _items(self, monitor: Watched, state: State, now: float) -> list[AlertItem]:
+        """The alerts to send about a monitor; from now on they count as sent."""
+        items = []
         words = {_fingerprint(monitor, "drift", segment): now for segment, now in monitor.open or ()}
         for fingerprint, active in list(state.active.items()):
             if not active.pending or active.part:
@@ -412,8 +412,8 @@ class Alerting:
             body = None
             if active.finding is not None and (found := self.store.finding(monitor.id, active.finding)) is not None:
                 body = msgspec.json.decode(found.body)
-            told.append(
-                Told(
+            items.append(
+                AlertItem(
                     fingerprint=fingerprint,
                     kind=active.kind,
                     segment=active.segment,
@@ -430,10 +430,10 @@ class Alerting:
             )
             active.pending, active.findings = False, []
             if active.ends is None:
-                active.told = now
+                active.notified = now
             else:
                 del state.active[fingerprint]
-        return told
+        return items
 
 
 def _fingerprint(monitor: Watched, kind: str, segment: dict[str, Any] | None) -> str:
@@ -460,7 +460,7 @@ def _fire(
         segment=segment,
         starts=old.starts if old is not None and fires else now,
         changed=now,
-        told=old.told if old is not None else None,
+        notified=old.notified if old is not None else None,
         finding=finding,
         findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
         text=text,
@@ -479,16 +479,16 @@ def _join_incident(state: State, fired: Active, overall: Active | None) -> None:
     """Have the alert of the overall stream speak for the segments that drifted when it did.
 
     A segment belongs to it if its own drift had started when that of the overall stream was found; and the other way
-    round if nobody was told of the segment yet.
+    round if nobody was notified of the segment yet.
     """
     if overall is None or overall.ends is not None or overall.over:
         return
     if fired is not overall:
-        fired.part |= "" < fired.started <= overall.time and fired.told is None
+        fired.part |= "" < fired.started <= overall.time and fired.notified is None
         return
     for active in state.active.values():
         together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
-        active.part |= active is not overall and together and active.told is None
+        active.part |= active is not overall and together and active.notified is None
 
 
 def _end(active: Active, now: float, text: str | None = None, finding: str | None = None) -> None:
@@ -502,15 +502,15 @@ def _end(active: Active, now: float, text: str | None = None, finding: str | Non
 
 def _follow_clock(state: State, now: float) -> None:
     """A clock that was ahead has left moments that are still to come: a notification then counts as never sent."""
-    if state.told > now:
-        state.told = 0.0
+    if state.notified > now:
+        state.notified = 0.0
     for active in state.active.values():
         active.starts, active.changed = min(active.starts, now), min(active.changed, now)
-        active.told = None if active.told is None else min(active.told, now)
+        active.notified = None if active.notified is None else min(active.notified, now)
 
 
-def _forget_untold(state: State) -> None:
+def _forget_unnotified(state: State) -> None:
     """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
     for fingerprint, active in list(state.active.items()):
-        if active.ends is not None and active.told is None:
+        if active.ends is not None and active.notified is None:
             del state.active[fingerprint]

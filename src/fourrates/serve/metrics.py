@@ -118,8 +118,8 @@ def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
     status = GaugeMetricFamily("fourrates_status", "1 for how a monitor stands.", labels=["monitor", "status"])
     events = CounterMetricFamily("fourrates_events", "Pairs of truth and prediction watched.", labels=["monitor"])
     drifts = CounterMetricFamily("fourrates_drifts", "Drifts found.", labels=["monitor"])
-    told = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
-    rate = GaugeMetricFamily("fourrates_rate", told, labels=["monitor", "rate"])
+    meaning = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
+    rate = GaugeMetricFamily("fourrates_rate", meaning, labels=["monitor", "rate"])
     normal = GaugeMetricFamily("fourrates_rate_normal", "What a rate should be.", labels=["monitor", "rate"])
     for one in samples:
         events.add_metric([one.name], one.events)

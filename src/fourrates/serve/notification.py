@@ -1,4 +1,4 @@
-"""Notifications: what is told about a monitor, as one plain dict for every channel.
+"""Notifications: what is sent about a monitor, as one plain dict for every channel.
 
 The list of alerts in it has the shape of Alertmanager's webhooks (status, labels, annotations, startsAt, endsAt,
 fingerprint), so that what understands those understands these.
@@ -27,8 +27,8 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An alert as it is told.
+class AlertItem:
+    """An alert in a notification.
 
     Attributes
     ----------
@@ -61,19 +61,19 @@ class Told:
         return "firing" if self.ends is None else "resolved"
 
 
-def notification(monitor: str, uid: str, told: Sequence[Told]) -> dict[str, Any]:
-    """One notification about a monitor. Its id depends on nothing but what is told.
+def notification(monitor: str, uid: str, items: Sequence[AlertItem]) -> dict[str, Any]:
+    """One notification about a monitor. Its id depends on nothing but its alerts.
 
     Examples
     --------
-    >>> one = Told("f1", "drift", None, 0.0, None, "fraud: drift at event 5,080")
+    >>> one = AlertItem("f1", "drift", None, 0.0, None, "fraud: drift at event 5,080")
     >>> found = notification("fraud", "u1", [one])
     >>> found["status"], found["text"], found["alerts"][0]["startsAt"]
     ('firing', 'fraud: drift at event 5,080', '1970-01-01T00:00:00Z')
     """
-    firing = [one for one in told if one.ends is None]
-    first = (firing or list(told))[0]
-    facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in told]
+    firing = [one for one in items if one.ends is None]
+    first = (firing or list(items))[0]
+    facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in items]
     kind = first.kind
     if not firing and kind == "drift":  # new settings make normal anew without a finding
         kind = first.finding["kind"] if first.finding is not None and first.finding["closes"] else "acceptance"
@@ -84,11 +84,11 @@ def notification(monitor: str, uid: str, told: Sequence[Told]) -> dict[str, Any]
         "stream": monitor,
         "monitor": monitor,
         "status": "firing" if firing else "resolved",
-        "text": _text(monitor, told),
+        "text": _text(monitor, items),
         "groupKey": f"{{}}:{{monitor={monitor!r}}}",
         "groupLabels": {"monitor": monitor},
-        "alerts": [_alert(monitor, one) for one in told[:MOST]],
-        "truncatedAlerts": max(0, len(told) - MOST),
+        "alerts": [_alert(monitor, one) for one in items[:MOST]],
+        "truncatedAlerts": max(0, len(items) - MOST),
     }
     if first.finding is not None:  # what channels that know nothing of groups look at
         body |= {name: first.finding.get(name) for name in ("at", "since", "started", "time")}
@@ -110,20 +110,20 @@ def test_notification(monitor: str, id: str) -> dict[str, Any]:
     }
 
 
-def _text(monitor: str, told: Sequence[Told]) -> str:
-    lines = [_line(one) for one in told[:LINES]]
-    if len(told) == 1:
+def _text(monitor: str, items: Sequence[AlertItem]) -> str:
+    lines = [_line(one) for one in items[:LINES]]
+    if len(items) == 1:
         return lines[0]
-    more = [f"and {len(told) - LINES:,} more"] if len(told) > LINES else []
-    return "\n".join([f"{plain(monitor)}: {len(told):,} alerts", *lines, *more])
+    more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
+    return "\n".join([f"{plain(monitor)}: {len(items):,} alerts", *lines, *more])
 
 
-def _line(one: Told) -> str:
+def _line(one: AlertItem) -> str:
     again = "still " if one.repeats and one.ends is None else ""
     return ("resolved: " if one.ends is not None else again) + _summary(one).replace("\n", " ")
 
 
-def _summary(one: Told) -> str:
+def _summary(one: AlertItem) -> str:
     """What happened, how it is now, and in which segments too."""
     now = f". Now: {one.now}" if one.now else ""
     names = [", ".join(f"{name}={value}" for name, value in (part or {}).items()) for part in one.parts[:NAMED]]
@@ -132,7 +132,7 @@ def _summary(one: Told) -> str:
     return defused(one.text + now + also)
 
 
-def _alert(monitor: str, one: Told) -> dict[str, Any]:
+def _alert(monitor: str, one: AlertItem) -> dict[str, Any]:
     segment = {str(name): str(value) for name, value in (one.segment or {}).items()}
     return {
         "status": one.status,

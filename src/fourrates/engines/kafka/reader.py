@@ -124,8 +124,8 @@ class Reader:
                 raise InputError(f"{column!r:.80} in column {name!r} where other columns have lists")
             lengths[name] = len(column)
         if len({*lengths.values()}) > 1:
-            told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-            raise InputError(f"columns of different lengths: {told}")
+            sizes = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+            raise InputError(f"columns of different lengths: {sizes}")
         return LISTS, len(values[0]), values
 
     def _record(self, value: bytes) -> dict[str, Any]:

@@ -113,11 +113,11 @@ function rateNow(name, { now, normal, enough }, direction) {
 export function present(open) {
   const where = open.segment ? `${segment(open.segment)}: ` : "";
   const rates = Object.entries(open.now).sort(([a], [b]) => byOrder(a, b));
-  const told = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state, open.directions[name])).join(" and ");
+  const named = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state, open.directions[name])).join(" and ");
   const left = rates.length - TOLD;
   const began = seconds(open.started_time);
   const when = began !== null ? `, since about ${clock(began)}` : `, found ${clock(seconds(open.time))}`;
-  return `${where}${told}${left > 0 ? ` and ${several(left, "rate")} more` : ""}${when} (${open.confirmed ? "confirmed" : "not yet confirmed"})`;
+  return `${where}${named}${left > 0 ? ` and ${several(left, "rate")} more` : ""}${when} (${open.confirmed ? "confirmed" : "not yet confirmed"})`;
 }
 
 // What to say of a monitor that drifted: the whole before its segments, which often moved with it.
