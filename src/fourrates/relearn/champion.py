@@ -279,6 +279,6 @@ class ChampionRelearner(Loop):
         rows, truths = self._examples.part(window)
         enough = np.count_nonzero(np.bincount(truths) >= MIN_CLASS) > 1
         if enough:
-            expert.model, expert.window = self._learner.learnt(rows, truths), window
+            expert.model, expert.window = self._learner.trained(rows, truths), window
             self.fits += 1
         self.decisions.append(Decision(self.events, "fit" if enough else "wait", str(expert), window))

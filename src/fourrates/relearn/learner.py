@@ -39,8 +39,8 @@ class Learner:
         warm = getattr(self.template, "warm_start", None) is not None
         return self.river or warm or hasattr(self.template, "partial_fit")
 
-    def learnt(self, rows: Any, truths: Codes) -> Any:
-        """A clone of the template that has learnt from these examples."""
+    def trained(self, rows: Any, truths: Codes) -> Any:
+        """A clone of the template, trained on these examples."""
         if self.river:
             return self._one_by_one(self.template.clone(), rows, truths)
         from sklearn.base import clone

@@ -87,7 +87,7 @@ class Loop:
         These examples do not count as part of the stream.
         """
         rows, truths = self._read(X, y)
-        model = self._learner.learnt(rows, truths)
+        model = self._learner.trained(rows, truths)
         self._fitted(rows, truths)
         return self.serve(model)
 

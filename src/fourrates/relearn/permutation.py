@@ -93,5 +93,5 @@ def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp
     first, rest = order[:size], order[size:]
     if np.unique(truths[first]).size < 2:
         return None
-    model = learner.learnt(take(rows, first), truths[first])
+    model = learner.trained(take(rows, first), truths[first])
     return float(np.mean(learner.ask(model, take(rows, rest)) != truths[rest]))

@@ -197,7 +197,7 @@ class Relearner(Loop):
         try:
             rows, truths = self._window.part(window)
             model = (
-                self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.learnt(rows, truths)
+                self._learner.adapted(self.model, rows, truths) if self.adapt else self._learner.trained(rows, truths)
             )
         except Exception as error:
             self._due = self.events + self.min_examples
