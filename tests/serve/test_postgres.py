@@ -92,7 +92,7 @@ def test_nothing_worked_out_before_another_server_wrote_is_written(tmp_path, url
     first.close()
     second = open_store(settings)
     second.commit(Group(journal=[JournalRow(row.id, 0, 1, b"theirs")]))
-    second.put_document("alerts", row.uid, b'{"told": 5.0}')
+    second.put_document("alerts", row.uid, b'{"notified": 5.0}')
     second.close()
     with pytest.raises(StoreError, match="another server has written"):
         first.probe()
@@ -101,7 +101,7 @@ def test_nothing_worked_out_before_another_server_wrote_is_written(tmp_path, url
         first.commit(Group(journal=[JournalRow(row.id, 0, 1, b"ours")]))
     assert [written.body for written in first.journal(row.id, 0)] == [b"theirs"]
     alerting.acknowledge(row.uid, "f1", 1.8e9)
-    assert b'"told":5.0' in first.documents("alerts")[row.uid]
+    assert b'"notified":5.0' in first.documents("alerts")[row.uid]
     channels.close()
     first.close()
 
