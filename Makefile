@@ -119,7 +119,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/bank_speed.py
 
 # Variants of the paper's methods, run lengths asked against measured, and how close to the limit: minutes, not seconds.
-tables: $(VENV)/.installed-relearn
+tables: $(VENV)/.installed-retrain
 	PYTHONPATH=. $(BIN)/python benchmarks/paper_tables.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/any_size.py

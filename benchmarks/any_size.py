@@ -129,8 +129,8 @@ def river(streams: int, seed: int) -> dict[str, list[float]]:
             for _ in range(streams):
                 detector = chosen.clone()
                 for concept, size in ((before, 10_000), (after, 30_000)):
-                    truth, guess = draw(random, size, concept)
-                    at = next((i for i, x in enumerate((truth != guess).tolist()) if _drifts(detector, x)), None)
+                    truth, pred = draw(random, size, concept)
+                    at = next((i for i, x in enumerate((truth != pred).tolist()) if _drifts(detector, x)), None)
                     if concept is after:
                         late.append(np.inf if at is None else at + 1)
             row.append(float(np.median(late)))
@@ -145,8 +145,8 @@ def _drifts(detector: Any, error: bool) -> bool:
 
 
 def _tuned(make: Callable[[float], Any], settings: list[float], concept: Concept, seed: int) -> float:
-    truth, guess = draw(np.random.default_rng(seed + 1), 1_000_000, concept)
-    errors = (truth != guess).tolist()
+    truth, pred = draw(np.random.default_rng(seed + 1), 1_000_000, concept)
+    errors = (truth != pred).tolist()
     low, high = 0, len(settings) - 1
     while low < high:  # the run length grows along the settings
         middle = (low + high) // 2

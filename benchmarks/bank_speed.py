@@ -61,26 +61,26 @@ def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most
     processor = wall = 0.0
     drifts: list[KeyedFinding] = []
     sampled = []
-    for slot, batch, truth, guess in batches(keys, seed=1):
+    for slot, batch, truth, pred in batches(keys, seed=1):
         begun, clock = time.process_time(), time.perf_counter()
-        drifts += bank.update(batch, truth, guess)
+        drifts += bank.update(batch, truth, pred)
         processor += time.process_time() - begun
         wall += time.perf_counter() - clock
         part = slot % (STREAMS // CHECKED) == 0
-        sampled.append((slot[part], truth[part], guess[part]))
+        sampled.append((slot[part], truth[part], pred[part]))
     speed, size = EVENTS / processor / 1e6, bank.nbytes / len(bank)
     print(f"\n{name}: {len(bank):,} streams, {bank.events:,} events, {len(drifts):,} drifts")
     print(f"million events a second: {speed:.1f} of processor time, {EVENTS / wall / 1e6:.1f} by the wall clock")
     numbers["banks"].append({"bank": name, "speed": speed, "wall": EVENTS / wall / 1e6, "bytes": size})
     mark(f"  at least {least:g} by the wall clock, with {bank.threads} threads", EVENTS / wall / 1e6 >= least)
     mark(f"  {size:.0f} bytes a stream; at most {most:,}", size <= most)
-    slot, truth, guess = map(np.concatenate, zip(*sampled, strict=True))
+    slot, truth, pred = map(np.concatenate, zip(*sampled, strict=True))
     chosen = range(0, STREAMS, STREAMS // CHECKED)
     alone = {int(keys[one]): make() for one in chosen}
     expected = [
         (int(keys[one]), drift)
         for one in chosen
-        for drift in alone[int(keys[one])].update_many(truth[slot == one], guess[slot == one])
+        for drift in alone[int(keys[one])].update_many(truth[slot == one], pred[slot == one])
     ]
     found = [(one.key, one.finding) for one in drifts if one.key in alone]
     same = sorted(found, key=repr) == sorted(expected, key=repr)
@@ -104,9 +104,9 @@ def one_stream() -> float:
     """Seconds of processor time an event of one stream in one batch."""
     random = np.random.default_rng(3)
     truth = random.random(10_000_000) < 0.3
-    guess = truth ^ (random.random(truth.size) < 0.1)
+    pred = truth ^ (random.random(truth.size) < 0.1)
     begun = time.process_time()
-    linear().update_many(truth, guess)
+    linear().update_many(truth, pred)
     return (time.process_time() - begun) / truth.size
 
 

@@ -25,31 +25,31 @@ PEERS: dict[Any, Any] = {fr.baselines.DDM: binary.DDM, fr.baselines.EDDM: binary
 
 def ours(kind: Any, events: list[tuple[int, int]]) -> int:
     detector, alarms = kind(), 0
-    for truth, guess in events:
-        detector.update(truth, guess)
+    for truth, pred in events:
+        detector.update(truth, pred)
         alarms += detector.drift_detected
     return alarms
 
 
 def theirs(kind: Any, events: list[tuple[int, int]]) -> int:
     detector, alarms = kind(), 0
-    for truth, guess in events:
-        detector.update(truth != guess)
+    for truth, pred in events:
+        detector.update(truth != pred)
         alarms += detector.drift_detected
     return alarms
 
 
 def main() -> int:
     # One concept, so that alarms, which cost a report, are as rare as they are in use; one event in five is an error.
-    truth, guess = SCENARIOS["Balance1"].stream(seed=1, length=BATCH, change=BATCH)
-    events = list(zip(truth[:LOOP].tolist(), guess[:LOOP].tolist(), strict=True))
+    truth, pred = SCENARIOS["Balance1"].stream(seed=1, length=BATCH, change=BATCH)
+    events = list(zip(truth[:LOOP].tolist(), pred[:LOOP].tolist(), strict=True))
     missed = 0
     for own, peer in PEERS.items():
         name = own.__name__
         update, peer_update, batch = best(
             lambda own=own: ours(own, events),
             lambda peer=peer: theirs(peer, events),
-            lambda own=own: own().update_many(truth, guess),
+            lambda own=own: own().update_many(truth, pred),
         )
         update, peer_update, batch = update / LOOP, peer_update / LOOP, batch / BATCH
         print(

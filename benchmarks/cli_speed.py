@@ -46,8 +46,8 @@ def report(name: str, value: float, mark: float, unit: str = "", at_most: bool =
 def write(folder: Path) -> None:
     random = np.random.default_rng(1)
     truth = (random.random(ROWS) < 0.1).astype(np.int64)
-    guess = np.where(random.random(ROWS) < 0.9, truth, 1 - truth)
-    table = pa.table({"y_true": truth, "y_pred": guess})
+    pred = np.where(random.random(ROWS) < 0.9, truth, 1 - truth)
+    table = pa.table({"y_true": truth, "y_pred": pred})
     pa.parquet.write_table(table, folder / "one.parquet")
     pa.csv.write_csv(table, folder / "one.csv")
     model = pa.array(random.integers(0, 1000, ROWS).astype(np.int32))

@@ -54,8 +54,8 @@ def demo(folder: Path) -> dict[str, Any]:
 
 
 def stable(folder: Path, rows: int) -> dict[str, Any]:
-    truth, guess = draw(np.random.default_rng(1), rows, STABLE)
-    path = write(folder / "stable.csv", y_true=truth.astype(np.int8), y_pred=guess.astype(np.int8))
+    truth, pred = draw(np.random.default_rng(1), rows, STABLE)
+    path = write(folder / "stable.csv", y_true=truth.astype(np.int8), y_pred=pred.astype(np.int8))
     found = detected(path)
     asked = rows / found["parameters"]["arl"]
     return {"rows": rows, "asked": asked, "alarms": len(drifts(found))}
@@ -71,8 +71,8 @@ def predictions(folder: Path, name: str) -> dict[str, Any]:
     model = RandomForestClassifier(50, random_state=0) if name == "sea" else LogisticRegression(max_iter=1000)
     words = np.array(data.classes)[data.labels]
     model.fit(data.features[:rows], words[:rows])
-    truth, guess = words[rows:], model.predict(data.features[rows:])
-    found = detected(write(folder / f"{name}.csv", target=truth, prediction=guess))
+    truth, pred = words[rows:], model.predict(data.features[rows:])
+    found = detected(write(folder / f"{name}.csv", target=truth, prediction=pred))
     changes = [at - rows for at in data.changes]
     return {
         "changes": changes,

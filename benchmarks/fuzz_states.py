@@ -120,8 +120,8 @@ def mended(body: bytes | bytearray) -> bytes:
 def use(detector: Any) -> None:
     """Let a detector do all that it can do."""
     labels = detector.labels.values
-    truth, guess = streams(len(labels), 60, 5)
-    named = [labels[code] for code in truth], [labels[code] for code in guess]
+    truth, pred = streams(len(labels), 60, 5)
+    named = [labels[code] for code in truth], [labels[code] for code in pred]
     detector.update_many(*named)
     detector.update(named[0][0], named[1][0])
     detector.update_many(*(side * 4 for side in named))
@@ -175,8 +175,8 @@ def banks(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes]
         made.append((fr.Bank(fr.FourRates(200, after=after), reference=references), names))
     for bank, names in made:
         for size in (1, 900):
-            truth, guess = streams(len(bank.labels.values), size, 3)
-            bank.update([names[i % len(names)] for i in range(size)], truth, guess)
+            truth, pred = streams(len(bank.labels.values), size, 3)
+            bank.update([names[i % len(names)] for i in range(size)], truth, pred)
             saved.append(bank.to_bytes()[:-4])
             bank.start_period()
     while True:
@@ -211,11 +211,11 @@ def own(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], 
 def use_bank(bank: fr.Bank) -> None:
     """Let a bank do all that it can do."""
     labels = bank.labels.values
-    truth, guess = ([labels[code] for code in side] for side in streams(len(labels), 60, 5))
+    truth, pred = ([labels[code] for code in side] for side in streams(len(labels), 60, 5))
     for key in itertools.islice(bank, 3):
-        bank.update([key] * 60, truth, guess)
+        bank.update([key] * 60, truth, pred)
         _ = bank[key].rates, bank[key].status
-    for found in bank.update(["a", 5, "new"] * 20, truth, guess):
+    for found in bank.update(["a", 5, "new"] * 20, truth, pred):
         str(found)
     bank.discoveries(0.5)
     bank.evict(idle=100)

@@ -86,8 +86,8 @@ class Writer(threading.Thread):
 
     def _write(self, key: int, error: float) -> None:
         truth = self.draw.random() < 0.5
-        guess = truth != (self.draw.random() < error)
-        value = json.dumps({"model": f"m{key}", "y_true": int(truth), "y_pred": int(guess)})
+        pred = truth != (self.draw.random() < error)
+        value = json.dumps({"model": f"m{key}", "y_true": int(truth), "y_pred": int(pred)})
         while True:
             try:
                 self.producer.produce(TOPIC, value, f"m{key}", partition=key % PARTITIONS)

@@ -77,9 +77,9 @@ KINDS: dict[str, tuple[Callable[[Columns], Iterator[bytes]], Callable[[bytes], A
 def draw(random: np.random.Generator, size: int, partition: int) -> Columns:
     """Events of the keys of a partition."""
     truth = random.random(size) < 0.5
-    guess = truth ^ (random.random(size) < 0.1)
+    pred = truth ^ (random.random(size) < 0.1)
     keys = random.integers(0, -(-(KEYS - partition) // PARTITIONS), size) * PARTITIONS + partition
-    return {"model": keys, "y_true": truth * 1, "y_pred": guess * 1}
+    return {"model": keys, "y_true": truth * 1, "y_pred": pred * 1}
 
 
 def fill(broker: Kafka, topic: str, messages: list[Iterator[bytes]]) -> int:

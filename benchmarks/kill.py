@@ -120,7 +120,7 @@ class Writer(threading.Thread):
         self._append(CALM)
 
     def _append(self, pairs: list[tuple[int, int]]) -> None:
-        text = "".join(f"{truth},{guess}\n" for truth, guess in pairs)
+        text = "".join(f"{truth},{pred}\n" for truth, pred in pairs)
         self.pairs += pairs
         while text:
             cut = self.draw.randrange(1, 4000)

@@ -2,7 +2,7 @@
 
 1. *Real streams*: accuracy, F1 and G-mean of every prediction, each made before its label was known, of a model that is
    never retrained, of one retrained at even intervals, of one retrained when river's ADWIN alarms, and of
-   `ChampionRelearner`. All train on the same first examples; the two peers train on as many of the newest, as often as
+   `ChampionRetrainer`. All train on the same first examples; the two peers train on as many of the newest, as often as
    the vote trained one of its models. ADWIN's delta is the one of a grid whose number of fits comes nearest to that.
    The vote runs three times, by each measure.
 2. *HLFR*: LFR alone, with the permutation test behind it, and with a test of the rates, on the paper's four data sets.
@@ -36,11 +36,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fourrates.evaluate import score, summarise, totals
-from fourrates.relearn import ChampionRelearner, PermutationTest, RateTest, Relearner, SequentialTest
-from fourrates.relearn.fixed_share import Measure
+from fourrates.retrain import ChampionRetrainer, PermutationTest, RateTest, Retrainer, SequentialTest
+from fourrates.retrain.fixed_share import Measure
 from fourrates.streams import permuted
 from paper import settings
-from paper.public import RELEARN, loaded, rarer
+from paper.public import RETRAIN, loaded, rarer
 from paper.svm import RBF
 
 Record = dict[str, Any]
@@ -55,7 +55,7 @@ ALLOWED = 0.5  # points below the best of the others
 LOOK = 64  # predictions made at once for ADWIN
 BLOCKS = 40  # of a stream, for standard errors
 PEERS = ("never", "periodic", "ADWIN")
-VERSION = 3  # of ChampionRelearner: raised when it predicts otherwise, so that pages can mark what is of an earlier one
+VERSION = 3  # of ChampionRetrainer: raised when it predicts otherwise, so that pages can mark what is of an earlier one
 
 
 def learnt(model: Any, stream: Stream, start: int, stop: int) -> Any:
@@ -87,9 +87,9 @@ def adwin(model: Any, stream: Stream, delta: float) -> tuple[np.ndarray, int]:
     said, at, done = np.empty(stream.labels.size, int), stream.first, 0
     while at < stream.labels.size:
         block = serving.predict(stream.features[at : at + LOOK])
-        for guess in block:
-            said[at] = guess
-            watch.update(int(guess != stream.labels[at]))
+        for pred in block:
+            said[at] = pred
+            watch.update(int(pred != stream.labels[at]))
             at += 1
             if watch.drift_detected:
                 if (newer := learnt(model, stream, at - stream.first, at)) is not None:
@@ -129,7 +129,7 @@ def of_stream(name: str, stream: Stream, kind: str, measure: Measure) -> Record:
     model, rest = MODELS[kind], slice(stream.first, None)
     X, y = stream.features, stream.labels
     begun = time.process_time()
-    loop = ChampionRelearner(model, measure=measure).fit(X[: stream.first], y[: stream.first])
+    loop = ChampionRetrainer(model, measure=measure).fit(X[: stream.first], y[: stream.first])
     said = {"champion": loop.run(X[rest], y[rest])}
     seconds = time.process_time() - begun
     refits = {"champion": loop.fits - 1, "never": 0}
@@ -206,7 +206,7 @@ def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
     records = []
     for dataset, number in runs.items():
         examples = loaded(dataset, None)
-        relearn = RELEARN[dataset]
+        retrain = RETRAIN[dataset]
         detector = settings.public(dataset, rarer(examples.labels))["LFR"]
         size = SECOND[dataset]
         layers = {
@@ -227,16 +227,16 @@ def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
             for who, confirm in layers.items():
                 if only and who not in only:
                     continue
-                loop = Relearner(
-                    RBF(cost=5.0), detector, min_examples=relearn, max_examples=relearn, confirm=confirm
-                ).fit(X[:relearn], y[:relearn])
-                loop.run(X[relearn:], y[relearn:])
+                loop = Retrainer(
+                    RBF(cost=5.0), detector, min_examples=retrain, max_examples=retrain, confirm=confirm
+                ).fit(X[:retrain], y[:retrain])
+                loop.run(X[retrain:], y[retrain:])
                 at = [drift.at for drift in loop.drifts]
                 if confirm is not None:
                     at = [verdict.at for verdict in loop.verdicts if verdict.confirmed]
                     waited[who] += [verdict.delay for verdict in loop.verdicts]
                     dismissed[who] += sum(not verdict.confirmed for verdict in loop.verdicts)
-                found[who].append(score([relearn + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
+                found[who].append(score([retrain + one for one in at], stream.changes, WITHIN[dataset], length=y.size))
         for who, scores in found.items():
             if not scores:
                 continue
@@ -265,21 +265,21 @@ def public(runs: dict[str, int]) -> list[Record]:
     records = []
     for dataset, number in runs.items():
         examples = loaded(dataset, None)
-        relearn = RELEARN[dataset]
+        retrain = RETRAIN[dataset]
         detector = settings.public(dataset, rarer(examples.labels))["LFR"]
         right: dict[str, list[float]] = {"never": [], "LFR": [], "champion": []}
         for run in range(number):
             stream = permuted(examples, run)
             X, y = stream.features, stream.labels
             loops: dict[str, Any] = {
-                "LFR": Relearner(RBF(cost=5.0), detector, min_examples=relearn, max_examples=relearn),
-                "champion": ChampionRelearner(RBF(cost=5.0)),
+                "LFR": Retrainer(RBF(cost=5.0), detector, min_examples=retrain, max_examples=retrain),
+                "champion": ChampionRetrainer(RBF(cost=5.0)),
             }
             for who, loop in loops.items():
-                said = loop.fit(X[:relearn], y[:relearn]).run(X[relearn:], y[relearn:])
-                right[who].append(float(np.mean(said == y[relearn:])))
+                said = loop.fit(X[:retrain], y[:retrain]).run(X[retrain:], y[retrain:])
+                right[who].append(float(np.mean(said == y[retrain:])))
             right["never"].append(
-                float(np.mean(RBF(cost=5.0).fit(X[:relearn], y[:relearn]).predict(X[relearn:]) == y[relearn:]))
+                float(np.mean(RBF(cost=5.0).fit(X[:retrain], y[:retrain]).predict(X[retrain:]) == y[retrain:]))
             )
         means = {who: float(np.mean(one)) for who, one in right.items()}
         records.append({"dataset": dataset, "runs": number, "version": VERSION, **means})

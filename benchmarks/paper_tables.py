@@ -52,7 +52,7 @@ class Streams:
     """All streams of all scenarios, one a row."""
 
     truth: np.ndarray
-    guess: np.ndarray
+    pred: np.ndarray
 
     @classmethod
     def draw(cls, runs: int, seed: int) -> Streams:
@@ -62,14 +62,14 @@ class Streams:
             for number, scenario in enumerate(SCENARIOS.values())
             for run in range(runs)
         ]
-        truth, guess = (np.array(rows) for rows in zip(*drawn, strict=True))
-        return cls(truth, guess)
+        truth, pred = (np.array(rows) for rows in zip(*drawn, strict=True))
+        return cls(truth, pred)
 
 
 def watch(streams: Streams, make: Callable[[], fr.detectors.Detector]) -> Alarms:
     return [
-        [drift.at for drift in make().update_many(truth, guess)]
-        for truth, guess in zip(streams.truth, streams.guess, strict=True)
+        [drift.at for drift in make().update_many(truth, pred)]
+        for truth, pred in zip(streams.truth, streams.pred, strict=True)
     ]
 
 
@@ -97,11 +97,11 @@ def naive(
     events = np.zeros(rows.size)
     alarms: Alarms = [[] for _ in rows]
     for at in range(LENGTH):
-        truth, guess = streams.truth[:, at].astype(int), streams.guess[:, at].astype(int)
-        hit = truth == guess
+        truth, pred = streams.truth[:, at].astype(int), streams.pred[:, at].astype(int)
+        hit = truth == pred
         events += 1
         found = np.zeros(rows.size, bool)
-        for rate in (truth, 2 + guess):
+        for rate in (truth, 2 + pred):
             spot = rate, rows
             n[spot] += 1
             ones[spot] += hit
@@ -147,7 +147,7 @@ def recall(
         positive = streams.truth[:, at] == 1
         seen += 1
         n += positive
-        value = np.where(positive, decay * value + (1 - decay) * streams.guess[:, at], value)
+        value = np.where(positive, decay * value + (1 - decay) * streams.pred[:, at], value)
         s = np.sqrt(value * (1 - value) / np.maximum(seen if all_events else n, 1))
         ready = positive & (n >= positives) & (seen >= events)
         if apart:
@@ -241,7 +241,7 @@ def show(title: str, tables: dict[str, list[tuple[Cell, Cell]]], which: int) -> 
 
 def check(streams: Streams) -> None:
     """The simulations follow the classes where the rules are the same."""
-    few = Streams(streams.truth[::20], streams.guess[::20])
+    few = Streams(streams.truth[::20], streams.pred[::20])
     assert naive(few) == watch(few, SETTINGS["NFR"])
     assert recall(few) == watch(few, SETTINGS["DDM-OCI"])
 

@@ -114,10 +114,10 @@ def electricity(folder: str) -> list[dict[str, Any]]:
     found = []
     for model in (GradientBoostingClassifier(random_state=0), LogisticRegression(max_iter=1_000), GaussianNB()):
         model.fit(features[:10_000], truth[:10_000])
-        y, guess = truth[10_000:], model.predict(features[10_000:])
+        y, pred = truth[10_000:], model.predict(features[10_000:])
         order = np.concatenate([random.permutation(m) for m in np.array_split(np.arange(y.size), y.size // MONTH)])
-        recorded, shuffled = (len(fr.FourRates(MONTH).update_many(*p)) for p in ((y, guess), (y[order], guess[order])))
-        plain = len(fr.FourRates(MONTH, dispersion=1).update_many(y, guess))
+        recorded, shuffled = (len(fr.FourRates(MONTH).update_many(*p)) for p in ((y, pred), (y[order], pred[order])))
+        plain = len(fr.FourRates(MONTH, dispersion=1).update_many(y, pred))
         found.append(
             {
                 "model": type(model).__name__,
@@ -125,14 +125,14 @@ def electricity(folder: str) -> list[dict[str, Any]]:
                 "recorded": recorded,
                 "shuffled": shuffled,
                 "independence taken for granted": plain,
-                "injected": injected(y, guess, random),
-                "injected, shuffled": injected(y[order], guess[order], random),
+                "injected": injected(y, pred, random),
+                "injected, shuffled": injected(y[order], pred[order], random),
             }
         )
     return found
 
 
-def injected(y: Any, guess: Any, random: np.random.Generator) -> dict[str, Any]:
+def injected(y: Any, pred: Any, random: np.random.Generator) -> dict[str, Any]:
     """In how many of 20 draws a change is found: labels of one class flipped for 20 % of its events from the middle on.
 
     Found is an alarm that says tnr fell, by the end of the first, second and third month. Next to it what the stream
@@ -142,7 +142,7 @@ def injected(y: Any, guess: Any, random: np.random.Generator) -> dict[str, Any]:
     late = np.flatnonzero((np.arange(y.size) >= middle) & y)
 
     def fell(labels: Any) -> float:
-        for drift in fr.FourRates(MONTH).update_many(labels, guess):
+        for drift in fr.FourRates(MONTH).update_many(labels, pred):
             if drift.at >= middle and any((one.rate, one.direction) == ("tnr", "down") for one in drift.changes):
                 return (drift.at - middle) / MONTH
         return np.inf
@@ -152,7 +152,7 @@ def injected(y: Any, guess: Any, random: np.random.Generator) -> dict[str, Any]:
         flipped = y.copy()
         flipped[random.choice(late, late.size // 5, replace=False)] = False
         delays.append(fell(flipped))
-        before, after = ((~guess[middle:])[~labels[middle:]].mean() for labels in (y, flipped))
+        before, after = ((~pred[middle:])[~labels[middle:]].mean() for labels in (y, flipped))
         falls.append(float(before - after))
     by = [float(np.mean(np.array(delays) < months)) for months in (1, 2, 3)]
     alone = fell(y)

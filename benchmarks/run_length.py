@@ -43,12 +43,12 @@ def measured(detector: fr.LFR, confusion: list[list[float]], alarms: int, seed: 
     classes = len(confusion)
     edges = np.rint(np.cumsum(confusion) / np.sum(confusion) * PARTS)
     cells = np.repeat(np.arange(classes**2), np.diff(edges, prepend=0).astype(int))
-    truths, guesses = (side.astype(np.uint16) for side in np.divmod(cells, classes))
+    truths, preds = (side.astype(np.uint16) for side in np.divmod(cells, classes))
     random = np.random.default_rng(seed)
     events = found = 0
     while found < alarms:
         drawn = random.integers(0, PARTS, CHUNK, dtype=np.uint16)
-        found += len(detector.update_many(truths[drawn], guesses[drawn]))
+        found += len(detector.update_many(truths[drawn], preds[drawn]))
         events += CHUNK
     return events / found, found
 

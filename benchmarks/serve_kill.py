@@ -121,10 +121,10 @@ class Sender(threading.Thread):
         size = int(self.draw.choice([1, 5, 40, 300]))
         truths = (self.draw.random(size) < 0.3).astype(int)
         wrong = 0.15 if (turn // 40) % 2 == 0 else 0.35  # something to find
-        guesses = truths ^ (self.draw.random(size) < wrong)
+        preds = truths ^ (self.draw.random(size) < wrong)
         ids = [f"{self.number}-{turn}-{row}" for row in range(size)]
         by = {"country": self.draw.choice(COUNTRIES, size).tolist()}
-        y_true, y_pred = truths.tolist(), guesses.tolist()
+        y_true, y_pred = truths.tolist(), preds.tolist()
         key = f"{self.number}-{turn}"
         if name == "pairs":
             self._send(name, "events", {"y_true": y_true, "y_pred": y_pred}, key)
@@ -185,23 +185,23 @@ def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
             if one not in names:
                 names.append(one)
         segments = np.array([names.index(one) for one in batch.segments], np.int64)[codes] if batch.segments else None
-        truths, guesses = batch.codes("truths"), batch.codes("guesses")
+        truths, preds = batch.codes("truths"), batch.codes("preds")
         if batch.kind == EVENTS and batch.ids is not None:
-            join.predict(batch.ids.column(), guesses, tags=segments)
+            join.predict(batch.ids.column(), preds, tags=segments)
             pairs = join.label(batch.ids.column(), truths)
         elif batch.kind == PREDICTIONS:
-            pairs = join.predict(batch.ids.column(), guesses, tags=segments)
+            pairs = join.predict(batch.ids.column(), preds, tags=segments)
         elif batch.kind == LABELS:
             pairs = join.label(batch.ids.column(), truths)
         else:
             pairs = None
         if pairs is not None:
-            truths, guesses, segments = pairs.truths, pairs.guesses, pairs.tags
-        whole.update_many(truths, guesses)
+            truths, preds, segments = pairs.truths, pairs.preds, pairs.tags
+        whole.update_many(truths, preds)
         for finding in whole.findings:
             found[finding.kind, None, finding.at] += 1
         if "by" in MONITORS[name]:
-            bank.update(segments, truths, guesses)
+            bank.update(segments, truths, preds)
             for keyed in bank.findings:
                 found[keyed.finding.kind, names[keyed.key], keyed.finding.at] += 1
     return found

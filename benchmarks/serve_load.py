@@ -71,8 +71,8 @@ def hit(
 
 def columns(size: int, ids: bool = False) -> bytes:
     truths = (RANDOM.random(size) < 0.3).astype(int)
-    guesses = truths ^ (RANDOM.random(size) < 0.1)
-    body: dict[str, Any] = {"y_true": truths.tolist(), "y_pred": guesses.tolist()}
+    preds = truths ^ (RANDOM.random(size) < 0.1)
+    body: dict[str, Any] = {"y_true": truths.tolist(), "y_pred": preds.tolist()}
     if ids:
         body["id"] = ["@" * 12 + f"-{row:04d}" for row in range(size)]
     return json.dumps(body, separators=(",", ":")).encode()
@@ -339,9 +339,9 @@ def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
         for step in range(hours * each // size):
             now = start + step * 3600 * size / each
             truths = (RANDOM.random(size) < 0.3).astype(int)
-            guesses = (truths ^ (RANDOM.random(size) < 0.1)).tolist()
+            preds = (truths ^ (RANDOM.random(size) < 0.1)).tolist()
             ids = [f"{step}-{row}" for row in range(size)]
-            body = {"id": ids, "y_pred": guesses, "time": [now] * size}
+            body = {"id": ids, "y_pred": preds, "time": [now] * size}
             body["by"] = {"country": RANDOM.choice(["DE", "FR", "IT"], size).tolist()}
             assert client.call("POST", "/api/monitors/day/predictions", body)[0] == 200
             late.append((now, ids, truths.tolist()))

@@ -81,8 +81,8 @@ def plan(frame: Any) -> str:
 def same_drifts(spark: Any, folder: Path) -> tuple[bool, int]:
     """Whether the drifts are those of one bank that takes the events in their order, and how many there are."""
     bank, wanted = fr.Bank(arl=ARL), []
-    for key, truth, guess in given.read(folder):
-        bank.update(key, truth, guess)
+    for key, truth, pred in given.read(folder):
+        bank.update(key, truth, pred)
         wanted += given.told(bank.findings)
     found = detecting(spark.read.schema(given.SCHEMA).parquet(str(folder)))
     rows = found.where(given.RATES).select(*given.ROW).collect()

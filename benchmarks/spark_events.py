@@ -42,7 +42,7 @@ def session(folder: Path, master: str = "local[2]", partitions: int = 8, memory:
 
 
 def draw(random: np.random.Generator, first: int, size: int, keys: int, change: int) -> tuple[Any, Any, Any, Any]:
-    """Key, place, truth and guess of events; one stream in forty goes wrong from event `change` on."""
+    """Key, place, truth and pred of events; one stream in forty goes wrong from event `change` on."""
     key = random.integers(0, keys, size)
     place = np.arange(first, first + size)
     truth = random.random(size, np.float32) < 0.3
@@ -55,13 +55,13 @@ def write(folder: Path, events: int, keys: int, batch: int, seed: int = 1) -> No
     folder.mkdir(parents=True)
     random = np.random.default_rng(seed)
     for number, first in enumerate(range(0, events, batch)):
-        key, place, truth, guess = draw(random, first, min(batch, events - first), keys, events // 2)
-        columns = {"key": key, "seq": place, "y": truth.astype(np.int32), "p": guess.astype(np.int32)}
+        key, place, truth, pred = draw(random, first, min(batch, events - first), keys, events // 2)
+        columns = {"key": key, "seq": place, "y": truth.astype(np.int32), "p": pred.astype(np.int32)}
         pq.write_table(pa.table(columns), folder / f"{number:05d}.parquet")
 
 
 def read(folder: Path) -> Any:
-    """Files in their order, as (key, truth, guess)."""
+    """Files in their order, as (key, truth, pred)."""
     for path in sorted(folder.glob("*.parquet")):
         table = pq.read_table(path)
         yield table["key"].to_numpy(), table["y"].to_numpy(), table["p"].to_numpy()

@@ -47,9 +47,9 @@ def write(folder: Path, files: int) -> None:
     for number in range(files):
         key, truth = draw.integers(0, KEYS, BATCH), draw.random(BATCH) < 0.3
         broken = (key % UNSTEADY == 0) & ((number + key // UNSTEADY) // PERIOD % 2 == 1)
-        guess = truth ^ (draw.random(BATCH) < np.where(broken, 0.7, 0.1))
+        pred = truth ^ (draw.random(BATCH) < np.where(broken, 0.7, 0.1))
         columns = {"key": key, "seq": np.arange(number * BATCH, (number + 1) * BATCH)}
-        labels = {"y": truth.astype(np.int32), "p": guess.astype(np.int32)}
+        labels = {"y": truth.astype(np.int32), "p": pred.astype(np.int32)}
         path = folder / f"{number:05d}.parquet"
         pq.write_table(pa.table(columns | labels), path)
         os.utime(path, (number, number))  # Spark takes files by their time, and those of one moment in any order
@@ -133,8 +133,8 @@ def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
     from fourrates.engines.spark import read_bank
 
     bank, wanted = fr.Bank(arl=ARL), []
-    for key, truth, guess in given.read(folder / "in"):
-        bank.update(key, truth, guess)
+    for key, truth, pred in given.read(folder / "in"):
+        bank.update(key, truth, pred)
         wanted += given.told(bank.findings)
     rows = spark.read.parquet(str(folder / "out")).where(given.RATES).select(*given.ROW).collect()
     found = sorted(map(tuple, rows))

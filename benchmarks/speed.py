@@ -34,8 +34,8 @@ def stream(size: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 def pairs_loop(make: Callable[[], fr.LFR | fr.FourRates], events: list[tuple[int, int]]) -> Callable[[], int]:
     def run() -> int:
         detector, alarms = make(), 0
-        for truth, guess in events:
-            detector.update(truth, guess)
+        for truth, pred in events:
+            detector.update(truth, pred)
             if detector.drift_detected:
                 alarms += 1
         return alarms
@@ -46,8 +46,8 @@ def pairs_loop(make: Callable[[], fr.LFR | fr.FourRates], events: list[tuple[int
 def errors_loop(make: Callable[[], ADWIN | DDM], events: list[tuple[int, int]]) -> Callable[[], int]:
     def run() -> int:
         detector, alarms = make(), 0
-        for truth, guess in events:
-            detector.update(truth != guess)
+        for truth, pred in events:
+            detector.update(truth != pred)
             if detector.drift_detected:
                 alarms += 1
         return alarms
@@ -69,8 +69,8 @@ def report(name: str, ratio: float, mark: float | None, at_most: bool = True) ->
 
 
 def main() -> int:
-    truth, guess = stream(10_000_000)
-    events = list(zip(truth[:LOOP].tolist(), guess[:LOOP].tolist(), strict=True))
+    truth, pred = stream(10_000_000)
+    events = list(zip(truth[:LOOP].tolist(), pred[:LOOP].tolist(), strict=True))
 
     def quiet() -> fr.LFR:
         return fr.LFR(detect=QUIET)
@@ -84,7 +84,7 @@ def main() -> int:
         pairs_loop(budget, events),
         errors_loop(ADWIN, events),
         errors_loop(DDM, events),
-        lambda: [None for truth, guess in events if truth > 1],
+        lambda: [None for truth, pred in events if truth > 1],
     )
     names = ("LFR", "FourRates", "river ADWIN", "river DDM", "nothing")
     taken = zip(names, (ours, four, adwin, ddm, empty), strict=True)
@@ -94,7 +94,7 @@ def main() -> int:
     report("FourRates.update / river ADWIN.update", four / adwin, 0.6)
     report("LFR.update / river DDM.update", ours / ddm, 0.3)
 
-    batch, means = best(lambda: quiet().update_many(truth, guess), lambda: bare.four_means(truth, guess, 0.9))
+    batch, means = best(lambda: quiet().update_many(truth, pred), lambda: bare.four_means(truth, pred, 0.9))
     print(
         f"million events a second: LFR.update_many {truth.size / batch / 1e6:.0f}, "
         f"four means and no bounds {truth.size / means / 1e6:.0f}"
@@ -106,16 +106,16 @@ def main() -> int:
     for size, mark in ((10**7, 1.5), (10**5, None)):  # fifty classes take fifty times as long to get going
         wide, narrow = best(
             lambda size=size: fr.LFR(detect=QUIET, labels=range(50)).update_many(many[:size], of[:size]),
-            lambda size=size: quiet().update_many(truth[:size], guess[:size]),
+            lambda size=size: quiet().update_many(truth[:size], pred[:size]),
         )
         report(f"50 classes / 2 classes, per event of {size:,}", wide / narrow, mark)
-    wide, narrow = best(lambda: budget(50).update_many(many, of), lambda: budget().update_many(truth, guess))
+    wide, narrow = best(lambda: budget(50).update_many(many, of), lambda: budget().update_many(truth, pred))
     report(f"FourRates, 50 classes / 2 classes, per event of {many.size:,}", wide / narrow, 1.5)
     for size in (10**4, 10**5, 10**6, 10**7):
         part = slice(size)
         four, ours = best(
-            lambda part=part: [budget().update_many(truth[part], guess[part]) for _ in range(10**7 // part.stop)],
-            lambda part=part: [quiet().update_many(truth[part], guess[part]) for _ in range(10**7 // part.stop)],
+            lambda part=part: [budget().update_many(truth[part], pred[part]) for _ in range(10**7 // part.stop)],
+            lambda part=part: [quiet().update_many(truth[part], pred[part]) for _ in range(10**7 // part.stop)],
         )
         report(f"FourRates / LFR, per event of {size:,} ({1e2 * four:.1f} ns)", four / ours, 3.5)
 
@@ -129,7 +129,7 @@ def main() -> int:
             for _ in range(repeats):
                 detector = quiet()
                 for _ in range(whole):
-                    detector.update_many(truth[part], guess[part])
+                    detector.update_many(truth[part], pred[part])
 
         (seconds,) = best(run, turns=7 if size < 10**8 else 1)
         cost = seconds / (repeats * size)

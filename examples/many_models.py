@@ -18,11 +18,11 @@ size = 200_000
 model = random.integers(0, 50, size)
 truth = (random.random(size) < 0.3).astype(int)
 share = np.where((model == 17) & (truth == 1) & (np.arange(size) > size // 2), 0.4, 0.9)
-guess = np.where(random.random(size) < share, truth, 1 - truth)
+pred = np.where(random.random(size) < share, truth, 1 - truth)
 with open("many_models.csv", "w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["model", "label", "prediction"])
-    writer.writerows(zip((f"model-{m}" for m in model), truth, guess, strict=True))
+    writer.writerows(zip((f"model-{m}" for m in model), truth, pred, strict=True))
 
 # %% What `fourrates detect --by model` does
 run = Run(fr.LFR(detect=1e-7))

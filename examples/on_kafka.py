@@ -29,8 +29,8 @@ def events() -> list[dict[str, Any]]:
     shop = random.choice(["Lyon", "Oslo", "Rome"], SIZE)
     truth = random.random(SIZE) < 0.3
     missed = (shop == "Oslo") & (np.arange(SIZE) > SIZE // 2) & truth
-    guess = truth ^ (random.random(SIZE) < np.where(missed, 0.7, 0.1))
-    rows = zip(shop.tolist(), truth.tolist(), guess.tolist(), strict=True)
+    pred = truth ^ (random.random(SIZE) < np.where(missed, 0.7, 0.1))
+    rows = zip(shop.tolist(), truth.tolist(), pred.tolist(), strict=True)
     return [{"shop": place, "y_true": int(y), "y_pred": int(p)} for place, y, p in rows]
 
 

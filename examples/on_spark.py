@@ -41,12 +41,12 @@ def write(folder: Path) -> None:
     shop = random.choice(["Lyon", "Oslo", "Rome"], SIZE)
     truth = random.random(SIZE) < 0.3
     broken = (shop == "Oslo") & (np.arange(SIZE) > SIZE // 2) & truth
-    guess = truth ^ (random.random(SIZE) < np.where(broken, 0.7, 0.1))
+    pred = truth ^ (random.random(SIZE) < np.where(broken, 0.7, 0.1))
     second = np.arange(SIZE) * 1_000_000
     late = second + random.integers(1, 600, SIZE) * 1_000_000
     moment = pa.timestamp("us", tz="UTC")
     predictions = pa.table(
-        {"id": np.arange(SIZE), "shop": shop, "time": pa.array(second, moment), "pred": guess.astype(np.int32)}
+        {"id": np.arange(SIZE), "shop": shop, "time": pa.array(second, moment), "pred": pred.astype(np.int32)}
     )
     labels = pa.table({"label_id": np.arange(SIZE), "known": pa.array(late, moment), "truth": truth.astype(np.int32)})
     labels = labels.sort_by("known")

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import fourrates as fr
-from fourrates.relearn import Relearner
+from fourrates.retrain import Retrainer
 
 # %% A stream whose concept changes at 6,000
 random = np.random.default_rng(5)
@@ -20,18 +20,18 @@ weights = np.where(np.arange(10_000)[:, None] < 6_000, [2.0, -1.0, 0.0, 0.0], [0
 y = (np.sum(X * weights, axis=1) + random.logistic(size=10_000) * 0.5 > 1.5).astype(int)
 
 # %% Train on the past, predict, and give the labels when they come: here 500 at a time, one batch late
-relearner = Relearner(LogisticRegression(), fr.LFR(detect=1e-6), min_examples=500).fit(X[:2_000], y[:2_000])
+retrainer = Retrainer(LogisticRegression(), fr.LFR(detect=1e-6), min_examples=500).fit(X[:2_000], y[:2_000])
 served = []
 for first in range(2_000, 10_000, 500):
     batch = np.arange(first, first + 500)
-    served.append(relearner.predict(X[batch], ids=batch))
+    served.append(retrainer.predict(X[batch], ids=batch))
     if first > 2_000:
         before = batch - 500
-        for drift in relearner.observe(before, y[before]):
+        for drift in retrainer.observe(before, y[before]):
             print(f"{drift}\n  the new concept: from event {2_000 + drift.since:,} on")  # labels count from 2,000
 
 # %% What became of each model
-for life in relearner.models:
+for life in retrainer.models:
     print(life)
 alone = LogisticRegression().fit(X[:2_000], y[:2_000])
 print(f"accuracy on the last 2,000 events, old model: {alone.score(X[8_000:], y[8_000:]):.3f}")

@@ -14,11 +14,11 @@ import numpy as np
 from fourrates import null
 from fourrates.streams import datasets
 from paper import settings
-from paper.public import CODES, RELEARN, SHORT_RELEARN, loaded, rarer, watched
+from paper.public import CODES, RETRAIN, SHORT_RETRAIN, loaded, rarer, watched
 from paper.store import Result
 
 VERSION = 1  # of the numbers: raise it when they come out differently
-NEVER, LAST = "never relearnt", "the label before"
+NEVER, LAST = "never retrained", "the label before"
 SHORT = 4_000
 LIKE = "SEA"  # the settings of Table V that are taken
 
@@ -41,9 +41,9 @@ class Electricity:
     needs = ("elecNorm",)
 
     @property
-    def relearn(self) -> int:
+    def retrain(self) -> int:
         """Examples a model learns from."""
-        return SHORT_RELEARN if self.quick else RELEARN[self.name]
+        return SHORT_RETRAIN if self.quick else RETRAIN[self.name]
 
     def key(self, seed: int) -> dict[str, Any]:
         """Everything the numbers depend on; the seed is not among it."""
@@ -51,7 +51,7 @@ class Electricity:
             "version": (VERSION, null.VERSION),
             "files": datasets.DATASETS[CODES[self.name]].files,
             "length": SHORT if self.quick else None,
-            "relearn": self.relearn,
+            "retrain": self.retrain,
             "detectors": {name: repr(made) for name, made in settings.public(LIKE).items()},
         }
 
@@ -60,8 +60,8 @@ class Electricity:
         stream = loaded(self.name, folder)
         if self.quick:
             stream = replace(stream, features=stream.features[:SHORT], labels=stream.labels[:SHORT])
-        first, rest = slice(self.relearn), slice(self.relearn, None)
-        before = float(np.mean(stream.labels[self.relearn - 1 : -1] == stream.labels[rest]))
+        first, rest = slice(self.retrain), slice(self.retrain, None)
+        before = float(np.mean(stream.labels[self.retrain - 1 : -1] == stream.labels[rest]))
         accuracy: dict[str, dict[str, float]] = {}
         drifts: dict[str, dict[str, list[int]]] = {}
         for name, model in models().items():
@@ -69,9 +69,9 @@ class Electricity:
             right = {NEVER: float(np.mean(fixed == stream.labels[rest]))}
             drifts[name] = {}
             for kind, detector in settings.public(LIKE, rarer(stream.labels)).items():
-                drifts[name][kind], right[kind] = watched(stream, model, detector, self.relearn)
+                drifts[name][kind], right[kind] = watched(stream, model, detector, self.retrain)
             accuracy[name] = {**right, LAST: before}
-        return {"accuracy": accuracy, "drifts": drifts, "length": int(stream.labels.size), "relearn": self.relearn}
+        return {"accuracy": accuracy, "drifts": drifts, "length": int(stream.labels.size), "retrain": self.retrain}
 
 
 def models() -> dict[str, Any]:

@@ -29,10 +29,10 @@ VERSION = 1  # of the numbers: raise it when they come out differently
 DEARER = 100.0  # errors on the minority class, in the paper
 SLACK = 5.0  # the C of the machine, which the paper does not print; docs/paper.md says what others give
 CODES = {"SEA": "sea", "HYPERPLANE": "hyperplane", "USENET1": "usenet1", "USENET2": "usenet2", "elecNorm": "elecNorm"}
-RELEARN = {"SEA": 1000, "HYPERPLANE": 1000, "USENET1": 100, "USENET2": 100, "elecNorm": 1000}
+RETRAIN = {"SEA": 1000, "HYPERPLANE": 1000, "USENET1": 100, "USENET2": 100, "elecNorm": 1000}
 WINDOWS = {"SEA": 1000, "HYPERPLANE": 1000, "USENET1": 20, "USENET2": 50}
 """Events after a change in which a drift is a hit, and the bins of the histograms. The paper does not print its own."""
-SHORT, SHORT_RELEARN = 500, 100  # examples of a concept and examples to relearn, where a run is to be quick
+SHORT, SHORT_RETRAIN = 500, 100  # examples of a concept and examples to retrain, where a run is to be quick
 COSTS = {"SEA": 3.0, "HYPERPLANE": 4.5, "USENET1": 0.2, "USENET2": 0.2}  # seconds a run, about
 
 
@@ -77,9 +77,9 @@ class Public:
         return WINDOWS[self.dataset]
 
     @property
-    def relearn(self) -> int:
+    def retrain(self) -> int:
         """Examples a model learns from."""
-        return min(RELEARN[self.dataset], SHORT_RELEARN) if self.quick else RELEARN[self.dataset]
+        return min(RETRAIN[self.dataset], SHORT_RETRAIN) if self.quick else RETRAIN[self.dataset]
 
     @property
     def length(self) -> int:
@@ -110,7 +110,7 @@ class Public:
             "seed": seed,
             "files": datasets.DATASETS[CODES[self.dataset]].files,
             "length": self.length,
-            "relearn": self.relearn,
+            "retrain": self.retrain,
             "dearer": DEARER if self.weighted else 1.0,
             "slack": SLACK,
             "detectors": {name: repr(made) for name, made in self.detectors().items()},
@@ -123,7 +123,7 @@ class Public:
         minority = rarer(examples.labels)
         model = _model(minority if self.weighted else None)
         found = {
-            name: watched(stream, model, detector, self.relearn) for name, detector in self.detectors(minority).items()
+            name: watched(stream, model, detector, self.retrain) for name, detector in self.detectors(minority).items()
         }
         return {
             "drifts": {name: drifts for name, (drifts, _) in found.items()},
@@ -148,17 +148,17 @@ def rarer(labels: npt.NDArray[np.int64]) -> int:
     return int(np.argmin(np.bincount(labels)))
 
 
-def watched(stream: Examples, model: Any, detector: Detector, relearn: int) -> tuple[list[int], float]:
+def watched(stream: Examples, model: Any, detector: Detector, retrain: int) -> tuple[list[int], float]:
     """The drifts of a model that has learnt from the first examples, and the share of the others it got right."""
-    from fourrates.relearn import Relearner
+    from fourrates.retrain import Retrainer
 
-    first, rest = slice(relearn), slice(relearn, None)
+    first, rest = slice(retrain), slice(retrain, None)
     # Neither fewer nor more: a warning of DDM may last for thousands of examples.
-    loop = Relearner(model, detector, min_examples=relearn, max_examples=relearn).fit(
+    loop = Retrainer(model, detector, min_examples=retrain, max_examples=retrain).fit(
         stream.features[first], stream.labels[first]
     )
     said = loop.run(stream.features[rest], stream.labels[rest])
-    return [relearn + drift.at for drift in loop.drifts], float(np.mean(said == stream.labels[rest]))
+    return [retrain + drift.at for drift in loop.drifts], float(np.mean(said == stream.labels[rest]))
 
 
 def _cut(stream: Examples, changes: tuple[int, ...], concept: int) -> Examples:

@@ -64,21 +64,21 @@ def single_run(seed: int) -> SingleRun:
     """
     change = LENGTH // 2
     for tried in range(seed, seed + TRIES):
-        truth, guess = SCENARIOS["Balance1"].stream(seed=tried, length=LENGTH)
-        times = [drift.at for drift in settings.synthetic()["LFR"].update_many(truth, guess)]
+        truth, pred = SCENARIOS["Balance1"].stream(seed=tried, length=LENGTH)
+        times = [drift.at for drift in settings.synthetic()["LFR"].update_many(truth, pred)]
         if len(times) == 1 and change <= times[0] < change + WINDOW:
-            return _followed(tried, change, truth, guess)
+            return _followed(tried, change, truth, pred)
     raise RuntimeError(f"LFR found the change of none of {TRIES} streams from seed {seed} on")
 
 
-def _followed(seed: int, change: int, truth: npt.NDArray[np.uint8], guess: npt.NDArray[np.uint8]) -> SingleRun:
+def _followed(seed: int, change: int, truth: npt.NDArray[np.uint8], pred: npt.NDArray[np.uint8]) -> SingleRun:
     made: dict[str, Any] = dict(settings.synthetic())
     curves: dict[str, dict[str, list[float]]] = {"LFR": {}, "NFR": {}}
     found: dict[str, list[int]] = {"LFR": [], "NFR": []}
     for start in range(0, truth.size, STEP):
         part = slice(start, start + STEP)
         for name, own in curves.items():
-            found[name] += [drift.at for drift in made[name].update_many(truth[part], guess[part])]
+            found[name] += [drift.at for drift in made[name].update_many(truth[part], pred[part])]
             for rate, state in made[name].rates.items():
                 own.setdefault(rate, []).append(state.statistics[0].value)
     events = np.arange(STEP - 1, truth.size, STEP)

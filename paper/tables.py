@@ -452,7 +452,7 @@ def electricity(results: Results) -> Table:
                 "drifts": len(drifts[name]) if name in drifts else None,
                 "gain": round(gain, 6),
                 "examples": result["length"],
-                "relearn": result["relearn"],
+                "retrain": result["retrain"],
                 "sentence": said[name],
             }
             records.append(record)
@@ -461,7 +461,7 @@ def electricity(results: Results) -> Table:
             )
     columns = ["model", "loop", "right predictions", "drifts", "difference"]
     notes = [
-        f"{result['length']:,} examples; each model learns from {result['relearn']:,}, and every prediction is made "
+        f"{result['length']:,} examples; each model learns from {result['retrain']:,}, and every prediction is made "
         "before its label is known. Settings as for SEA in Table V, no class weights."
     ]
     return Table(columns, rows, records, notes)

@@ -196,7 +196,7 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     size, stop = 20_000, threading.Event()
     coded = take.endswith("coded")
     kind = np.uint16 if coded else np.int64
-    truth, guess, keys = np.zeros(size, kind), np.zeros(size, kind), np.zeros(size, np.int64)
+    truth, pred, keys = np.zeros(size, kind), np.zeros(size, kind), np.zeros(size, np.int64)
     changing, values = (keys, (0, 2**40, 5, -(2**60))) if take == "keys" else (truth, (0, 60_000, 1))
     thread = threading.Thread(target=flickering, args=(changing, values, stop))
     thread.start()
@@ -206,11 +206,11 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
         while time.monotonic() < end:
             try:
                 if take == "detector":
-                    fr.FourRates().update_many(truth, guess)
+                    fr.FourRates().update_many(truth, pred)
                 elif take == "coded":
-                    fr.FourRates().update_coded(truth, guess)
+                    fr.FourRates().update_coded(truth, pred)
                 else:
-                    (bank.update_coded if coded else bank.update)(keys, truth, guess)
+                    (bank.update_coded if coded else bank.update)(keys, truth, pred)
             except ValueError as error:
                 refused.append(str(error))
     finally:
@@ -227,14 +227,14 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
 def test_a_detector_is_used_by_one_thread_at_a_time(kind):
     random = np.random.default_rng(4)
     truth = random.integers(0, 2, 2_000_000)
-    guess = np.where(random.random(truth.size) < 0.9, truth, 1 - truth)
+    pred = np.where(random.random(truth.size) < 0.9, truth, 1 - truth)
     detector = kind()
-    detector.update_many(truth[:1000], guess[:1000])
+    detector.update_many(truth[:1000], pred[:1000])
     saved = detector.to_bytes()
     calls = (lambda: detector.update(1, 1), detector.to_bytes, detector.reset, lambda: pickle.dumps(detector))
     refused = 0
     for _ in range(100):  # a batch may be over before this thread gets its turn
-        thread = threading.Thread(target=detector.update_many, args=(truth, guess))
+        thread = threading.Thread(target=detector.update_many, args=(truth, pred))
         thread.start()
         while thread.is_alive():
             for call in calls:
@@ -325,15 +325,15 @@ def test_coded_events_cost_the_same_however_many_drifts_they_hold():
     """Each call looks at what it takes, not at the whole batch: 200,000 events with drifts all along."""
     size = 200_000
     truth = np.ones(size, np.uint16)
-    guess = (np.arange(size) // 60 % 2).astype(np.uint16)
+    pred = (np.arange(size) // 60 % 2).astype(np.uint16)
     detector, done, findings = fr.FourRates(arl=100), 0, []
     with within(20):
         while done < size:
-            taken, found = detector.update_coded(truth, guess, done)
+            taken, found = detector.update_coded(truth, pred, done)
             done += taken
             findings += found
     whole = fr.FourRates(arl=100)
-    assert len(whole.update_many(truth, guess)) > 500
+    assert len(whole.update_many(truth, pred)) > 500
     assert findings == list(whole.findings)
 
 

@@ -241,13 +241,13 @@ def test_a_class_that_left_the_window_is_left_out_of_g_mean():
     np.testing.assert_allclose(prequential([1, 0, 0, 0], [0, 0, 0, 1], window=2).g_mean, [0, 0, 1, 1 / 2])
 
 
-def by_loop(truth, guess, classes, weight, last):
+def by_loop(truth, pred, classes, weight, last):
     """Accuracy, F1 of class 1 (of all with more than two classes) and G-mean of the events with their weights."""
     curves = []
     for end in range(1, len(truth) + 1):
         counts = np.zeros((classes, classes))
         for at in range(max(0, end - last), end):
-            counts[truth[at], guess[at]] += weight ** (end - 1 - at)
+            counts[truth[at], pred[at]] += weight ** (end - 1 - at)
         seen, said, right = counts.sum(1), counts.sum(0), counts.diagonal()
         recalls = [right[c] / seen[c] for c in range(classes) if seen[c]]
         scored = [1] if classes == 2 else range(classes)
@@ -262,27 +262,27 @@ def by_loop(truth, guess, classes, weight, last):
     "forget", [{}, {"fading": 0.9}, {"fading": 0.3}, {"window": 7}, {"window": 1}, {"window": 999}]
 )
 def test_the_curves_are_those_of_a_plain_loop(classes, forget):
-    truth, guess = np.random.default_rng(classes).integers(classes, size=(2, 150))
-    guess = np.where(np.random.default_rng(0).random(150) < 0.6, truth, guess)
-    curves = prequential(truth, guess, labels=range(classes), **forget)
-    expected = by_loop(truth, guess, classes, forget.get("fading", 1), forget.get("window", 150))
+    truth, pred = np.random.default_rng(classes).integers(classes, size=(2, 150))
+    pred = np.where(np.random.default_rng(0).random(150) < 0.6, truth, pred)
+    curves = prequential(truth, pred, labels=range(classes), **forget)
+    expected = by_loop(truth, pred, classes, forget.get("fading", 1), forget.get("window", 150))
     # Sums of at most 150 products in another order: a few hundred roundings of 1e-16.
     np.testing.assert_allclose((curves.accuracy, curves.f1, curves.g_mean), expected, rtol=1e-12, atol=1e-13)
 
 
 def test_the_totals_are_where_the_curves_end():
-    truth, guess = np.random.default_rng(1).integers(2, size=(2, 1000))
-    curves, total = prequential(truth, guess), totals(truth, guess)
+    truth, pred = np.random.default_rng(1).integers(2, size=(2, 1000))
+    curves, total = prequential(truth, pred), totals(truth, pred)
     assert (total.accuracy, total.f1, total.g_mean) == (curves.accuracy[-1], curves.f1[-1], curves.g_mean[-1])
 
 
 def test_the_positive_class_may_be_any_label():
-    truth, guess = ["cat", "dog", "cow", "cow"], ["cat", "cow", "cow", "dog"]
+    truth, pred = ["cat", "dog", "cow", "cow"], ["cat", "cow", "cow", "dog"]
     labels = ("cat", "dog", "cow")
-    assert totals(truth, guess, labels=labels, positive="cow").f1 == 1 / 2
-    assert totals(truth, guess, labels=labels).f1 == pytest.approx((1 + 0 + 1 / 2) / 3)
+    assert totals(truth, pred, labels=labels, positive="cow").f1 == 1 / 2
+    assert totals(truth, pred, labels=labels).f1 == pytest.approx((1 + 0 + 1 / 2) / 3)
     with pytest.raises(ValueError, match="positive 'pig' is not one of"):
-        totals(truth, guess, labels=labels, positive="pig")
+        totals(truth, pred, labels=labels, positive="pig")
 
 
 def test_a_recall_that_faded_long_ago_is_not_made_of_the_last_digits_of_a_double():

@@ -60,8 +60,8 @@ def test_the_summary_says_what_was_found_and_what_was_guessed(found):
 def test_the_default_budget_is_said(data):
     yearly = fr.detect(data, budget="1 per year").said
     assert "20,000 events a day, so '1 per year' is one false alarm in 7,305,023 events" in yearly
-    truth, guess = small(1000)
-    found = fr.detect((truth, guess))
+    truth, pred = small(1000)
+    found = fr.detect((truth, pred))
     assert found.watch.detector.parameters["arl"] == 100_000
     assert found.said[-1] == "budget: one false alarm in 100,000 events"
 
@@ -87,9 +87,9 @@ def test_a_frame_has_a_row_for_each_rate_that_moved(found):
 
 
 def test_a_notebook_shows_names_as_text_only():
-    truth, guess = small()
+    truth, pred = small()
     name = "<script>alert(1)</script>"
-    found = fr.detect({"label": truth, "prediction": guess.astype(int), "model": [name] * truth.size}, by="model")
+    found = fr.detect({"label": truth, "prediction": pred.astype(int), "model": [name] * truth.size}, by="model")
     page = found._repr_html_()
     assert found.drifts
     assert "<script" not in page
@@ -112,8 +112,8 @@ def test_a_picture_and_a_page_are_made(found, tmp_path):
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "lazy", "pyarrow", "reader", "duckdb", "csv", "parquet"])
 def test_every_source_gives_the_same(kind, tmp_path):
-    truth, guess = small()
-    columns = {"y": WORDS[truth], "pred": WORDS[guess]}
+    truth, pred = small()
+    columns = {"y": WORDS[truth], "pred": WORDS[pred]}
     detector = fr.FourRates(50_000, labels=["ham", "spam"])
     assert detector.update_many(columns["y"], columns["pred"])
     source = columns
@@ -141,9 +141,9 @@ def test_every_source_gives_the_same(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "csv", "parquet", "feather"])
 def test_times_written_as_text_are_times_in_every_source(kind, tmp_path):
     pandas = pytest.importorskip("pandas")
-    truth, guess = small()
+    truth, pred = small()
     moments = np.datetime64("2026-01-01T00:00:00") + np.arange(truth.size) * np.timedelta64(90, "s")
-    columns = {"timestamp": moments.astype(str), "y_true": truth, "y_pred": guess}
+    columns = {"timestamp": moments.astype(str), "y_true": truth, "y_pred": pred}
     source = columns if kind == "dict" else pandas.DataFrame(columns)
     if kind == "polars":
         source = pytest.importorskip("polars").DataFrame(columns)
@@ -178,12 +178,12 @@ def test_streams_are_told_apart(data):
 
 
 def test_a_reference_may_be_counts_or_pairs_or_a_frame():
-    truth, guess = small()
+    truth, pred = small()
     counts = np.array([[9000, 1000], [600, 5400]])
     t, g = (np.repeat(side, counts.ravel()) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
     detector = fr.FourRates(50_000, reference=counts)
-    assert detector.update_many(truth, guess)
-    frame = {"y_true": truth, "y_pred": guess.astype(int)}
+    assert detector.update_many(truth, pred)
+    frame = {"y_true": truth, "y_pred": pred.astype(int)}
     for reference in (counts, counts.tolist(), (t, g), {"y_true": t, "y_pred": g}):
         found = fr.detect(frame, reference=reference, arl=50_000)
         assert [*map(bare, found)] == list(detector.findings)
@@ -193,25 +193,25 @@ def test_a_reference_may_be_counts_or_pairs_or_a_frame():
 
 
 def test_labels_that_come_later_are_joined():
-    truth, guess = small()
+    truth, pred = small()
     order = np.random.default_rng(1).permutation(truth.size)
     found = fr.detect(
-        {"order": np.arange(truth.size), "prediction": guess.astype(int)},
+        {"order": np.arange(truth.size), "prediction": pred.astype(int)},
         id="order",
         labels_from={"order": order, "label": truth[order]},
         arl=50_000,
     )
     detector = fr.FourRates(50_000)
-    assert detector.update_many(truth, guess)
+    assert detector.update_many(truth, pred)
     assert [*map(bare, found)] == list(detector.findings)
 
 
 def test_other_detectors_run_too():
-    truth, guess = small()
+    truth, pred = small()
     for detector in (fr.LFR, fr.LFR(), fr.baselines.DDM):
-        found = fr.detect((truth, guess.astype(int)), detector=detector)
+        found = fr.detect((truth, pred.astype(int)), detector=detector)
         kind = detector if isinstance(detector, type) else type(detector)
-        assert [*map(bare, found)] == list(kind().update_many(truth, guess))
+        assert [*map(bare, found)] == list(kind().update_many(truth, pred))
 
 
 @pytest.mark.parametrize(
@@ -240,28 +240,28 @@ def test_nothing_to_read_is_said():
 
 def test_a_window_that_is_too_small_to_train_on_says_so():
     # tpr falls by half, which is found in less than 200 events; later tnr rises too
-    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
-    found = fr.detect((truth, guess))
+    truth, pred = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
+    found = fr.detect((truth, pred))
     drift = found[0]
     positives = int(truth[drift.window.start : drift.window.stop].sum())
     told, about = re.fullmatch(
         r"the window holds (\d+) examples, about (\d+) of them positives: too few to train on, wait for more",
-        drift.shortage,
+        drift.too_few_examples,
     ).groups()
     assert int(told) == len(drift.window)
     assert abs(int(about) - positives) <= 3  # what the detector remembers of the time since the start is rounded
     seen = len(truth) - drift.window.start
-    sentence = f"to train on the last drift: {drift.shortage}"
+    sentence = f"to train on the last drift: {drift.too_few_examples}"
     assert f"{sentence}; by the end of the data there are {seen:,}\n" in found.summary()
     until = slice(drift.at + 1)  # and if the alarm is the last event, nothing has come since
-    assert f"{sentence}\n" in fr.detect((truth[until], guess[until])).summary()
+    assert f"{sentence}\n" in fr.detect((truth[until], pred[until])).summary()
 
 
 def test_what_has_come_since_a_drift_is_counted_in_its_own_stream():
-    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
+    truth, pred = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))
     frame = {
         "truth": np.tile(truth, 2),
-        "pred": np.concatenate([guess, truth]),
+        "pred": np.concatenate([pred, truth]),
         "model": np.repeat(["a", "b"], len(truth)),
     }
     found = fr.detect(frame, by="model")
@@ -276,5 +276,5 @@ def test_a_window_that_is_large_enough_says_nothing():
     share = np.where(np.arange(60_000) < 30_000, 0.9, 0.86)
     found = fr.detect((truth, np.where(random.random(60_000) < share, truth, 1 - truth)))
     assert len(found[0].window) > 200
-    assert found[0].shortage is None
+    assert found[0].too_few_examples is None
     assert "to train on" not in found.summary()

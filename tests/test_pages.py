@@ -13,7 +13,7 @@ import pytest
 import fourrates as fr
 from fourrates.budget import falls
 from fourrates.cli import app
-from fourrates.relearn import Relearner
+from fourrates.retrain import Retrainer
 from fourrates.streams import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +54,7 @@ def names():
         "stream": list(zip(*SCENARIOS["Imbalance2"].stream(seed=1), strict=True)),
         "retrain_on": len,
         "fr": fr,
-        "Relearner": Relearner,
+        "Retrainer": Retrainer,
         "first_examples": examples[:200],
         "first_labels": labels[:200],
         "examples": examples[200:],
@@ -83,7 +83,7 @@ def files(tmp_path_factory):
     with contextlib.chdir(folder):
         walk.make_files()
     y_true, y_pred = SCENARIOS["Imbalance2"].stream(seed=1)
-    rows = [f"{truth},{guess}\n" for truth, guess in zip(y_true, y_pred, strict=True)]
+    rows = [f"{truth},{pred}\n" for truth, pred in zip(y_true, y_pred, strict=True)]
     for name, part in (("predictions", rows), ("monday", rows[:5_000]), ("tuesday", rows[5_000:])):
         (folder / f"{name}.csv").write_text("y_true,y_pred\n" + "".join(part))
     return folder

@@ -36,8 +36,8 @@ def write_streams(folder: Path) -> dict[str, str]:
     folder.mkdir(parents=True)
     names = {}
     for number, (name, draw) in enumerate(STREAMS.items()):
-        truth, guess = draw(np.random.default_rng(100 + number), EVENTS)
-        np.save(folder / f"{number:02}.npy", np.array([truth, guess], np.int64))
+        truth, pred = draw(np.random.default_rng(100 + number), EVENTS)
+        np.save(folder / f"{number:02}.npy", np.array([truth, pred], np.int64))
         names[f"{number:02}"] = name
     return names
 

@@ -34,12 +34,12 @@ SIZED = 10_000  # events after which a detector is weighed
 
 def fed(pairs: np.ndarray, takes: str) -> Any:
     """Events as the detector takes them, in plain Python numbers."""
-    truth, guess = pairs
+    truth, pred = pairs
     if takes == "arrays":
-        return truth, guess
+        return truth, pred
     if takes == "pairs":
-        return list(zip(truth.tolist(), guess.tolist(), strict=True))
-    return (truth != guess).astype(float if takes == "floats" else int).tolist()
+        return list(zip(truth.tolist(), pred.tolist(), strict=True))
+    return (truth != pred).astype(float if takes == "floats" else int).tolist()
 
 
 def until(deadline: float, events: Iterable[Any]) -> Iterator[Any]:

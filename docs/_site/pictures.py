@@ -102,9 +102,9 @@ def fan(theme):
     y_true, y_pred = SCENARIOS["Imbalance2"].stream(SEED)
     detector = fr.LFR()
     rows, drift = [], None
-    for event, (truth, guess) in enumerate(zip(y_true.tolist(), y_pred.tolist(), strict=True)):
+    for event, (truth, pred) in enumerate(zip(y_true.tolist(), y_pred.tolist(), strict=True)):
         before = detector.rates["tpr"].n
-        if found := detector.update(truth, guess):
+        if found := detector.update(truth, pred):
             drift = found
             change = drift.changes[0]
             rows.append((event, change.statistic, *rows[-1][2:]))
@@ -170,14 +170,14 @@ def life(theme):
     random = np.random.default_rng(6)
     rates = np.repeat([0.8, 0.5, 0.65, 0.8], [2_500, 2_000, 2_500, 3_000])
     truth = (random.random(rates.size) < 0.5).astype(int)
-    guess = np.where(random.random(rates.size) < np.where(truth, rates, 0.9), truth, 1 - truth)
+    pred = np.where(random.random(rates.size) < np.where(truth, rates, 0.9), truth, 1 - truth)
     detector = fr.FourRates(arl=100_000, reference=[[4_500, 500], [1_000, 4_000]])
-    detector.update_many(truth, guess)
+    detector.update_many(truth, pred)
     own = np.flatnonzero(truth)
     with panel("life", theme, height=3.2) as axes:
         axes.axhspan(0.785, 0.815, color=GREY[theme], alpha=0.3, lw=0)
         axes.annotate("normal", (60, 0.87), color=GREY[theme])
-        axes.plot(own[199:], running((truth == guess)[own], 200), color=BLUE[theme], lw=1.4)
+        axes.plot(own[199:], running((truth == pred)[own], 200), color=BLUE[theme], lw=1.4)
         for finding in detector.findings:
             if finding.kind == "shift":
                 continue

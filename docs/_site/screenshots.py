@@ -49,7 +49,7 @@ def write(path: Path, part: slice = slice(None)) -> None:
     """The stream of the demo, or the beginning of it."""
     stream = fraud(seed=5)
     rows = zip(np.datetime_as_string(stream.times[part]), stream.y_true[part], stream.y_pred[part], strict=True)
-    path.write_text("timestamp,y_true,y_pred\n" + "".join(f"{when},{truth},{guess}\n" for when, truth, guess in rows))
+    path.write_text("timestamp,y_true,y_pred\n" + "".join(f"{when},{truth},{pred}\n" for when, truth, pred in rows))
 
 
 def report(folder: Path) -> None:

@@ -12,7 +12,7 @@ from fourrates.findings import Drift, Finding, RateChange, Shift
 from fourrates.lazy import importer as _importer
 
 if TYPE_CHECKING:
-    from fourrates import baselines, budget, distribution, evaluate, relearn, streams
+    from fourrates import baselines, budget, distribution, evaluate, retrain, streams
     from fourrates.bank import Bank
     from fourrates.client import Client
     from fourrates.diagnosis import diagnose
@@ -38,7 +38,7 @@ __all__ = [
     "diagnose",
     "distribution",
     "evaluate",
-    "relearn",
+    "retrain",
     "streams",
 ]
 __version__ = "0.1.0"
@@ -54,7 +54,7 @@ __getattr__ = _importer(
         "detect": "frames",
         "diagnose": "diagnosis",
     },
-    ("baselines", "budget", "distribution", "evaluate", "relearn", "streams"),
+    ("baselines", "budget", "distribution", "evaluate", "retrain", "streams"),
 )
 
 

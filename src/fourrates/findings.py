@@ -287,7 +287,7 @@ class Drift(Finding):
         return range(self.since if self.started is None else self.started, self.at + 1)
 
     @property
-    def shortage(self) -> str | None:
+    def too_few_examples(self) -> str | None:
         """A sentence if the window holds too few examples, or too few of a class, to learn from; else None.
 
         Examples
@@ -295,7 +295,7 @@ class Drift(Finding):
         >>> import fourrates as fr
         >>> from fourrates.streams import SCENARIOS
         >>> drift, *_ = fr.FourRates(arl=100_000).update_many(*SCENARIOS["Imbalance2"].stream(seed=1))
-        >>> drift.shortage
+        >>> drift.too_few_examples
         'the window holds 80 examples, about 19 of them positives: too few to train on, wait for more'
         """
         size = len(self.window)

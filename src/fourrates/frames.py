@@ -128,7 +128,7 @@ def detect(
         )
     else:
         events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
-    begun = Begun(iter(events))
+    begun = PeekedBatches(iter(events))
     if begun.is_empty:
         raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
     if made is None:
@@ -149,7 +149,7 @@ def detect(
     return Findings(watch, events, findings, said)
 
 
-class Begun:
+class PeekedBatches:
     """Batches of which the first have been read: enough of them to know how many events there are a day.
 
     These are the first `RATED` events in every format, however large its batches are, so that "1 per month" is the same
@@ -470,8 +470,8 @@ class Findings:
         lines += [f"  {_line(finding, self._source.utc)}" for finding in self._findings[:SHOWN]]
         if len(self._findings) > SHOWN:
             lines.append(f"  ... and {len(self._findings) - SHOWN:,} more")
-        if (shortage := plain.last_shortage(self.watch, self._findings)) is not None:
-            lines.append(shortage)
+        if (too_few_examples := plain.last_too_few_examples(self.watch, self._findings)) is not None:
+            lines.append(too_few_examples)
         return "\n".join([*lines, *self._correlated(), *self.said])
 
     def _correlated(self) -> list[str]:

@@ -217,19 +217,19 @@ def counted(kinds: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def shortage(drift: Drift, events: int) -> str | None:
-    """`Drift.shortage`, and how many examples there are by the end of a stream of `events`, if it went on."""
+def too_few_examples(drift: Drift, events: int) -> str | None:
+    """`Drift.too_few_examples`, and how many examples there are by the end of a stream of `events`, if it went on."""
     window = drift.window
-    if drift.shortage is None or events == window.stop:
-        return drift.shortage
-    return f"{drift.shortage}; by the end of the data there are {events - window.start:,}"
+    if drift.too_few_examples is None or events == window.stop:
+        return drift.too_few_examples
+    return f"{drift.too_few_examples}; by the end of the data there are {events - window.start:,}"
 
 
-def last_shortage(watch: Watch, findings: Sequence[Finding]) -> str | None:
+def last_too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
     """A line about the last drift, if it is not over and its window is too small to train on."""
     for finding in reversed(findings):
         segment = watch.segments[finding.segment]
         if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):
-            sentence = shortage(finding, segment.events)
+            sentence = too_few_examples(finding, segment.events)
             return None if sentence is None else f"to train on the last drift: {sentence}"
     return None

@@ -16,7 +16,7 @@ from fourrates.alerts import Entry, Failure, QueueError, Spool, Webhook
 from fourrates.disk_queue import DiskQueue
 
 
-class Told:
+class RecordingChannel:
     """A channel that fails as often as it is told to, and then keeps what it is given."""
 
     deadline = 1.0
@@ -48,7 +48,7 @@ def eventually(condition, seconds=10):
 
 def test_an_alert_is_on_the_disk_when_put_returns(tmp_path):
     blocked = threading.Event()
-    channel = Told()
+    channel = RecordingChannel()
     channel.deliver = lambda alert: blocked.wait()
     spool = Spool(tmp_path / "spool", [channel])
     id = spool.put({"kind": "drift", "at": 7})
@@ -60,13 +60,13 @@ def test_an_alert_is_on_the_disk_when_put_returns(tmp_path):
 
 
 def test_the_file_is_for_its_owner_alone(tmp_path):
-    Spool(tmp_path / "spool", [Told()]).close()
+    Spool(tmp_path / "spool", [RecordingChannel()]).close()
     assert stat.S_IMODE((tmp_path / "spool").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("error", [Failure, ValueError, OSError, SystemExit, KeyboardInterrupt, RecursionError])
 def test_a_failure_of_any_kind_is_tried_again_and_never_ends_the_worker(tmp_path, error):
-    channel = Told(failures=3, error=error)
+    channel = RecordingChannel(failures=3, error=error)
     with Spool(tmp_path / "spool", [channel], first_pause=0.01) as spool:
         ids = [spool.put({"at": at}) for at in range(5)]
         eventually(lambda: len(channel.got) == 5)
@@ -102,7 +102,7 @@ def test_what_is_left_is_returned_and_delivered_by_the_next_spool(tmp_path, rece
 @pytest.mark.slow
 def test_closing_with_a_dead_receiver_ends_at_the_deadline(tmp_path):
     """On the old code a full queue blocked the exit for good."""
-    channel = Told(failures=10**9)
+    channel = RecordingChannel(failures=10**9)
     spool = Spool(tmp_path / "spool", [channel], first_pause=0.01)
     for at in range(200):
         spool._queue.put([Entry(f"a{at}", channel.name, b"{}")])
@@ -120,7 +120,7 @@ def test_pauses_double_and_vary_up_to_the_longest(tmp_path):
 
 
 def test_the_same_id_is_delivered_once(tmp_path):
-    channel = Told()
+    channel = RecordingChannel()
     with Spool(tmp_path / "spool", [channel]) as spool:
         spool.put({"id": "one", "at": 1})
         eventually(lambda: len(channel.got) == 1)
@@ -131,7 +131,7 @@ def test_the_same_id_is_delivered_once(tmp_path):
 
 
 def test_an_id_is_made_of_what_the_alert_says(tmp_path):
-    with Spool(tmp_path / "spool", [Told()]) as spool:
+    with Spool(tmp_path / "spool", [RecordingChannel()]) as spool:
         assert spool.put({"at": 1}) == spool.put({"at": 1}) != spool.put({"at": 2})
         with pytest.raises(ValueError, match="printable ASCII"):
             spool.put({"id": "a\r\nb"})
@@ -139,7 +139,7 @@ def test_an_id_is_made_of_what_the_alert_says(tmp_path):
 
 @pytest.mark.slow
 def test_each_channel_gets_every_alert_and_a_slow_one_holds_up_no_other(tmp_path):
-    slow, quick = Told(name="slow", pause=0.5), Told(name="quick")
+    slow, quick = RecordingChannel(name="slow", pause=0.5), RecordingChannel(name="quick")
     with Spool(tmp_path / "spool", [slow, quick]) as spool:
         for at in range(3):
             spool.put({"at": at})
@@ -149,7 +149,7 @@ def test_each_channel_gets_every_alert_and_a_slow_one_holds_up_no_other(tmp_path
 
 def test_what_is_too_old_becomes_a_dead_letter_and_is_named(tmp_path):
     told = []
-    channel = Told(failures=10**9)
+    channel = RecordingChannel(failures=10**9)
     spool = Spool(tmp_path / "spool", [channel], max_age=0.2, first_pause=0.05, tell=told.append)
     id = spool.put({"at": 1})
     eventually(lambda: spool.dead_letters())
@@ -161,11 +161,11 @@ def test_what_is_too_old_becomes_a_dead_letter_and_is_named(tmp_path):
 
 @pytest.mark.slow
 def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
-    spool = Spool(tmp_path / "spool", [Told(failures=10**9)], first_pause=10)
+    spool = Spool(tmp_path / "spool", [RecordingChannel(failures=10**9)], first_pause=10)
     ids = [spool.put({"at": at}) for at in range(2)]
     assert len(spool.close(0.2)) == 2
     time.sleep(0.3)
-    works = Told()
+    works = RecordingChannel()
     with Spool(tmp_path / "spool", [works], max_age=0.2) as spool:
         eventually(lambda: not spool.pending())
         assert spool.dead_letters() == []
@@ -173,7 +173,7 @@ def test_what_grew_too_old_while_nobody_ran_is_tried_once_more(tmp_path):
 
 
 def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
-    channel = Told(failures=10**9)
+    channel = RecordingChannel(failures=10**9)
     told = []
     spool = Spool(tmp_path / "spool", [channel], limit=5, first_pause=100, tell=told.append)
     ids = [spool.put({"at": at}) for at in range(12)]
@@ -186,7 +186,7 @@ def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
 
 
 def test_a_full_spool_may_refuse_instead(tmp_path):
-    channel = Told(failures=10**9)
+    channel = RecordingChannel(failures=10**9)
     spool = Spool(tmp_path / "spool", [channel], limit=2, full="refuse", first_pause=100)
     spool.put({"at": 1})
     spool.put({"at": 2})
@@ -291,7 +291,7 @@ def test_a_file_that_is_no_spool_is_refused(tmp_path, damage):
 )
 def test_a_row_with_values_that_cannot_be_is_a_damaged_spool(tmp_path, column, value):
     """On the old code some of them ended the thread that delivers, and no alarm went out any more."""
-    with Spool(tmp_path / "spool", [Told(failures=10**9)]) as spool:
+    with Spool(tmp_path / "spool", [RecordingChannel(failures=10**9)]) as spool:
         spool.put({"at": 1})
         spool.close(0)
     with sqlite3.connect(tmp_path / "spool") as other:
@@ -299,11 +299,11 @@ def test_a_row_with_values_that_cannot_be_is_a_damaged_spool(tmp_path, column, v
         other.execute(f"UPDATE entries SET {column} = ?", (value,))
     other.close()
     with pytest.raises(QueueError, match="a damaged queue"):
-        Spool(tmp_path / "spool", [Told()])
+        Spool(tmp_path / "spool", [RecordingChannel()])
 
 
 def test_a_forged_row_is_a_failure_not_an_end(tmp_path):
-    channel = Told()
+    channel = RecordingChannel()
     spool = Spool(tmp_path / "spool", [channel], first_pause=0.01)
     spool._queue.put([Entry("bad", channel.name, b"\xff not json")])
     good = spool.put({"at": 1})

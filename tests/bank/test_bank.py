@@ -38,15 +38,15 @@ def events(size, streams, seed=0, classes=2, drift=None):
     right = np.full(size, RATES)
     if drift is not None:
         right[(np.arange(size) >= drift) & (keys % 3 == 0)] = 0.4
-    guess = np.where(random.random(size) < right, truth, (truth + random.integers(1, classes, size)) % classes)
-    return keys, truth, guess
+    pred = np.where(random.random(size) < right, truth, (truth + random.integers(1, classes, size)) % classes)
+    return keys, truth, pred
 
 
-def one_by_one(detector, keys, truth, guess):
+def one_by_one(detector, keys, truth, pred):
     """What one detector for each key finds, in the order of the events, and the detectors."""
     detectors = {key: detector(key) for key in dict.fromkeys(keys)}
     drifts = []
-    for event, (key, t, g) in enumerate(zip(keys, truth.tolist(), guess.tolist(), strict=True)):
+    for event, (key, t, g) in enumerate(zip(keys, truth.tolist(), pred.tolist(), strict=True)):
         if drift := detectors[key].update(t, g):
             drifts.append(KeyedFinding(key, event, drift))
     return drifts, detectors
@@ -119,12 +119,12 @@ def states(bank):
 )
 def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, size):
     classes = len(detector.parameters["labels"])
-    keys, truth, guess = events(size, streams, seed=size + streams, classes=classes, drift=size // 2)
-    drifts, detectors = one_by_one(lambda _: detector.clone(), keys.tolist(), truth, guess)
+    keys, truth, pred = events(size, streams, seed=size + streams, classes=classes, drift=size // 2)
+    drifts, detectors = one_by_one(lambda _: detector.clone(), keys.tolist(), truth, pred)
     bank = fr.Bank(detector)
     found = []
     for part in np.array_split(np.arange(size), [1, 7, 1000, size // 3, size // 2]):
-        found += bank.update(keys[part], truth[part], guess[part])
+        found += bank.update(keys[part], truth[part], pred[part])
     assert found == drifts
     assert len(drifts) > 5
     assert states(bank) == {key: state(one) for key, one in detectors.items()}
@@ -136,20 +136,20 @@ def test_a_bank_finds_what_one_detector_for_each_key_finds(detector, streams, si
 def test_events_are_taken_stream_by_stream_and_those_of_a_stream_in_order(streams, size):
     random = np.random.default_rng(size)
     slots = random.integers(0, streams, size, dtype=np.int32)
-    truths, guesses = random.integers(0, 3, (2, size)).astype(np.uint16)
-    found, truth, guess, places = by_stream(slots, truths, guesses, streams)
+    truths, preds = random.integers(0, 3, (2, size)).astype(np.uint16)
+    found, truth, pred, places = by_stream(slots, truths, preds, streams)
     order = np.argsort(slots, kind="stable") if size >= 256 else np.arange(size)
     np.testing.assert_array_equal(places, order)
-    for got, given_ in ((found, slots), (truth, truths), (guess, guesses)):
+    for got, given_ in ((found, slots), (truth, truths), (pred, preds)):
         np.testing.assert_array_equal(got, given_[order])
 
 
 def test_drifts_and_shifts_of_a_batch_come_in_the_order_of_arrival():
-    keys, truth, guess = events(60_000, 40, seed=3, drift=20_000)
-    truth, guess = np.where(np.arange(truth.size) < 40_000, [truth, guess], 1)  # at last there is one class only
+    keys, truth, pred = events(60_000, 40, seed=3, drift=20_000)
+    truth, pred = np.where(np.arange(truth.size) < 40_000, [truth, pred], 1)  # at last there is one class only
     bank, whole = fr.Bank(arl=2_000), fr.Bank(arl=2_000)
-    drifts = whole.update(keys, truth, guess)
-    parts = zip(*(np.array_split(one, 500) for one in (keys, truth, guess)), strict=True)
+    drifts = whole.update(keys, truth, pred)
+    parts = zip(*(np.array_split(one, 500) for one in (keys, truth, pred)), strict=True)
     pieces = [(bank.update(*part), bank.findings) for part in parts]
     assert drifts == [drift for found, _ in pieces for drift in found]
     assert whole.findings == [finding for _, found in pieces for finding in found]
@@ -162,18 +162,18 @@ def test_drifts_and_shifts_of_a_batch_come_in_the_order_of_arrival():
 
 
 def test_streams_with_and_without_a_reference_of_their_own_share_a_bank():
-    keys, truth, guess = events(20_000, 4, seed=5, drift=10_000)
+    keys, truth, pred = events(20_000, 4, seed=5, drift=10_000)
     references = {0: [[90, 10], [10, 90]], 2: [[900, 100], [100, 900]]}
     bank = fr.Bank(fr.FourRates(5_000), reference=references)
-    drifts = bank.update(keys, truth, guess)
+    drifts = bank.update(keys, truth, pred)
     expected, detectors = one_by_one(
-        lambda key: fr.FourRates(5_000, reference=references.get(key)), keys.tolist(), truth, guess
+        lambda key: fr.FourRates(5_000, reference=references.get(key)), keys.tolist(), truth, pred
     )
     assert drifts == expected
     assert {drift.key for drift in drifts} >= {0, 3}
     for key, detector in detectors.items():
         assert bank[key].rates == detector.rates
-    assert len(bank.standings()[0]) == 4
+    assert len(bank.alarm_levels()[0]) == 4
     assert fr.Bank.from_bytes(bank.to_bytes()).events == bank.events
 
 
@@ -184,11 +184,11 @@ def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     random = np.random.default_rng(6)
     truth = random.random(1_000_000) < 0.4
     wrong = 0.1 + swing * np.sin(np.arange(truth.size) / 300)
-    guess = truth ^ (random.random(truth.size) < wrong)
+    pred = truth ^ (random.random(truth.size) < wrong)
     alone, bank = fr.LFR(decay, 0.01, 1e-6), fr.Bank(fr.LFR(decay, 0.01, 1e-6))
     for part in np.array_split(np.arange(truth.size), 5):
-        drifts = alone.update_many(truth[part], guess[part])
-        assert [one.finding for one in bank.update(np.full(part.size, 7), truth[part], guess[part])] == drifts
+        drifts = alone.update_many(truth[part], pred[part])
+        assert [one.finding for one in bank.update(np.full(part.size, 7), truth[part], pred[part])] == drifts
         assert state(bank[7].detector()) == state(alone)
     assert sum(state.n for state in alone.rates.values()) > 100_000
 
@@ -203,8 +203,8 @@ def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
 @settings(max_examples=50, deadline=None)
 def test_any_events_in_any_batches_leave_the_same_states(detector, pairs, cuts):
     bank = fr.Bank(detector)
-    keys, truth, guess = map(np.array, zip(*pairs, strict=True)) if pairs else ([], np.empty(0), np.empty(0))
-    drifts, detectors = one_by_one(lambda _: detector.clone(), list(keys), truth, guess)
+    keys, truth, pred = map(np.array, zip(*pairs, strict=True)) if pairs else ([], np.empty(0), np.empty(0))
+    drifts, detectors = one_by_one(lambda _: detector.clone(), list(keys), truth, pred)
     found = []
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(pairs)], strict=True):
         part = pairs[begin:end]
@@ -215,13 +215,13 @@ def test_any_events_in_any_batches_leave_the_same_states(detector, pairs, cuts):
 
 @pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
 def test_a_view_shows_the_stream_as_it_is_now(detector):
-    keys, truth, guess = events(3000, 3, drift=2000)
+    keys, truth, pred = events(3000, 3, drift=2000)
     bank = fr.Bank(detector)
     bank.update([0], [1], [1])
     view = bank[0]
     assert (view.key, view.events, view.confusion, view.group) == (0, 1, ((0, 0), (0, 1)), None)
-    _, detectors = one_by_one(lambda _: detector.clone(), [0, *keys.tolist()], np.r_[1, truth], np.r_[1, guess])
-    bank.update(keys, truth, guess)
+    _, detectors = one_by_one(lambda _: detector.clone(), [0, *keys.tolist()], np.r_[1, truth], np.r_[1, pred])
+    bank.update(keys, truth, pred)
     alone = detectors[0]
     assert view.events == alone.events
     assert dict(view.rates) == dict(alone.rates)
@@ -244,9 +244,9 @@ def test_flags_are_those_of_the_last_event_of_the_stream(detector):
     bank, alone = fr.Bank(detector), detector.clone()
     random = np.random.default_rng(3)
     seen = set()
-    for truth, guess in random.integers(0, 2, (500, 2)).tolist():
-        drifts = bank.update(["a", "b"], [truth, 1], [guess, 1])
-        drift = alone.update(truth, guess)
+    for truth, pred in random.integers(0, 2, (500, 2)).tolist():
+        drifts = bank.update(["a", "b"], [truth, 1], [pred, 1])
+        drift = alone.update(truth, pred)
         assert [one.finding for one in drifts if one.key == "a"] == ([drift] if drift else [])
         flags = bank["a"].drift_detected, bank["a"].warning_detected
         assert flags == (alone.drift_detected, alone.warning_detected)
@@ -412,30 +412,30 @@ def test_a_group_has_its_own_settings(mapping):
     groups = {"gold": fr.LFR(0.8, detect=1e-3), "down": fr.LFR(detect=1e-4, sides="down")}
     of = {0: "gold", 3: "down", 6: "gold"}
     bank = fr.Bank(fr.LFR(detect=1e-5), groups=groups, group_of=of if mapping else of.get)
-    keys, truth, guess = events(40_000, 9, drift=20_000)
+    keys, truth, pred = events(40_000, 9, drift=20_000)
     drifts, detectors = one_by_one(
-        lambda key: groups.get(of.get(key), fr.LFR(detect=1e-5)).clone(), keys.tolist(), truth, guess
+        lambda key: groups.get(of.get(key), fr.LFR(detect=1e-5)).clone(), keys.tolist(), truth, pred
     )
-    assert bank.update(keys, truth, guess) == drifts
+    assert bank.update(keys, truth, pred) == drifts
     assert states(bank) == {key: state(one) for key, one in detectors.items()}
     assert (bank[0].group, bank[3].group, bank[1].group) == ("gold", "down", None)
 
 
 @pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
 def test_evicted_streams_begin_anew_and_the_others_go_on(detector):
-    keys, truth, guess = events(30_000, 30, drift=15_000)
+    keys, truth, pred = events(30_000, 30, drift=15_000)
     names = [*range(10), *(f"s{i}" for i in range(10)), *(2**64 - 1 - i for i in range(10))]
     named = [names[key] for key in keys]
     bank = fr.Bank(detector)
-    bank.update(named[:20_000], truth[:20_000], guess[:20_000])
+    bank.update(named[:20_000], truth[:20_000], pred[:20_000])
     before = states(bank)
     assert bank.evict([3, "s4", 2**64 - 1]) == 3
     assert states(bank) == {key: state for key, state in before.items() if key not in (3, "s4", 2**64 - 1)}
     with pytest.raises(KeyError, match="'s4' at position 1"):
         bank.evict([5, "s4"])
     assert len(bank) == 27
-    _, detectors = one_by_one(lambda _: detector.clone(), named, truth, guess)
-    bank.update(named[20_000:], truth[20_000:], guess[20_000:])
+    _, detectors = one_by_one(lambda _: detector.clone(), named, truth, pred)
+    bank.update(named[20_000:], truth[20_000:], pred[20_000:])
     assert len(bank) == 30
     for key in ("s1", 5, 2**64 - 2):
         assert state(bank[key].detector()) == state(detectors[key])
@@ -457,15 +457,15 @@ def test_idle_streams_are_evicted():
 
 
 def test_merged_banks_are_one_that_saw_both():
-    keys, truth, guess = events(40_000, 40, drift=10_000)
+    keys, truth, pred = events(40_000, 40, drift=10_000)
     names = np.array([f"s{key}" if key % 2 else str(key) for key in range(40)], object)
     names[::4] = range(10)
     parts = [keys < 20, keys >= 20]
     whole = fr.Bank()
     banks = [fr.Bank(), fr.Bank()]
     for part, bank in zip(parts, banks, strict=True):
-        bank.update(names[keys[part]], truth[part], guess[part])
-        whole.update(names[keys[part]], truth[part], guess[part])
+        bank.update(names[keys[part]], truth[part], pred[part])
+        whole.update(names[keys[part]], truth[part], pred[part])
     second = states(banks[1])
     banks[0].merge(banks[1])
     assert states(banks[0]) == states(whole)
@@ -500,20 +500,20 @@ KEYS = ["a", 1, -5, 2**64 - 1, 2**70, 1.5, b"x", ("x", 1, b"y", None), "é"]
 
 @pytest.fixture(params=[partial(fr.LFR, detect=1e-3), partial(fr.FourRates, 1_000)], ids=["LFR", "FourRates"])
 def bank(request):
-    keys, truth, guess = events(3000, len(KEYS), drift=1500)
+    keys, truth, pred = events(3000, len(KEYS), drift=1500)
     bank = fr.Bank(request.param())
-    bank.update([KEYS[key] for key in keys], truth, guess)
+    bank.update([KEYS[key] for key in keys], truth, pred)
     bank.start_period()
-    bank.update([KEYS[key] for key in keys[:50]], truth[:50], guess[:50])
+    bank.update([KEYS[key] for key in keys[:50]], truth[:50], pred[:50])
     return bank
 
 
 def goes_on_as(bank, other):
     assert list(bank) == list(other)
     assert states(bank) == states(other)
-    keys, truth, guess = events(3000, len(KEYS), seed=9, drift=0)
+    keys, truth, pred = events(3000, len(KEYS), seed=9, drift=0)
     keys = [KEYS[key] for key in keys]
-    assert bank.update(keys, truth, guess) == other.update(keys, truth, guess)
+    assert bank.update(keys, truth, pred) == other.update(keys, truth, pred)
     assert states(bank) == states(other)
     assert (bank.events, bank.discoveries(0.5)) == (other.events, other.discoveries(0.5))
 
@@ -662,9 +662,9 @@ def test_the_run_length_holds_for_all_streams_together(length):
     positive = random.uniform(0.1, 0.9, streams)[keys]
     wrong = random.uniform(0.01, 0.5, streams)[keys]
     truth = random.random(size) < positive
-    guess = truth ^ (random.random(size) < wrong)
+    pred = truth ^ (random.random(size) < wrong)
     arl = 20_000
-    found = len(fr.Bank(arl=arl).update(keys, truth, guess))
+    found = len(fr.Bank(arl=arl).update(keys, truth, pred))
     # 200 alarms at most are expected; their number is Poisson at worst, standard deviation 14.
     assert found <= size / arl + 3 * math.sqrt(size / arl)
     assert found >= size / arl / 5  # the budget is used
@@ -684,8 +684,8 @@ def test_a_stable_stream_raises_no_more_alarms_than_discoveries_reckons_with():
     # docs/many-streams.md says; the standard deviation is 30 or less.
     random = np.random.default_rng(42)
     keys, truth = stable(random, 20_000, 400)
-    guess = truth ^ (random.random(keys.size) < 0.2)
-    found = len(fr.Bank(fr.LFR(detect=5e-5)).update(keys, truth, guess))
+    pred = truth ^ (random.random(keys.size) < 0.2)
+    found = len(fr.Bank(fr.LFR(detect=5e-5)).update(keys, truth, pred))
     assert 100 <= found <= 20_000 * math.expm1(4 * 5e-5 * 400) / 2
 
 
@@ -703,13 +703,13 @@ def test_false_discoveries_stay_within_their_share(drifted, late):
         wrong = np.full(keys.size, 0.1)
         half = keys.size // 2
         wrong[half:][keys[half:] < drifted] = 0.7
-        guess = truth ^ (random.random(keys.size) < wrong)
+        pred = truth ^ (random.random(keys.size) < wrong)
         if late:
-            bank.update(keys[: half // 2], truth[: half // 2], guess[: half // 2])
+            bank.update(keys[: half // 2], truth[: half // 2], pred[: half // 2])
             bank.start_period()
-            bank.update(keys[half // 2 :], truth[half // 2 :], guess[half // 2 :])
+            bank.update(keys[half // 2 :], truth[half // 2 :], pred[half // 2 :])
         else:
-            bank.update(keys, truth, guess)
+            bank.update(keys, truth, pred)
         named = bank.discoveries(q)
         shares.append(sum(key >= drifted for key in named) / max(len(named), 1))
         power.append(sum(key < drifted for key in named) / max(drifted, 1))
@@ -794,16 +794,16 @@ def test_a_process_killed_while_it_saves_leaves_a_bank_that_took_every_batch_onc
 def test_a_bank_under_another_budget_goes_on_with_the_same_streams():
     random = np.random.default_rng(4)
     keys, truths = random.integers(0, 3, 3_000), random.random(3_000) < 0.3
-    guesses = truths ^ (random.random(3_000) < 0.1)
+    preds = truths ^ (random.random(3_000) < 0.1)
     bank, alone = fr.Bank(arl=1e6), fr.FourRates(arl=500)
-    bank.update(keys, truths, guesses)
-    names, evidence, events = bank.standings()
+    bank.update(keys, truths, preds)
+    names, evidence, events = bank.alarm_levels()
     assert dict(zip(names, events.tolist(), strict=True)) == {key: int((keys == key).sum()) for key in names}
     own = [bank[key].detector().evidence for key in names]
     np.testing.assert_allclose(evidence, own, rtol=1e-5)  # sums of float32 in another order
     other = bank.with_budget(500)
-    np.testing.assert_allclose(other.standings()[1], evidence * (1e6 / 500), rtol=1e-5)
-    assert bank.standings()[1].tolist() == evidence.tolist()
+    np.testing.assert_allclose(other.alarm_levels()[1], evidence * (1e6 / 500), rtol=1e-5)
+    assert bank.alarm_levels()[1].tolist() == evidence.tolist()
     bad = np.zeros(400, bool)
     found = other.update(np.zeros(400, int), ~bad, bad)
     alone.restore(bank[0].detector().record_bytes)

@@ -32,53 +32,53 @@ def bank(**settings):
 
 
 def test_each_key_is_compared_with_its_own_reference():
-    keys, truth, guess = events(bad="a")
-    found = bank().update(keys, truth, guess)
+    keys, truth, pred = events(bad="a")
+    found = bank().update(keys, truth, pred)
     assert {one.key for one in found} == {"a"}
     assert [(change.rate, change.direction) for change in found[0].finding.changes] == [("tpr", "down")]
     assert found[0].finding.at < 200
-    assert not fr.Bank(arl=100_000).update(keys, truth, guess)
+    assert not fr.Bank(arl=100_000).update(keys, truth, pred)
 
 
 def test_a_bank_gives_what_a_detector_for_each_key_gives():
-    keys, truth, guess = events(bad="b", seed=2)
+    keys, truth, pred = events(bad="b", seed=2)
     held = bank()
-    found = held.update(keys, truth, guess)
+    found = held.update(keys, truth, pred)
     for key in BY_KEY:
         detector = fr.FourRates(100_000, reference=REFERENCES.get(key))
         own = keys == key
-        assert detector.update_many(truth[own], guess[own]) == [one.finding for one in found if one.key == key]
+        assert detector.update_many(truth[own], pred[own]) == [one.finding for one in found if one.key == key]
         assert held[key].detector().record_bytes[32:] == detector.record_bytes[32:]
         assert held[key].detector().parameters == detector.parameters
         assert held[key].status == detector.status
 
 
 def test_a_key_without_a_reference_is_compared_with_its_own_past():
-    keys, truth, guess = events(bad="c", seed=3)
+    keys, truth, pred = events(bad="c", seed=3)
     held = bank()
-    assert not [one for one in held.update(keys, truth, guess) if one.key == "c"]
+    assert not [one for one in held.update(keys, truth, pred) if one.key == "c"]
     assert held["c"].detector().parameters["reference"] is None
-    keys, truth, guess = events(seed=4)
-    assert [one.key for one in held.update(keys, truth, guess)] == ["c"]
+    keys, truth, pred = events(seed=4)
+    assert [one.key for one in held.update(keys, truth, pred)] == ["c"]
     assert held["c"].open.changes[0].direction == "up"
     held.accept("c")
     assert held["c"].status == "stable"
 
 
 def test_after_restart_is_for_all_keys():
-    keys, truth, guess = events(bad="a", seed=5)
+    keys, truth, pred = events(bad="a", seed=5)
     held = fr.Bank(fr.FourRates(100_000, after="restart"), reference=REFERENCES)
-    assert len([one for one in held.update(keys, truth, guess) if one.key == "a"]) == 1
+    assert len([one for one in held.update(keys, truth, pred) if one.key == "a"]) == 1
     assert held["a"].status == "stable"
 
 
 @pytest.mark.parametrize("after", ["hold", "restart"])
 @pytest.mark.parametrize("way", ["bytes", "pickle", "file"])
 def test_references_are_saved_those_of_keys_to_come_too(way, after, tmp_path):
-    keys, truth, guess = events(bad="a", seed=6)
+    keys, truth, pred = events(bad="a", seed=6)
     early = keys != "b"
     held = fr.Bank(fr.FourRates(100_000, after=after), reference=REFERENCES)
-    held.update(keys[early], truth[early], guess[early])
+    held.update(keys[early], truth[early], pred[early])
     if way == "bytes":
         revived = fr.Bank.from_bytes(held.to_bytes())
     elif way == "pickle":
@@ -86,34 +86,34 @@ def test_references_are_saved_those_of_keys_to_come_too(way, after, tmp_path):
     else:
         held.save(tmp_path / "bank")
         revived = fr.Bank.load(tmp_path / "bank")
-    keys, truth, guess = events(bad="b", seed=7)
-    found = revived.update(keys, truth, guess)
-    assert found == held.update(keys, truth, guess)
+    keys, truth, pred = events(bad="b", seed=7)
+    found = revived.update(keys, truth, pred)
+    assert found == held.update(keys, truth, pred)
     assert "b" in {one.key for one in found}
     assert revived.to_bytes() == held.to_bytes()
 
 
 def test_an_evicted_key_has_its_reference_when_it_comes_back():
-    keys, truth, guess = events(seed=8)
+    keys, truth, pred = events(seed=8)
     held = bank()
-    held.update(keys, truth, guess)
+    held.update(keys, truth, pred)
     held.evict(["a"])
     assert held["b"].rates["tpr"].baseline.value == pytest.approx(0.9, abs=0.02)
-    keys, truth, guess = events(bad="a", seed=9)
-    assert {one.key for one in held.update(keys, truth, guess)} == {"a"}
+    keys, truth, pred = events(bad="a", seed=9)
+    assert {one.key for one in held.update(keys, truth, pred)} == {"a"}
 
 
 def test_merged_banks_have_the_references_of_both():
-    keys, truth, guess = events(seed=10)
+    keys, truth, pred = events(seed=10)
     one, other = fr.Bank(arl=100_000, reference={"a": REFERENCES["a"]}), fr.Bank(arl=100_000, reference=REFERENCES)
     for held, own in ((one, keys == "a"), (other, keys != "a")):
-        held.update(keys[own], truth[own], guess[own])
+        held.update(keys[own], truth[own], pred[own])
     one.merge(other)
     whole = bank()
-    whole.update(keys, truth, guess)
-    keys, truth, guess = events(bad="b", seed=11)
-    drifts = [(found.key, found.finding) for found in one.update(keys, truth, guess)]
-    assert drifts == [(found.key, found.finding) for found in whole.update(keys, truth, guess)]
+    whole.update(keys, truth, pred)
+    keys, truth, pred = events(bad="b", seed=11)
+    drifts = [(found.key, found.finding) for found in one.update(keys, truth, pred)]
+    assert drifts == [(found.key, found.finding) for found in whole.update(keys, truth, pred)]
     with pytest.raises(ValueError, match="two references that differ"):
         fr.Bank(arl=100_000, reference={"b": [[1, 2], [3, 4]]}).merge(_only_d())
     with pytest.raises(ValueError, match="references by key"):
@@ -139,8 +139,8 @@ def _only_d():
 
 def test_one_reference_for_all_keys():
     held = fr.Bank(arl=100_000, reference=REFERENCES["a"])
-    keys, truth, guess = events(seed=12)
-    found = held.update(keys, truth, guess)
+    keys, truth, pred = events(seed=12)
+    found = held.update(keys, truth, pred)
     assert {one.key for one in found} == {"b", "c"}
     assert held.detector.parameters["after"] == "hold"
 
@@ -183,9 +183,9 @@ def test_a_reference_that_is_not_the_one_its_stream_holds_is_refused():
 
 
 def test_pairs_count_in_the_order_of_the_labels_whichever_is_positive():
-    truth, guess = ["spam"] * 10 + ["ham"] * 20, ["spam"] * 8 + ["ham"] * 22
+    truth, pred = ["spam"] * 10 + ["ham"] * 20, ["spam"] * 8 + ["ham"] * 22
     for positive in ("spam", "ham"):
-        detector = fr.FourRates(labels=["spam", "ham"], positive=positive, reference=(truth, guess))
+        detector = fr.FourRates(labels=["spam", "ham"], positive=positive, reference=(truth, pred))
         assert detector.parameters["reference"] == [[8, 2], [0, 20]]
         assert detector.rates["tpr"].baseline.value == (0.8 if positive == "spam" else 1.0)
 
@@ -194,14 +194,14 @@ def test_pairs_count_in_the_order_of_the_labels_whichever_is_positive():
 
 
 def validation(seed=20):
-    keys, truth, guess = events(6_000, seed)
+    keys, truth, pred = events(6_000, seed)
     kept = keys != "c"
-    return {"shop": keys[kept], "label": truth[kept].astype(int), "prediction": guess[kept].astype(int)}
+    return {"shop": keys[kept], "label": truth[kept].astype(int), "prediction": pred[kept].astype(int)}
 
 
 def frame(bad=None, seed=21):
-    keys, truth, guess = events(bad=bad, seed=seed)
-    return {"shop": keys, "label": truth.astype(int), "prediction": guess.astype(int)}
+    keys, truth, pred = events(bad=bad, seed=seed)
+    return {"shop": keys, "label": truth.astype(int), "prediction": pred.astype(int)}
 
 
 def test_a_frame_with_the_by_column_gives_each_stream_its_reference_and_says_who_has_none():

@@ -14,8 +14,8 @@ def keyed_events(streams, size, seed=0):
     keys = random.integers(0, streams, size)
     late = np.arange(size) >= size // 2
     truth = random.random(size) < np.where(late & (keys % 5 == 0), 0.7, 0.3)
-    guess = truth ^ (random.random(size) < np.where(late & (keys % 3 == 0), 0.6, 0.1))
-    return keys, truth, guess
+    pred = truth ^ (random.random(size) < np.where(late & (keys % 3 == 0), 0.6, 0.1))
+    return keys, truth, pred
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ def keyed_events(streams, size, seed=0):
 )
 def test_findings_and_states_do_not_depend_on_the_threads(detector, monkeypatch):
     monkeypatch.setattr(taking, "SHARE", 300)
-    keys, truth, guess = keyed_events(streams=40, size=12_000)
+    keys, truth, pred = keyed_events(streams=40, size=12_000)
     banks = [fr.Bank(detector) for _ in range(3)]
     found = []
     for bank, bank.threads in zip(banks, (1, 2, 7), strict=True):
         drifts, findings = [], []
         for start in range(0, keys.size, 4_000):
             batch = slice(start, start + 4_000)
-            drifts += bank.update(keys[batch], truth[batch], guess[batch])
+            drifts += bank.update(keys[batch], truth[batch], pred[batch])
             findings += bank.findings
         found.append((drifts, findings, bank.to_bytes()))
     assert len(found[0][0]) > 10
@@ -57,7 +57,7 @@ def test_a_few_events_are_not_worth_a_thread():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_bank_whose_batch_was_interrupted_can_be_saved_and_brought_back(threads, monkeypatch):
     monkeypatch.setattr(taking, "SHARE", 300)
-    keys, truth, guess = keyed_events(streams=40, size=12_000)
+    keys, truth, pred = keyed_events(streams=40, size=12_000)
     bank = fr.Bank(arl=2_000)
     bank.threads = threads
 
@@ -65,9 +65,9 @@ def test_a_bank_whose_batch_was_interrupted_can_be_saved_and_brought_back(thread
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(taking, "Found", interrupted)  # at the first drift
+        patch.setattr(taking, "StreamFindings", interrupted)  # at the first drift
         with pytest.raises(KeyboardInterrupt):
-            bank.update(keys, truth, guess)
+            bank.update(keys, truth, pred)
     again = fr.Bank.from_bytes(bank.to_bytes())
     assert again.events == bank.events == keys.size
-    assert again.update(keys, truth, guess) == bank.update(keys, truth, guess)
+    assert again.update(keys, truth, pred) == bank.update(keys, truth, pred)

@@ -73,8 +73,8 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     detector = fr.baselines.DDM(minimum=5)
     errors = [int(row["error"]) for row in rows(TRACE)]
-    guesses = [1 - error for error in errors]
-    first, second = detector.update_many([1] * 50, guesses + guesses)
+    preds = [1 - error for error in errors]
+    first, second = detector.update_many([1] * 50, preds + preds)
     assert (second.at, second.since) == (first.at + 25, first.since + 25)
     assert second.changes == first.changes
 
@@ -115,8 +115,8 @@ def test_only_whether_labels_are_equal_matters(labels):
     random = np.random.default_rng(0)
     truth = random.integers(0, len(labels), 4000)
     wrong = random.random(4000) < np.repeat([0.1, 0.5], 2000)
-    guess = (truth + wrong) % len(labels)
-    named = fr.baselines.DDM(labels=labels).update_many(np.take(labels, truth), np.take(labels, guess))
+    pred = (truth + wrong) % len(labels)
+    named = fr.baselines.DDM(labels=labels).update_many(np.take(labels, truth), np.take(labels, pred))
     plain = fr.baselines.DDM().update_many(np.zeros(4000, int), wrong.astype(int))
     assert len(named) > 0
     assert [(drift.at, drift.since, drift.changes) for drift in named] == [

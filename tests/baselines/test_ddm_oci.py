@@ -13,7 +13,7 @@ from fourrates.streams import SCENARIOS
 # s = root of R (1 - R) / n. The reference is where R + s was greatest: event 7, R = 0.762695 and s = 0.190258, since at
 # event 12 the larger R is outweighed by the smaller s. best = 0.762695 - s; warn and detect lie 2 and 3 s below.
 TRACE = """
-event truth guess  n        R        s      R+s       R-s     best     warn    detect state
+event truth pred  n        R        s      R+s       R-s     best     warn    detect state
     0     0     1  0 0.000000 0.000000 0.000000  0.000000        -        -         - quiet
     1     1     1  1 0.250000 0.433013 0.683013 -0.183013        -        -         - quiet
     2     1     1  2 0.437500 0.350780 0.788280  0.086720        -        -         - quiet
@@ -41,7 +41,7 @@ event truth guess  n        R        s      R+s       R-s     best     warn    d
 def test_every_step_of_the_trace_is_as_worked_by_hand():
     detector = fr.baselines.DDMOCI(decay=0.75, minimum=3)
     for row in rows(TRACE):
-        drift = detector.update(int(row["truth"]), int(row["guess"]))
+        drift = detector.update(int(row["truth"]), int(row["pred"]))
         assert level(detector) == row["state"], row
         if drift:
             break
@@ -70,8 +70,8 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
-    truth, guess = ([int(row[name]) for row in rows(TRACE)] for name in ("truth", "guess"))
-    first, second = fr.baselines.DDMOCI(decay=0.75, minimum=3).update_many(truth + truth, guess + guess)
+    truth, pred = ([int(row[name]) for row in rows(TRACE)] for name in ("truth", "pred"))
+    first, second = fr.baselines.DDMOCI(decay=0.75, minimum=3).update_many(truth + truth, pred + pred)
     assert (second.at, second.since) == (first.at + 21, first.since + 21)
     assert second.changes == first.changes
 
@@ -92,9 +92,9 @@ def test_a_class_that_is_always_recognised_stays_quiet():
 
 def test_nothing_among_the_negatives_matters():
     random = np.random.default_rng(4)
-    truth, guess = (array.astype(int) for array in SCENARIOS["Imbalance2"].stream(seed=4))
-    scrambled = np.where(truth == 1, guess, random.integers(0, 2, truth.size))
-    seen, unseen = (fr.baselines.DDMOCI().update_many(truth, guesses) for guesses in (guess, scrambled))
+    truth, pred = (array.astype(int) for array in SCENARIOS["Imbalance2"].stream(seed=4))
+    scrambled = np.where(truth == 1, pred, random.integers(0, 2, truth.size))
+    seen, unseen = (fr.baselines.DDMOCI().update_many(truth, preds) for preds in (pred, scrambled))
     assert len(seen) > 0
     assert [(drift.at, drift.since, drift.changes) for drift in seen] == [
         (drift.at, drift.since, drift.changes) for drift in unseen

@@ -14,7 +14,7 @@ from fourrates.streams import SCENARIOS
 # its hats, s = root of bar (1 - bar) / n. At event 6 the warning stands because of tnr, which it does not touch; at
 # event 7 because of ppv, with 4/5 below 0.802286.
 TRACE = """
-event truth guess rate n  hat     bar        s warn_low  warn_up      low       up state
+event truth pred rate n  hat     bar        s warn_low  warn_up      low       up state
     0     1     1  tpr 1    1       1 0.000000        -        -        -        - quiet
     0     1     1  ppv 1    1       1 0.000000        -        -        -        - quiet
     1     0     0  tnr 1    1       1 0.000000        -        -        -        - quiet
@@ -44,7 +44,7 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
     detector = fr.baselines.NFR(warn=0.2, detect=0.05, minimum=3)
     table = rows(TRACE)
     for touched in zip(table[::2], table[1::2], strict=True):
-        drift = detector.update(int(touched[0]["truth"]), int(touched[0]["guess"]))
+        drift = detector.update(int(touched[0]["truth"]), int(touched[0]["pred"]))
         assert level(detector) == touched[0]["state"], touched
         if drift:
             break
@@ -72,18 +72,18 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
-    truth, guess = ([int(row[name]) for row in rows(TRACE)[::2]] for name in ("truth", "guess"))
+    truth, pred = ([int(row[name]) for row in rows(TRACE)[::2]] for name in ("truth", "pred"))
     detector = fr.baselines.NFR(warn=0.2, detect=0.05, minimum=3)
-    first, second = detector.update_many(truth + truth, guess + guess)
+    first, second = detector.update_many(truth + truth, pred + pred)
     assert (second.at, second.since) == (first.at + 11, first.since + 11)
     assert second.changes == first.changes
 
 
 def test_eleven_right_and_one_wrong_are_a_drift_unless_a_minimum_forbids():
     # hat = 11/12, bar = 1 - 1/144, s = root of bar / 144 / 12 = 0.023975: 3.19 deviations, more than the 3.09 of 0.001.
-    truth, guess = [1] * 12, [1] * 11 + [0]
-    assert [drift.at for drift in fr.baselines.NFR(minimum=1).update_many(truth, guess)] == [11]
-    assert fr.baselines.NFR(minimum=13).update_many(truth, guess) == []
+    truth, pred = [1] * 12, [1] * 11 + [0]
+    assert [drift.at for drift in fr.baselines.NFR(minimum=1).update_many(truth, pred)] == [11]
+    assert fr.baselines.NFR(minimum=13).update_many(truth, pred) == []
 
 
 @pytest.mark.parametrize(("move", "rates"), [("down", (0.9, 0.5)), ("up", (0.5, 0.9))])

@@ -30,8 +30,8 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
     state = "quiet"
     for row in rows(TRACE):
         *inside, last = pairs(row)
-        for truth, guess in inside:
-            assert detector.update(truth, guess) is None
+        for truth, pred in inside:
+            assert detector.update(truth, pred) is None
             assert level(detector) == state  # what the last batch left
         drift = detector.update(*last)
         state = row["state"]

@@ -54,8 +54,8 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
     state = "quiet"
     for measures in by_batch():
         *inside, last = pairs(measures[0])
-        for truth, guess in inside:
-            assert detector.update(truth, guess) is None
+        for truth, pred in inside:
+            assert detector.update(truth, pred) is None
             assert level(detector) == state  # what the last batch left
         before = detector.rates
         drift = detector.update(*last)
@@ -89,9 +89,9 @@ def test_every_step_of_the_trace_is_as_worked_by_hand():
 
 def test_after_a_drift_it_starts_afresh_and_counts_on():
     events = [pair for measures in by_batch() for pair in pairs(measures[0])]
-    truth, guess = map(list, zip(*events, strict=True))
+    truth, pred = map(list, zip(*events, strict=True))
     detector = fr.baselines.ThreeMeasures(warn=3, detect=6, batch=5, history=3)
-    first, second = detector.update_many(truth + truth, guess + guess)
+    first, second = detector.update_many(truth + truth, pred + pred)
     assert (second.at, second.since) == (first.at + 35, first.since + 35)
     assert second.changes == first.changes
 
@@ -99,9 +99,9 @@ def test_after_a_drift_it_starts_afresh_and_counts_on():
 @pytest.mark.parametrize("errors", [0, 1, 3])
 def test_a_history_without_spread_is_nothing_to_measure_a_fall_by(errors):
     # 0.9 ten times over has a mean that is a hair off 0.9 in binary; that is no spread either.
-    guess = ([0] * errors + [1] * (10 - errors)) * 20 + [0] * 5 + [1] * 5
+    pred = ([0] * errors + [1] * (10 - errors)) * 20 + [0] * 5 + [1] * 5
     detector = fr.baselines.ThreeMeasures(batch=10, history=10)
-    assert detector.update_many([1] * len(guess), guess) == []
+    assert detector.update_many([1] * len(pred), pred) == []
     assert not detector.warning_detected
     assert detector.rates["accuracy"].detect.lower == -math.inf
 
@@ -117,8 +117,8 @@ def test_slow_decay_is_followed_down_unseen_and_a_sudden_fall_is_not():
 
 def test_improvement_is_no_alarm():
     detector = fr.baselines.ThreeMeasures(batch=10, history=3)
-    guess = [0, 1] * 5 + [0, 1, 1, 1, 1] * 2 + [0, 1] * 5 + [1] * 10
-    assert detector.update_many([1] * 40, guess) == []
+    pred = [0, 1] * 5 + [0, 1, 1, 1, 1] * 2 + [0, 1] * 5 + [1] * 10
+    assert detector.update_many([1] * 40, pred) == []
     assert not detector.warning_detected
 
 

@@ -66,7 +66,7 @@ def test_one_class_alone_is_a_question_not_a_guess(fourrates, tmp_path):
 
 def write(path, stream, end="\n", part=slice(None)):
     rows = zip(np.datetime_as_string(stream.times[part]), stream.y_true[part], stream.y_pred[part], strict=True)
-    lines = [f"{time},{WORDS[truth]},{WORDS[guess]}{end}" for time, truth, guess in rows]
+    lines = [f"{time},{WORDS[truth]},{WORDS[pred]}{end}" for time, truth, pred in rows]
     with open(path, "a", newline="") as file:
         file.write(("" if file.tell() else f"time,actual,predicted{end}") + "".join(lines))
 

@@ -84,9 +84,9 @@ def test_many_streams_in_one_file_are_as_many_files(fourrates, tmp_path):
     for model in ("a", "b", "c"):
         truth = random.integers(0, 2, 4000)
         share = np.where((np.arange(4000) >= 2000) & (model == "b"), 0.5, 0.9)
-        guess = np.where(random.random(4000) < share, truth, 1 - truth)
-        alone[model] = fr.LFR(detect=1e-6).update_many(truth, guess)
-        rows += [(i + random.random(), model, t, g) for i, (t, g) in enumerate(zip(truth, guess, strict=True))]
+        pred = np.where(random.random(4000) < share, truth, 1 - truth)
+        alone[model] = fr.LFR(detect=1e-6).update_many(truth, pred)
+        rows += [(i + random.random(), model, t, g) for i, (t, g) in enumerate(zip(truth, pred, strict=True))]
     path = tmp_path / "models.csv"
     path.write_text("model,y_true,y_pred\n" + "".join(f"{m},{t},{g}\n" for _, m, t, g in sorted(rows)))
     found = drifts_of(fourrates("detect", path, "--by", "model", "-d", CAREFUL, "--json"))

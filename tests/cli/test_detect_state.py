@@ -45,7 +45,7 @@ def without_places(drifts):
 
 
 def text_of(rows, kind):
-    """Rows of (time, truth, guess) as lines; the header apart."""
+    """Rows of (time, truth, pred) as lines; the header apart."""
     if kind == "csv":
         return "timestamp,y_true,y_pred\n", [f"{t},{a},{b}\n" for t, a, b in rows]
     return "", [json.dumps({"timestamp": t, "y_true": a, "y_pred": b}) + "\n" for t, a, b in rows]

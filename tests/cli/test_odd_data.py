@@ -16,10 +16,10 @@ def table(tmp_path):
     """Write columns as a file; what is not given is a classifier that works, on one event a minute."""
     random = np.random.default_rng(1)
     truth = (random.random(SIZE) < 0.1).astype(int)
-    guess = np.where(random.random(SIZE) < 0.9, truth, 1 - truth)
+    pred = np.where(random.random(SIZE) < 0.9, truth, 1 - truth)
     words = np.array(["ok", "fraud"])
     times = np.datetime64("2026-01-01T00:00") + np.arange(SIZE)
-    sound = {"time": times.astype(str), "label": words[truth], "pred": words[guess]}
+    sound = {"time": times.astype(str), "label": words[truth], "pred": words[pred]}
 
     def write(separator=",", without=(), **columns):
         given = {name: column for name, column in (sound | columns).items() if name not in without}

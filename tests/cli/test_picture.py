@@ -45,9 +45,9 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
     assert "0 events" in drawn(picture)
     drifts = 0
     for y_true, y_pred in (events(2500, 0.95), events(500, 0.4, seed=1)):
-        for truth, guess in zip(y_true.tolist(), y_pred.tolist(), strict=True):
+        for truth, pred in zip(y_true.tolist(), y_pred.tolist(), strict=True):
             warned_rates(detector)
-            if (drift := detector.update(truth, guess)) is not None:
+            if (drift := detector.update(truth, pred)) is not None:
                 picture.drift(finding_alert(drift, stream="s", origin="x"))
                 drifts += 1
     assert drifts

@@ -43,8 +43,8 @@ def watching():
 def one_at_a_time(stream):
     """Every warning and drift, from plain updates."""
     detector, told, warning = fr.LFR(detect=1e-6), [], False
-    for truth, guess in zip(stream.y_true.tolist(), stream.y_pred.tolist(), strict=True):
-        drift = detector.update(truth, guess)
+    for truth, pred in zip(stream.y_true.tolist(), stream.y_pred.tolist(), strict=True):
+        drift = detector.update(truth, pred)
         if drift is not None:
             told.append(("drift", drift.at))
         elif detector.warning_detected and not warning:

@@ -132,8 +132,8 @@ def test_a_warning_opens_before_the_drift_and_closes_when_it_lapses():
     detector = fr.FourRates(arl=1e12, warn=100_000)
     history = []
     steady, dip = stream((3_000, (0.9, 0.9)), seed=5), stream((25, (0.2, 0.2)), seed=6)
-    for truth, guess in zip(*np.hstack([steady, dip, steady]), strict=True):
-        assert detector.update(truth, guess) is None
+    for truth, pred in zip(*np.hstack([steady, dip, steady]), strict=True):
+        assert detector.update(truth, pred) is None
         history.append(detector.warning_detected)
         assert (detector.warning_since is not None) == detector.warning_detected
         assert detector.status == ("warning" if detector.warning_detected else "stable")
@@ -190,9 +190,9 @@ def test_correlated_errors_do_not_flood():
     # times that; tempered, it is that of a budget: Poisson, standard deviation 6.3; twice the budget is allowed.
     random = np.random.default_rng(11)
     truth = random.integers(0, 2, 200_000)
-    guess = truth ^ correlated(random, truth.size, 0.1, 0.5)
-    tempered = len(fr.FourRates(5_000).update_many(truth, guess))
-    plain = len(fr.FourRates(5_000, dispersion=1.0).update_many(truth, guess))
+    pred = truth ^ correlated(random, truth.size, 0.1, 0.5)
+    tempered = len(fr.FourRates(5_000).update_many(truth, pred))
+    plain = len(fr.FourRates(5_000, dispersion=1.0).update_many(truth, pred))
     assert tempered <= 2 * 40 + 3 * 6.3
     assert plain > 5 * tempered
 
@@ -321,24 +321,24 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
     classes = len(make().labels.values)
     random = np.random.default_rng(seed)
     concepts = [(120, tuple(random.uniform(0.3, 0.98, classes))) for _ in range(3)]
-    truth, guess = stream(*concepts, seed=seed)
+    truth, pred = stream(*concepts, seed=seed)
     size = truth.size
     cuts = sorted(data.draw(st.lists(st.integers(0, size), max_size=8)))
     parts = list(zip([0, *cuts], [*cuts, size], strict=True))
 
     one, expected = make(), []
-    for pair in zip(truth.tolist(), guess.tolist(), strict=True):
+    for pair in zip(truth.tolist(), pred.tolist(), strict=True):
         drift = one.update(*pair)
         assert drift == next((finding for finding in one.findings if finding.kind == "drift"), None)
         expected += one.findings
 
     whole = make()
-    whole.update_many(truth, guess)
+    whole.update_many(truth, pred)
     assert list(whole.findings) == expected
 
     split, saved, pickled, bank, found = make(), make(), make(), fr.Bank(make()), {}
     for begin, end in parts:
-        part = truth[begin:end], guess[begin:end]
+        part = truth[begin:end], pred[begin:end]
         for way, detector in (("split", split), ("bytes", saved), ("pickle", pickled)):
             detector.update_many(*part)
             found.setdefault(way, []).extend(detector.findings)
@@ -356,7 +356,7 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
     assert bank[0].detector().record_bytes[32:] == one.record_bytes[32:]
 
     state, stepped = make().to_bytes(), []
-    for pair in zip(truth.tolist(), guess.tolist(), strict=True):
+    for pair in zip(truth.tolist(), pred.tolist(), strict=True):
         state, findings = step(state, *pair)
         stepped += findings
     assert stepped == expected
@@ -367,8 +367,8 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
 def test_steps_over_many_states_in_turn_do_not_mix_them_up():
     makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
     makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand
-    truth, guess = stream((10, (0.99, 0.99)), (12, (0.01, 0.01)), seed=14)
-    pairs = list(zip(truth.tolist(), guess.tolist(), strict=True))
+    truth, pred = stream((10, (0.99, 0.99)), (12, (0.01, 0.01)), seed=14)
+    pairs = list(zip(truth.tolist(), pred.tolist(), strict=True))
     states, drifts = [one.to_bytes() for one in makers], 0
     for part in (pairs[:9], pairs[9:14], pairs[14:]):  # a turn begins with a detector that is no longer at hand
         for i, one in enumerate(makers):

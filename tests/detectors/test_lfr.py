@@ -37,11 +37,11 @@ def reference(pairs, classes, decays=(0.9,), warn=0.01, detect=1e-5, sides="both
         return None
 
     rates, warned, drifts = fresh(), None, []
-    for at, (truth, guess) in enumerate(pairs):
-        for rate in (rates[f"recall:{truth}"], rates[f"precision:{guess}"]):  # the others stay where they are
+    for at, (truth, pred) in enumerate(pairs):
+        for rate in (rates[f"recall:{truth}"], rates[f"precision:{pred}"]):  # the others stay where they are
             rate["n"] += 1
-            rate["k"] += truth == guess
-            rate["R"] = [d * r + (1 - d) * (truth == guess) for d, r in zip(decays, rate["R"], strict=True)]
+            rate["k"] += truth == pred
+            rate["R"] = [d * r + (1 - d) * (truth == pred) for d, r in zip(decays, rate["R"], strict=True)]
             rate["beyond"] = [beyond(level, rate) for level in (0, 1)]
         if all(rate["beyond"][0] is None for rate in rates.values()):
             warned = None
@@ -74,10 +74,10 @@ def restless(classes, size, seed):
 @pytest.mark.parametrize("decays", [(0.9,), (0.7, 0.94)])
 @pytest.mark.parametrize("sides", ["both", "down", "up"])
 def test_it_does_what_the_algorithm_says(classes, size, decays, sides):
-    truth, guess = restless(classes, size, seed=classes)
+    truth, pred = restless(classes, size, seed=classes)
     detector = fr.LFR(decays, 0.05, 1e-3, labels=range(classes), sides=sides)
-    found = told(detector.update_many(truth, guess))
-    pairs = zip(truth.tolist(), guess.tolist(), strict=True)
+    found = told(detector.update_many(truth, pred))
+    pairs = zip(truth.tolist(), pred.tolist(), strict=True)
     assert found == reference(pairs, classes, decays, 0.05, 1e-3, sides)
     assert len(found) > 2
 
@@ -87,10 +87,10 @@ def test_it_does_what_the_algorithm_says_in_a_long_quiet_stream():
     # Far beyond the window, where the kernel leaves the table alone for n / 32 observations at a time.
     random = np.random.default_rng(3)
     truth = random.integers(0, 2, 60_000)
-    guess = np.where(random.random(truth.size) < 0.85, truth, 1 - truth)
+    pred = np.where(random.random(truth.size) < 0.85, truth, 1 - truth)
     detector = fr.LFR(0.9, 0.05, 1e-4)
-    found = told(detector.update_many(truth, guess))
-    assert found == reference(zip(truth.tolist(), guess.tolist(), strict=True), 2, (0.9,), 0.05, 1e-4)
+    found = told(detector.update_many(truth, pred))
+    assert found == reference(zip(truth.tolist(), pred.tolist(), strict=True), 2, (0.9,), 0.05, 1e-4)
 
 
 @pytest.mark.slow
@@ -326,11 +326,11 @@ def test_positive_says_which_label_the_rates_are_about():
 @pytest.mark.slow
 def test_millions_of_events_leave_no_trace_in_memory():
     detector = fr.LFR(labels=range(3))
-    truth, guess = (array.astype(np.uint8) for array in restless(3, 100_000, 2))
+    truth, pred = (array.astype(np.uint8) for array in restless(3, 100_000, 2))
 
     def feed(times):
         for _ in range(times):
-            detector.update_many(truth, guess)
+            detector.update_many(truth, pred)
 
     tracemalloc.start()
     feed(10)

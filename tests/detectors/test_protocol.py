@@ -67,9 +67,9 @@ def restless(size, classes=2, seed=0):
     return truth, np.where(right, truth, (truth + random.integers(1, classes, size)) % classes)
 
 
-def one_at_a_time(detector, truth, guess):
+def one_at_a_time(detector, truth, pred):
     drifts, flags = [], []
-    for pair in zip(truth.tolist(), guess.tolist(), strict=True):
+    for pair in zip(truth.tolist(), pred.tolist(), strict=True):
         drift = detector.update(*pair)
         assert detector.drift_detected == (drift is not None)
         assert not (detector.drift_detected and detector.warning_detected)
@@ -91,14 +91,14 @@ def test_the_suite_knows_every_public_detector():
 @given(data=st.data(), classes=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_a_batch_equals_one_at_a_time_over_any_split(case, data, classes, seed):
-    truth, guess = restless(600, classes, seed)
+    truth, pred = restless(600, classes, seed)
     cuts = sorted(data.draw(st.lists(st.integers(0, 600), max_size=8)))
     single, whole, split = (make(case, labels=range(classes)) for _ in range(3))
-    expected, flags = one_at_a_time(single, truth, guess)
-    assert list(whole.update_many(truth, guess)) == expected
+    expected, flags = one_at_a_time(single, truth, pred)
+    assert list(whole.update_many(truth, pred)) == expected
     found = []
     for start, end in zip([0, *cuts], [*cuts, 600], strict=True):
-        found += split.update_many(truth[start:end], guess[start:end])
+        found += split.update_many(truth[start:end], pred[start:end])
         if end > 0:
             assert (split.drift_detected, split.warning_detected) == flags[end - 1]
     assert found == expected
@@ -115,10 +115,10 @@ def test_the_streams_of_this_suite_hold_warnings_and_drifts(case):
 
 @every
 def test_a_drift_says_where_since_when_what_and_which_way(case):
-    truth, guess = restless(3000)
+    truth, pred = restless(3000)
     detector = make(case)
     last = -1
-    for drift in detector.update_many(truth, guess):
+    for drift in detector.update_many(truth, pred):
         assert last < drift.since <= drift.at < 3000
         if case.kind is fr.FourRates:
             assert last < drift.started_between[0] <= drift.started <= drift.started_between[1] <= drift.at
@@ -127,7 +127,7 @@ def test_a_drift_says_where_since_when_what_and_which_way(case):
             assert drift.started is None
             assert drift.window == range(drift.since, drift.at + 1)
         counted = np.zeros((2, 2), int)
-        np.add.at(counted, (truth[last + 1 : drift.at + 1], guess[last + 1 : drift.at + 1]), 1)
+        np.add.at(counted, (truth[last + 1 : drift.at + 1], pred[last + 1 : drift.at + 1]), 1)
         if detector.parameters.get("after") != "hold":  # where an alarm that is no drift begins the counts again, too
             assert drift.confusion == tuple(map(tuple, counted))
         assert len(drift.changes) > 0
@@ -148,8 +148,8 @@ def test_a_drift_says_where_since_when_what_and_which_way(case):
 @every
 def test_since_is_where_the_unbroken_warning_began(case):
     detector = make(case)
-    truth, guess = restless(3000)
-    drifts, flags = one_at_a_time(detector, truth, guess)
+    truth, pred = restless(3000)
+    drifts, flags = one_at_a_time(detector, truth, pred)
     for drift in drifts:
         if drift.about is not None:  # while a drift is open there are no warnings
             continue
@@ -162,13 +162,13 @@ def test_since_is_where_the_unbroken_warning_began(case):
 
 @every
 def test_first_only_stops_after_the_first_drift(case):
-    truth, guess = restless(3000)
-    all_of_them = make(case).update_many(truth, guess)
+    truth, pred = restless(3000)
+    all_of_them = make(case).update_many(truth, pred)
     assert all_of_them.consumed == 3000
     detector = make(case)
     found, start = [], 0
     while start < 3000:
-        drifts = detector.update_many(truth[start:], guess[start:], first_only=True)
+        drifts = detector.update_many(truth[start:], pred[start:], first_only=True)
         assert len(drifts) <= 1
         assert detector.drift_detected == (len(drifts) == 1)
         start += drifts.consumed
@@ -208,9 +208,9 @@ def test_a_stream_of_one_kind_never_alarms(case, right):
     if case.reference:
         pytest.skip("it is not what the reference says")
     for truth in (0, 1):
-        guess = truth if right else 1 - truth
+        pred = truth if right else 1 - truth
         detector = make(case)
-        assert detector.update_many([truth] * 5000, [guess] * 5000) == []
+        assert detector.update_many([truth] * 5000, [pred] * 5000) == []
         assert not detector.warning_detected
 
 
@@ -228,29 +228,29 @@ def test_state_saved_in_mid_stream_continues_bit_for_bit(case, how, cut, seed, c
         "copy": copy.copy,
         "deepcopy": copy.deepcopy,
     }[how]
-    truth, guess = restless(600, classes, seed)
+    truth, pred = restless(600, classes, seed)
     detector = make(case, labels=range(classes))
-    detector.update_many(truth[:cut], guess[:cut])
+    detector.update_many(truth[:cut], pred[:cut])
     revived = saved(detector)
     assert type(revived) is case.kind
     assert revived.parameters == detector.parameters
     assert revived.to_bytes() == detector.to_bytes()
     assert (revived.drift_detected, revived.warning_detected) == (detector.drift_detected, detector.warning_detected)
-    assert detector.update_many(truth[cut:], guess[cut:]) == revived.update_many(truth[cut:], guess[cut:])
+    assert detector.update_many(truth[cut:], pred[cut:]) == revived.update_many(truth[cut:], pred[cut:])
     assert revived.to_bytes() == detector.to_bytes()
 
 
 @every
 def test_a_clone_is_fresh_and_independent(case):
     detector = make(case, labels=("ham", "spam"))
-    truth, guess = (np.take(("ham", "spam"), codes) for codes in restless(500))
-    detector.update_many(truth, guess)
+    truth, pred = (np.take(("ham", "spam"), codes) for codes in restless(500))
+    detector.update_many(truth, pred)
     before = detector.to_bytes()
     clone = detector.clone()
     assert type(clone) is case.kind
     assert clone.parameters == detector.parameters
     assert clone.to_bytes() == make(case, labels=("ham", "spam")).to_bytes()
-    clone.update_many(truth, guess)
+    clone.update_many(truth, pred)
     clone.parameters["labels"].append("egg")
     assert detector.to_bytes() == before
 
@@ -272,16 +272,16 @@ def test_reset_forgets_everything(case):
 def test_a_drift_leaves_what_a_fresh_detector_has_but_for_the_count(case):
     if case.remembers:
         pytest.skip("it knows the dispersion, or its reference, after a drift")
-    truth, guess = restless(3000)
+    truth, pred = restless(3000)
     detector = make(case)
-    drifts = detector.update_many(truth, guess, first_only=True)
+    drifts = detector.update_many(truth, pred, first_only=True)
     assert drifts
     fresh = make(case)
     # NaN differs from itself, but not from its own representation.
     assert repr(dict(detector.rates)) == repr(dict(fresh.rates))
     shift = drifts.consumed
-    later = detector.update_many(truth[shift:], guess[shift:])
-    anew = fresh.update_many(truth[shift:], guess[shift:])
+    later = detector.update_many(truth[shift:], pred[shift:])
+    anew = fresh.update_many(truth[shift:], pred[shift:])
     assert later == [drift.shifted(shift) for drift in anew]
 
 
@@ -360,9 +360,9 @@ def test_labels_that_bytes_cannot_keep_are_told_so_and_pickle_keeps_them(case):
     ids=["bool", "uint8", "int64", "float", "big-endian", "list", "tuple of bools", "objects", "strided"],
 )
 def test_anything_equal_to_a_label_is_that_label(case, convention):
-    truth, guess = restless(600)
+    truth, pred = restless(600)
     plain, other = make(case), make(case)
-    assert plain.update_many(truth, guess) == other.update_many(convention(truth), convention(guess))
+    assert plain.update_many(truth, pred) == other.update_many(convention(truth), convention(pred))
     assert plain.to_bytes() == other.to_bytes()
 
 
@@ -370,21 +370,21 @@ def test_anything_equal_to_a_label_is_that_label(case, convention):
 @pytest.mark.parametrize("one", [int, bool, float, np.int8, np.uint64, np.float32, np.bool_])
 def test_one_event_may_come_in_any_number_type(case, one):
     plain, other = make(case), make(case)
-    for truth, guess in zip(*(codes.tolist() for codes in restless(300)), strict=True):
-        assert plain.update(truth, guess) == other.update(one(truth), one(guess))
+    for truth, pred in zip(*(codes.tolist() for codes in restless(300)), strict=True):
+        assert plain.update(truth, pred) == other.update(one(truth), one(pred))
     assert plain.to_bytes() == other.to_bytes()
 
 
 @every
 @pytest.mark.parametrize("labels", [("ham", "spam"), (-1, 1), (False, True), (b"n", b"y"), (1.5, 2.5)])
 def test_named_labels_give_what_their_codes_give(case, labels):
-    truth, guess = restless(600)
+    truth, pred = restless(600)
     plain, named = make(case), make(case, labels=labels)
     array = np.array(labels)
-    expected = plain.update_many(truth, guess)
-    assert named.update_many(array[truth], array[guess]) == expected
+    expected = plain.update_many(truth, pred)
+    assert named.update_many(array[truth], array[pred]) == expected
     single = make(case, labels=labels)
-    found = [single.update(labels[t], labels[g]) for t, g in zip(truth, guess, strict=True)]
+    found = [single.update(labels[t], labels[g]) for t, g in zip(truth, pred, strict=True)]
     assert [drift for drift in found if drift] == expected
 
 
@@ -399,9 +399,9 @@ def test_minus_one_is_refused_unless_it_is_named(case):
 
 @every
 def test_naming_the_positive_label_is_the_same_as_putting_it_second(case):
-    truth, guess = (np.take(("bad", "good"), codes) for codes in restless(600))
-    named = make(case, labels=("bad", "good"), positive="bad").update_many(truth, guess)
-    second = make(case, labels=("good", "bad")).update_many(truth, guess)
+    truth, pred = (np.take(("bad", "good"), codes) for codes in restless(600))
+    named = make(case, labels=("bad", "good"), positive="bad").update_many(truth, pred)
+    second = make(case, labels=("good", "bad")).update_many(truth, pred)
     assert named == second
 
 
@@ -419,7 +419,7 @@ def test_a_bad_label_is_named_and_leaves_the_state_untouched(case, bad):
 
 @every
 @pytest.mark.parametrize(
-    ("truth", "guess", "message"),
+    ("truth", "pred", "message"),
     [
         ([0, 1, 2], [0, 1, 1], "position 2: 2 in column 'y_true' is not one of"),
         ([0, 1, 1], [0, 7, 1], "position 1: 7 in column 'y_pred' is not one of"),
@@ -435,22 +435,22 @@ def test_a_bad_label_is_named_and_leaves_the_state_untouched(case, bad):
         (1, 1, "y_true has 0 dimensions, not one"),
     ],
 )
-def test_a_bad_batch_is_refused_and_leaves_the_state_untouched(case, truth, guess, message):
+def test_a_bad_batch_is_refused_and_leaves_the_state_untouched(case, truth, pred, message):
     detector = make(case)
     detector.update_many(*restless(400))
     before = detector.to_bytes()
     with pytest.raises(ValueError, match=message):
-        detector.update_many(truth, guess)
+        detector.update_many(truth, pred)
     assert detector.to_bytes() == before
 
 
 @every
 def test_one_bad_label_at_the_end_of_a_long_batch_takes_none_of_it(case):
     detector = make(case)
-    truth, guess = restless(5000)
+    truth, pred = restless(5000)
     before = detector.to_bytes()
     with pytest.raises(ValueError, match="position 5000"):
-        detector.update_many([*truth, 3], [*guess, 1])
+        detector.update_many([*truth, 3], [*pred, 1])
     assert detector.to_bytes() == before
     assert detector.events == 0
 

@@ -182,9 +182,9 @@ def test_rows_like_the_row_before_are_counted_where_rows_can_be_told_apart():
 
 def test_every_event_twice_is_seen_in_bare_pairs():
     frame = stream(5_000)
-    truth, guess = frame["y_true"], frame["y_pred"]
-    assert "every event is there twice" in problems((np.repeat(truth, 2), np.repeat(guess, 2)))
-    assert "every event is there twice" not in problems((truth, guess))
+    truth, pred = frame["y_true"], frame["y_pred"]
+    assert "every event is there twice" in problems((np.repeat(truth, 2), np.repeat(pred, 2)))
+    assert "every event is there twice" not in problems((truth, pred))
     assert "every event is there twice" not in problems((np.tile([0, 1], 5_000), np.tile([0, 1], 5_000)))
 
 
@@ -274,8 +274,8 @@ def test_it_can_be_printed_kept_and_shown():
 def test_many_classes_are_told_by_name():
     random = np.random.default_rng(7)
     truth = random.choice(["cat", "dog", "owl"], 5_000)
-    guess = np.where(random.random(5_000) < 0.9, truth, "cat")
-    found = diagnosed((truth, guess), points=[20])
+    pred = np.where(random.random(5_000) < 0.9, truth, "cat")
+    found = diagnosed((truth, pred), points=[20])
     assert found.labels == ("cat", "dog", "owl")
     assert {one.rate for one in found.falls} == {"recall:cat", "recall:dog", "recall:owl"}
     assert "classes: cat 3" in str(found)

@@ -28,8 +28,8 @@ def events(seed=0, keys=4):
     key = random.integers(0, keys, SIZE)
     truth = random.random(SIZE) < 0.5
     broken = (key == 0) & (np.arange(SIZE) > SIZE // 2)
-    guess = truth ^ (random.random(SIZE) < np.where(broken, 0.6, 0.05))
-    columns = zip(key.tolist(), truth.tolist(), guess.tolist(), strict=True)
+    pred = truth ^ (random.random(SIZE) < np.where(broken, 0.6, 0.05))
+    columns = zip(key.tolist(), truth.tolist(), pred.tolist(), strict=True)
     return [{"model": f"m{k}", "y_true": int(t), "y_pred": int(g)} for k, t, g in columns]
 
 
@@ -100,8 +100,8 @@ def test_a_recovery_is_found_also_if_the_drift_was_before_a_restart(broker, topi
     random, found = np.random.default_rng(5), []
     for share, size in ((0.05, 2_000), (0.6, 400), (0.05, 2_000)):
         truth = random.random(size) < 0.5
-        guess = truth ^ (random.random(size) < np.where(truth, share, 0.05))
-        rows = zip(truth.tolist(), guess.tolist(), strict=True)
+        pred = truth ^ (random.random(size) < np.where(truth, share, 0.05))
+        rows = zip(truth.tolist(), pred.tolist(), strict=True)
         produce(broker, topic, [{"model": "m", "y_true": int(t), "y_pred": int(g)} for t, g in rows])
         with Monitor(url(broker, topic), arl=ARL, by="model", state=tmp_path, found=found.append) as one:
             step_until(one, lambda one=one, size=size: one.events >= size)

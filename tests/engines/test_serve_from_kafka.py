@@ -32,9 +32,9 @@ def url(broker, topic, more=""):
 def events(size, seed=0, wrong=0.05):
     random = np.random.default_rng(seed)
     truth = random.random(size) < 0.5
-    guess = truth ^ (random.random(size) < wrong)
+    pred = truth ^ (random.random(size) < wrong)
     countries = np.array(["FR", "NO", "DE"])[random.integers(0, 3, size)]
-    columns = zip(truth.tolist(), guess.tolist(), countries.tolist(), strict=True)
+    columns = zip(truth.tolist(), pred.tolist(), countries.tolist(), strict=True)
     return [{"y_true": int(t), "y_pred": int(g), "country": c} for t, g, c in columns]
 
 
@@ -306,7 +306,7 @@ def test_what_a_message_means_does_not_depend_on_its_neighbours():
             batch = one.batch
             times = np.broadcast_to(batch.time_column(), batch.size).tolist()
             ids = batch.ids.pick(np.arange(batch.size)) if batch.ids else [None] * batch.size
-            rows += zip(batch.truths, batch.guesses, ids, times, strict=True)
+            rows += zip(batch.truths, batch.preds, ids, times, strict=True)
             aside += one.rejected
             letters += one.refused
         return rows, aside, letters

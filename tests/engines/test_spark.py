@@ -32,7 +32,7 @@ def engine(session):
 
 @pytest.fixture(scope="module")
 def events():
-    """Key, moment, truth, guess; every sixth stream goes wrong half-way."""
+    """Key, moment, truth, pred; every sixth stream goes wrong half-way."""
     random = np.random.default_rng(3)
     key = random.integers(0, KEYS, SIZE)
     truth = random.random(SIZE) < 0.4
@@ -43,13 +43,13 @@ def events():
 def table(events, key=None):
     import pyarrow as pa
 
-    keys, moment, truth, guess = events
+    keys, moment, truth, pred = events
     return pa.table(
         {
             "key": keys if key is None else key,
             "time": pa.array(moment * 1_000_000, pa.timestamp("us", tz="UTC")),
             "y": truth.astype(np.int32),
-            "p": guess.astype(np.int32),
+            "p": pred.astype(np.int32),
         }
     )
 
@@ -63,10 +63,10 @@ def findings(result):
     return sorted(tuple(row) for row in result.where(OF_RATES).select("key", *FOUND).collect())
 
 
-def expected(keys, truth, guess, detector=None):
+def expected(keys, truth, pred, detector=None):
     """The findings of one bank but shifts, as tuples."""
     bank = fr.Bank(detector or fr.FourRates(ARL))
-    bank.update(keys, truth, guess)
+    bank.update(keys, truth, pred)
     return bank, sorted(
         (
             *(one.key, one.finding.kind, one.finding.at, getattr(one.finding, "since", None), one.finding.started),
@@ -96,8 +96,8 @@ def test_a_recovery_is_found_as_it_is_on_one_machine(session, engine):
     random = np.random.default_rng(5)
     key, truth = random.integers(0, 6, SIZE), random.random(SIZE) < 0.4
     away = (key % 3 == 0) & truth & (np.arange(SIZE) // (SIZE // 3) == 1)
-    guess = truth ^ (random.random(SIZE) < np.where(away, 0.5, 0.05))
-    given = table((key, np.arange(SIZE), truth, guess))
+    pred = truth ^ (random.random(SIZE) < np.where(away, 0.5, 0.05))
+    given = table((key, np.arange(SIZE), truth, pred))
     wanted = fr.detect(given, truth="y", pred="p", by="key", time="time", arl=ARL)
     found = engine.detect(session.createDataFrame(given), **COLUMNS, arl=ARL)
     rows = found.where(OF_RATES).collect()
@@ -111,7 +111,7 @@ def test_a_recovery_is_found_as_it_is_on_one_machine(session, engine):
 def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, engine, events):
     from pyspark.sql import functions as F
 
-    keys, _, truth, guess = events
+    keys, _, truth, pred = events
     words = {
         "y": F.when(F.col("y") == 1, "spam").otherwise("ham"),
         "p": F.when(F.col("p") == 1, "spam").otherwise("ham"),
@@ -131,7 +131,7 @@ def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, eng
         reference=reference,
     )
     detector = fr.FourRates(ARL, reference=[[90, 10], [10, 90]])
-    wanted = expected(keys, truth, guess, detector)[1]
+    wanted = expected(keys, truth, pred, detector)[1]
     rows = found.where(OF_RATES).select("key", *FOUND, "shop").collect()
     assert sorted(tuple(row)[:10] for row in rows) == wanted
     assert all(row["shop"] == f"shop {row['key'] % 5}" for row in rows)
@@ -147,7 +147,7 @@ BAD_ROWS = [
 
 
 def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, engine, events):
-    keys, _, truth, guess = events
+    keys, _, truth, pred = events
     schema = "key long, time long, y string, p string"
     good = session.createDataFrame(table(events)).selectExpr(
         "key", "unix_micros(time) time", "string(y) y", "string(p) p"
@@ -156,7 +156,7 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
     given = given.union(session.createDataFrame([(1, 4, None, "1"), (1, 5, None, "maybe")], schema))
     call = {**COLUMNS, "arl": ARL}  # text is read as the numbers that it spells
     found = engine.detect(given, **call)
-    assert findings(found) == expected(keys, truth, guess)[1]
+    assert findings(found) == expected(keys, truth, pred)[1]
     rejected = found.where("kind = 'rejected'").collect()
     assert sorted(row["reason"] for row in rejected) == sorted(row[4] for row in BAD_ROWS)
     assert json.loads(next(row["row"] for row in rejected if "maybe" in row["reason"])) == {
@@ -168,7 +168,7 @@ def test_rows_that_are_no_events_are_named_and_the_others_are_watched(session, e
     unlabelled = found.where("kind = 'unlabelled'").collect()
     assert sum(row["rows"] for row in unlabelled) == 2
     left_out = engine.detect(given, **call, bad="skip")
-    assert findings(left_out) == expected(keys, truth, guess)[1]
+    assert findings(left_out) == expected(keys, truth, pred)[1]
     assert left_out.where("kind = 'rejected'").count() == 0
     with pytest.raises(Exception, match=r"(is missing|is not one of the labels 0, 1): \{\"key\":"):
         engine.detect(given, **call, bad="reject").collect()

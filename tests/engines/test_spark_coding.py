@@ -24,13 +24,13 @@ def task(labels=(0, 1), bad="keep", by=("key",), order=("seq",)):
     return Task(fr.FourRates(1e5, labels=labels), "y", "p", by, order, bad)
 
 
-def rows(truths, guesses, key=None, seq=None):
+def rows(truths, preds, key=None, seq=None):
     size = len(truths)
     columns = {
         "key": pa.array(range(size)) if key is None else key,
         "seq": pa.array(range(size)) if seq is None else seq,
     }
-    return pa.table(columns | {TRUTH: truths, PRED: guesses})
+    return pa.table(columns | {TRUTH: truths, PRED: preds})
 
 
 def coded(given, asked):
@@ -66,8 +66,8 @@ COLUMNS = [
 def test_a_label_is_whatever_is_equal_to_one_or_spelled_like_one(column, labels, wanted):
     classes = len(labels)
     known = pa.array([labels[0]] * 6)
-    for truths, guesses, scale in ((column, known, classes), (known, column, 1)):
-        codes, rejected, unlabelled = coded(rows(truths, guesses), task(labels))
+    for truths, preds, scale in ((column, known, classes), (known, column, 1)):
+        codes, rejected, unlabelled = coded(rows(truths, preds), task(labels))
         assert codes.tolist() == [one if one < 0 else scale * one for one in wanted]
         assert len(rejected) + unlabelled == wanted.count(-1)
     assert wanted == [max(-1, fr.labels.Labels(labels).read(one)) for one in column.to_pylist()]
@@ -122,8 +122,8 @@ def test_packed_by_shard_and_unpacked_nothing_is_lost_and_the_order_is_kept():
     size, asked = 5_000, task(("a", "b", "c"))
     key, shard = random.integers(0, 300, size), random.integers(0, 7, size)
     shard[shard == 3] = 4
-    truths, guesses = (random.choice([*"abcx"], size, p=[0.4, 0.3, 0.25, 0.05]) for _ in range(2))
-    given = rows(pa.array(truths), pa.array(guesses), pa.array(key)).append_column(SHARD, pa.array(shard, pa.int32()))
+    truths, preds = (random.choice([*"abcx"], size, p=[0.4, 0.3, 0.25, 0.05]) for _ in range(2))
+    given = rows(pa.array(truths), pa.array(preds), pa.array(key)).append_column(SHARD, pa.array(shard, pa.int32()))
     columns = pa.schema([("key", pa.int64()), ("seq", pa.int64()), (CODE, pa.uint8())])
     (found,) = packer(asked, columns)(iter(given.to_batches(max_chunksize=999)))
     assert found[SHARD].to_pylist() == [0, 1, 2, 4, 5, 6]

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from fourrates.engines.spark import kept as store
 from fourrates.engines.spark import shard as module
-from fourrates.engines.spark.kept import Kept
 from fourrates.engines.spark.shard import Events, Shard
+from fourrates.engines.spark.shard_state import ShardState
 from fourrates.state import pack, unpack
 
 DETECTOR = fr.FourRates(1e4)
@@ -67,7 +67,7 @@ class OneLog:
 
 
 def empty_store():
-    return Kept(OneValue(), OneValue(), OneLog(), OneValue())
+    return ShardState(OneValue(), OneValue(), OneLog(), OneValue())
 
 
 @pytest.fixture(autouse=True)

@@ -247,7 +247,7 @@ def from_service(body, kind, by, received=1.9e9):
         else str(pa.array([int(1e6 * batch.time_column()[0])], pa.timestamp("us")).to_numpy()[0])
     )
     (segment,) = batch.segments or [None]
-    return batch.truths[0], batch.guesses[0], times, None if segment is None else str(json.loads(segment)[0])
+    return batch.truths[0], batch.preds[0], times, None if segment is None else str(json.loads(segment)[0])
 
 
 RENAMED = {"at": "time", "k": "k"}

@@ -177,9 +177,9 @@ class Oracle:
             return recall.given_ones == recall.given
         return recall.ones == 0 and recall.given_ones == 0
 
-    def step(self, truth, guess):
+    def step(self, truth, pred):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
-        recall, right = self.recalls[truth], int(truth == guess)
+        recall, right = self.recalls[truth], int(truth == pred)
         if recall.n >= recall.due:
             self.refresh(truth)
         part = SHARED + (truth if self.classes == 2 else 0)

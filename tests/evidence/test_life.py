@@ -79,18 +79,18 @@ def test_while_it_is_open_the_detector_says_so_and_now_is_the_rate_since_the_ala
     random = np.random.default_rng(2)
     detector.update_many(*pairs(random, *NORMAL))
     assert detector.open is None
-    truth, guess = pairs(random, *FALL)
-    (drift,) = detector.update_many(truth, guess, first_only=True)
+    truth, pred = pairs(random, *FALL)
+    (drift,) = detector.update_many(truth, pred, first_only=True)
     at = drift.at - 4_000 + 1
     assert detector.rates["tpr"].now.n == 0
     assert detector.rates["tpr"].now_in_words.startswith("not yet known: 0 of about ")
     for end in (at + 40, 3_000):
         start = detector.events - 4_000
-        detector.update_many(truth[start:end], guess[start:end])
+        detector.update_many(truth[start:end], pred[start:end])
         since = slice(at, end)
         rates = detector.rates
-        for name, own in (("tpr", truth[since] == 1), ("tnr", truth[since] == 0), ("ppv", guess[since] == 1)):
-            right = (truth[since] == guess[since])[own]
+        for name, own in (("tpr", truth[since] == 1), ("tnr", truth[since] == 0), ("ppv", pred[since] == 1)):
+            right = (truth[since] == pred[since])[own]
             assert (rates[name].now.n, rates[name].now.value) == (right.size, pytest.approx(right.mean()))
     assert detector.open == drift
     assert detector.status == "drifted"
@@ -105,12 +105,12 @@ def test_while_it_is_open_the_detector_says_so_and_now_is_the_rate_since_the_ala
 
 def test_now_is_the_latest_observations_when_nothing_is_open():
     detector, random = fr.FourRates(1e9), np.random.default_rng(3)
-    truth, guess = pairs(random, 20_000, 0.9, 0.8, 0.3)
-    detector.update_many(truth, guess)
-    now, right = detector.rates["tpr"].now, (truth == guess)[truth == 1]
+    truth, pred = pairs(random, 20_000, 0.9, 0.8, 0.3)
+    detector.update_many(truth, pred)
+    now, right = detector.rates["tpr"].now, (truth == pred)[truth == 1]
     assert 500 <= now.n <= 1_000
     assert now.value == pytest.approx(right[-now.n :].mean())
-    now, right = detector.rates["npv"].now, (truth == guess)[guess == 0]
+    now, right = detector.rates["npv"].now, (truth == pred)[pred == 0]
     assert now.value == pytest.approx(right[-now.n :].mean())
 
 

@@ -10,7 +10,7 @@ import fourrates as fr
 def drawn(seed, classes, size):
     """A stream that nobody chose: recalls and mix change at random moments, and errors may repeat."""
     random = np.random.default_rng(seed)
-    truth, guess = np.empty(size, int), np.empty(size, int)
+    truth, pred = np.empty(size, int), np.empty(size, int)
     edges = np.sort(random.integers(0, size, random.integers(1, 6)))
     first = 1 - np.exp(random.uniform(np.log(0.02), np.log(0.5), classes))
     mix = random.dirichlet(np.full(classes, 4.0))
@@ -27,8 +27,8 @@ def drawn(seed, classes, size):
         c = int(random.choice(classes, p=now))
         right = last[c] if c in last and random.random() < repeat else bool(random.random() < recalls[c])
         last[c] = right
-        truth[i], guess[i] = c, c if right else (c + 1 + random.integers(classes - 1)) % classes
-    return truth, guess
+        truth[i], pred[i] = c, c if right else (c + 1 + random.integers(classes - 1)) % classes
+    return truth, pred
 
 
 def settings(seed):
@@ -53,12 +53,12 @@ def outcome(finding, names):
 @pytest.mark.parametrize("seed", range(60))
 def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
     classes, given = settings(seed)
-    truths, guesses = drawn(seed, classes, 2_500)
+    truths, preds = drawn(seed, classes, 2_500)
     detector, oracle = fr.FourRates(labels=range(classes), **given), Oracle(classes, **given)
     names = list(detector.rates)
-    for i, (truth, guess) in enumerate(zip(truths.tolist(), guesses.tolist(), strict=True)):
-        detector.update(truth, guess)
-        told = oracle.step(truth, guess)
+    for i, (truth, pred) in enumerate(zip(truths.tolist(), preds.tolist(), strict=True)):
+        detector.update(truth, pred)
+        told = oracle.step(truth, pred)
         found = [outcome(finding, names) for finding in detector.findings]
         assert [(kind, [*about]) for kind, about in found] == [(kind, [*about]) for kind, about in told], f"event {i}"
         for (kind, about), (_, expected) in zip(found, told, strict=True):

@@ -85,7 +85,7 @@ def test_it_is_told_in_findings_and_part_of_what_makes_drifts_equal():
 def test_more_than_two_classes_have_none():
     random = np.random.default_rng(3)
     truth = random.integers(3, size=20_000)
-    guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.9, 0.6), truth, 0)
-    drifts = fr.FourRates(10_000, labels=(0, 1, 2)).update_many(truth, guess)
+    pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.9, 0.6), truth, 0)
+    drifts = fr.FourRates(10_000, labels=(0, 1, 2)).update_many(truth, pred)
     assert drifts
     assert all(drift.precisions == () for drift in drifts)

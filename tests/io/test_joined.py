@@ -62,12 +62,12 @@ def test_a_longest_wait_without_times_is_refused(files):
 
 def test_without_times_of_the_labels_events_come_in_the_order_of_the_predictions():
     random = np.random.default_rng(1)
-    ids, guesses, truths = random.permutation(1_000), random.integers(0, 2, 1_000), random.integers(0, 2, 1_000)
+    ids, preds, truths = random.permutation(1_000), random.integers(0, 2, 1_000), random.integers(0, 2, 1_000)
     order = random.permutation(1_000)[:900]
-    events = joined({"id": ids, "pred": guesses}, {"id": ids[order].astype(str), "label": truths[order]})
+    events = joined({"id": ids, "pred": preds}, {"id": ids[order].astype(str), "label": truths[order]})
     kept = np.sort(order)
     batches = list(events)
-    assert pairs_of(batches) == list(zip(truths[kept].tolist(), guesses[kept].tolist(), strict=True))
+    assert pairs_of(batches) == list(zip(truths[kept].tolist(), preds[kept].tolist(), strict=True))
     assert np.concatenate([batch.rows for batch in batches]).tolist() == (kept + 1).tolist()
     assert some(events.counts) == {"pairs": 900, "waiting": 100}
 

@@ -17,13 +17,13 @@ from fourrates import io
 from fourrates.events.columns import distinct_values
 
 TRUTH = [0, 1, 1, 0, 1, 0, 0, 1]
-GUESS = [0, 1, 0, 0, 1, 1, 0, 1]
+PRED = [0, 1, 0, 0, 1, 1, 0, 1]
 START = np.datetime64("2026-03-01T00:00:00", "us")
 TIMES = START + np.arange(8) * np.timedelta64(90, "m")
 
 
 def table():
-    return pa.table({"id": list("abcdefgh"), "label": TRUTH, "prediction": GUESS, "timestamp": pa.array(TIMES)})
+    return pa.table({"id": list("abcdefgh"), "label": TRUTH, "prediction": PRED, "timestamp": pa.array(TIMES)})
 
 
 def together(events):
@@ -76,7 +76,7 @@ def test_every_format_and_packing_gives_the_same_events(tmp_path, name, packing)
     said = []
     events = io.read(path, say=said.append)
     batches = list(events)
-    assert together(batches) == (TRUTH, GUESS)
+    assert together(batches) == (TRUTH, PRED)
     assert np.concatenate([batch.times for batch in batches]).tolist() == TIMES.tolist()
     assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(1, 9))
     assert said == ["labels in column 'label', predictions in column 'prediction', times in column 'timestamp'"]
@@ -89,14 +89,14 @@ def test_a_pipe_gives_the_same_events(tmp_path, name):
     WRITERS[name](path)
     code = "from fourrates import io\nfor b in io.read('-'): print(b.truths.tolist(), b.preds.tolist(), b.source)"
     done = subprocess.run([sys.executable, "-c", code], input=path.read_bytes(), capture_output=True, check=True)
-    assert done.stdout.decode().strip() == f"{TRUTH} {GUESS} standard input"
+    assert done.stdout.decode().strip() == f"{TRUTH} {PRED} standard input"
 
 
 def frames():
     import pandas as pd
     import polars as pl
 
-    columns = {"y_true": TRUTH, "y_pred": GUESS}
+    columns = {"y_true": TRUTH, "y_pred": PRED}
     return {
         "pandas": pd.DataFrame(columns),
         "polars": pl.DataFrame(columns),
@@ -104,16 +104,16 @@ def frames():
         "pyarrow": pa.table(columns),
         "mapping": columns,
         "mapping of arrays": {name: np.array(column) for name, column in columns.items()},
-        "arrays": (np.array(TRUTH), np.array(GUESS, bool)),
-        "one array": np.column_stack([TRUTH, GUESS]),
-        "iterator": zip(TRUTH, GUESS, strict=True),
-        "generator": (pair for pair in zip(TRUTH, GUESS, strict=True)),
+        "arrays": (np.array(TRUTH), np.array(PRED, bool)),
+        "one array": np.column_stack([TRUTH, PRED]),
+        "iterator": zip(TRUTH, PRED, strict=True),
+        "generator": (pair for pair in zip(TRUTH, PRED, strict=True)),
     }
 
 
 @pytest.mark.parametrize("kind", frames())
 def test_frames_arrays_and_iterators_give_the_same_events(kind):
-    assert together(io.read(frames()[kind])) == (TRUTH, GUESS)
+    assert together(io.read(frames()[kind])) == (TRUTH, PRED)
 
 
 def test_several_files_a_glob_and_a_folder_are_read_in_order(tmp_path):
@@ -181,8 +181,8 @@ def test_labels_are_words_or_many(tmp_path):
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet"])
 def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp_path, name):
     path = tmp_path / name
-    truth, guess = [1, None, 0, 1], [1, 1, 0, None]
-    frame = pa.table({"y_true": truth, "y_pred": guess})
+    truth, pred = [1, None, 0, 1], [1, 1, 0, None]
+    frame = pa.table({"y_true": truth, "y_pred": pred})
     if name == "x.csv":
         path.write_text("y_true,y_pred\n1,1\n,1\n0,0\n1,NA\n")
     elif name == "x.jsonl":
@@ -322,13 +322,13 @@ def test_a_byte_order_mark_is_not_part_of_the_first_name(tmp_path):
 
 
 def test_lines_arriving_in_any_pieces_give_the_same_events():
-    text = "".join(f"{t},{g}\r\n" for t, g in zip(TRUTH, GUESS, strict=True))
+    text = "".join(f"{t},{g}\r\n" for t, g in zip(TRUTH, PRED, strict=True))
     for size in (1, 2, 3, 7, 100):
         tail = io.Tail(io.read("-"), "a pipe")
         data = ("label,prediction\n" + text).encode().rstrip()
         batches = [batch for at in range(0, len(data), size) for batch in tail.feed(data[at : at + size])]
         batches += tail.finish()
-        assert together(batches) == (TRUTH, GUESS)
+        assert together(batches) == (TRUTH, PRED)
         assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(1, 9))
 
 
@@ -369,7 +369,7 @@ def test_memory_stays_flat_whatever_the_size(tmp_path):
                 path.write_text("y_true,y_pred\n" + "1,1\n0,1\n" * (rows // 2))
             else:
                 pq.write_table(
-                    pa.table({"y_true": TRUTH * (rows // 8), "y_pred": GUESS * (rows // 8)}), path, row_group_size=rows
+                    pa.table({"y_true": TRUTH * (rows // 8), "y_pred": PRED * (rows // 8)}), path, row_group_size=rows
                 )
             done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True, text=True)
             peaks.append(int(done.stdout))

@@ -76,19 +76,19 @@ class Model:
         if len(self.done) > self.max_remembered:
             del self.done[next(iter(self.done))]
 
-    def pair(self, one, truth, guess, tag):
+    def pair(self, one, truth, pred, tag):
         self.counts["pairs"] += 1
         self.remember(one, "paired")
-        return truth, guess, tag
+        return truth, pred, tag
 
-    def predict(self, one, guess, time, tag):
+    def predict(self, one, pred, time, tag):
         self.expire(time)
         if one in self.labels:
-            return self.pair(one, self.labels.pop(one)[1], guess, tag)
+            return self.pair(one, self.labels.pop(one)[1], pred, tag)
         if one in self.predictions or one in self.done:
             self.counts["repeated_predictions"] += 1
             return None
-        self.predictions[one] = self.clock, guess, tag
+        self.predictions[one] = self.clock, pred, tag
         if len(self.predictions) > self.max_waiting:
             self.miss(next(iter(self.predictions)), "displaced")
         return None
@@ -96,8 +96,8 @@ class Model:
     def label(self, one, truth, time):
         self.expire(time)
         if one in self.predictions:
-            _, guess, tag = self.predictions.pop(one)
-            return self.pair(one, truth, guess, tag)
+            _, pred, tag = self.predictions.pop(one)
+            return self.pair(one, truth, pred, tag)
         if one in self.done and self.done[one][1] == "missed":
             self.done[one] = self.done[one][0], "paired"
             self.counts["late_labels"] += 1
@@ -157,7 +157,7 @@ def test_any_interleaving_gives_what_dictionaries_give(batches, max_waiting, max
             times,
             np.array([tag for *_, tag in items], np.int64),
         )
-        columns = (pairs.truths, pairs.guesses, pairs.tags, pairs.positions)
+        columns = (pairs.truths, pairs.preds, pairs.tags, pairs.positions)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
         if then == "bytes":
             join = fr.LabelJoin.from_bytes(join.to_bytes())

@@ -72,10 +72,10 @@ def test_settings_that_differ_from_the_paper_would_be_seen():
 
 def test_the_gain_of_a_loop_is_over_the_model_that_is_never_learnt_anew():
     accuracy = {NEVER: 0.6, "LFR": 0.75, LAST: 0.85}
-    result = {"accuracy": {"m": accuracy}, "drifts": {"m": {"LFR": [5, 9]}}, "length": 100, "relearn": 10}
+    result = {"accuracy": {"m": accuracy}, "drifts": {"m": {"LFR": [5, 9]}}, "length": 100, "retrain": 10}
     record = _by_name(tables.electricity({"elecNorm": [result]}))["LFR"]
     assert (record["gain"], record["drifts"]) == (pytest.approx(0.15), 2)
-    assert record["sentence"] == "15.0 points above the model never relearnt."
+    assert record["sentence"] == "15.0 points above the model never retrained."
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_the_changes_of_usenet_are_found(dataset, hits, false):
     model = pytest.importorskip("paper.svm").RBF()
     found = summarise(
         score(
-            watched(permuted(examples, run), model, detector, experiment.relearn)[0],
+            watched(permuted(examples, run), model, detector, experiment.retrain)[0],
             examples.changes,
             experiment.window,
         )

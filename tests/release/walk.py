@@ -47,29 +47,29 @@ def table(head, *columns, separator=",", end="\n"):
 
 def make_files():
     stream = fraud(seed=1, length=60_000, days=3)
-    times, truth, guess = np.datetime_as_string(stream.times), WORDS[stream.y_true], WORDS[stream.y_pred]
+    times, truth, pred = np.datetime_as_string(stream.times), WORDS[stream.y_true], WORDS[stream.y_pred]
     names = ("time", "actual_label", "predicted_label")
     countries = np.array(["de", "fr"])[np.arange(truth.size) % 2]
-    payments = table((*names, "country"), times, truth, guess, countries)
+    payments = table((*names, "country"), times, truth, pred, countries)
     for name in ("payments.csv", "predictions.csv"):
         Path(name).write_text(payments)
     Path("payments.csv.gz").write_bytes(gzip.compress(payments.encode()))
-    excel = table(names, times, truth, guess, separator=";", end="\r\n")
+    excel = table(names, times, truth, pred, separator=";", end="\r\n")
     Path("from-excel.csv").write_bytes(b"\xef\xbb\xbf" + excel.encode())
     sound = fraud(seed=2, length=20_000, days=1)
     half = slice(0, 10_000)  # before its change
     Path("validation.csv").write_text(table(names[1:], WORDS[sound.y_true[half]], WORDS[sound.y_pred[half]]))
     ids = [f"t{i}" for i in range(truth.size)]
-    Path("predicted.csv").write_text(table(("transaction", "time", "y_hat"), ids, times, guess))
+    Path("predicted.csv").write_text(table(("transaction", "time", "y_hat"), ids, times, pred))
     order = np.random.default_rng(3).permutation(truth.size)[: truth.size - 500]  # out of order, some never
     late = [ids[i] for i in order], truth[order]
     Path("chargebacks.csv").write_text(table(("transaction", "label"), *late))
     models = np.array(["cards", "loans", "mails"])[np.arange(truth.size) % 3]
-    Path("three-models.csv").write_text(table(("model", *names), models, times, truth, guess))
+    Path("three-models.csv").write_text(table(("model", *names), models, times, truth, pred))
     Path("predictions").mkdir()
     for day in range(3):
         part = slice(day * 20_000, (day + 1) * 20_000)
-        Path(f"predictions/day-{day}.csv").write_text(table(names, times[part], truth[part], guess[part]))
+        Path(f"predictions/day-{day}.csv").write_text(table(names, times[part], truth[part], pred[part]))
     Path("log.csv").write_text(table(("y_true", "y_pred"), stream.y_true, stream.y_pred))
 
 

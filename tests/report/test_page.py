@@ -76,8 +76,8 @@ def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
     truth = random.integers(0, 2, size)
     after = np.arange(size) > size // 2
     share = np.where(after & (model == 1), 0.7, np.where(after & (model == 3), 0.4, 0.9))
-    guess = np.where(random.random(size) < share, truth, 1 - truth)
-    frame = {"y_true": truth, "y_pred": guess, "model": np.array(list("abcde"))[model]}
+    pred = np.where(random.random(size) < share, truth, 1 - truth)
+    frame = {"y_true": truth, "y_pred": pred, "model": np.array(list("abcde"))[model]}
     text, found = report(frame, fr.LFR(detect=1e-7), columns=io.Columns(by="model"))
     assert {one.segment for one in found} == {"b", "d"}
     assert headline(text).startswith("2 of 5 segments drifted: most of all d, where ")
@@ -90,8 +90,8 @@ def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
 
 
 def test_what_has_come_since_the_last_drift_is_told_where_its_window_is_too_small():
-    truth, guess = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))  # then tnr rises too
-    text, found = report((truth, guess), fr.FourRates(100_000))
+    truth, pred = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))  # then tnr rises too
+    text, found = report((truth, pred), fr.FourRates(100_000))
     assert [one.kind for one in found] == ["drift", "confirmation"]
     seen = len(truth) - found[0].window.start
     assert f"too few to train on, wait for more; by the end of the data there are {seen:,}." in text
@@ -102,9 +102,9 @@ def test_every_detector_has_a_page(name):
     """A fall so deep that each of them finds it."""
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
-    guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
+    pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
     detector = detector_class(name)()
-    text, found = report((truth, guess), detector)
+    text, found = report((truth, pred), detector)
     assert found
     assert headline(text).startswith("Drifted: ")
     assert text.count('<li class="drift') == min(len(found), 100)
@@ -113,8 +113,8 @@ def test_every_detector_has_a_page(name):
 
 
 def test_many_drifts_leave_the_charts_in_sight():
-    truth, guess = SCENARIOS["Balance1"].stream(seed=3, length=100_000, change=100_000)
-    text, found = report((truth, guess), fr.LFR(detect=1e-3))
+    truth, pred = SCENARIOS["Balance1"].stream(seed=3, length=100_000, change=100_000)
+    text, found = report((truth, pred), fr.LFR(detect=1e-3))
     assert len(found) > 100
     assert f"<summary>{len(found) - 4:,} more</summary>" in text
     assert text.count('<li class="drift') == 100
@@ -138,8 +138,8 @@ def test_recoveries_and_shifts_are_told_as_such():
     size = 30_000
     part = np.arange(size) * 3 // size
     truth = (random.random(size) < np.where(part == 2, 0.6, 0.3)).astype(int)
-    guess = np.where(random.random(size) < np.where((part == 1) & (truth == 1), 0.5, 0.9), truth, 1 - truth)
-    text, found = report((truth, guess), fr.FourRates(1e6, reference=[[9000, 1000], [1000, 9000]]))
+    pred = np.where(random.random(size) < np.where((part == 1) & (truth == 1), 0.5, 0.9), truth, 1 - truth)
+    text, found = report((truth, pred), fr.FourRates(1e6, reference=[[9000, 1000], [1000, 9000]]))
     recoveries = sum(one.kind == "recovery" for one in found)
     assert recoveries
     assert len(re.findall(r"<h3>\d+\. Recovered, ", text)) == recoveries
@@ -154,8 +154,8 @@ def falls_and_comes_back(seed, tpr, streams=1):
     random, size = np.random.default_rng(seed), 18_000
     truth = random.integers(0, 2, streams * size)
     part = np.arange(truth.size) * 3 // truth.size
-    guess = np.where(random.random(truth.size) < np.where((part == 1) & (truth == 1), tpr, 0.9), truth, 1 - truth)
-    return {"y_true": truth, "y_pred": guess, "model": np.array(list("abc"))[np.arange(truth.size) % streams]}
+    pred = np.where(random.random(truth.size) < np.where((part == 1) & (truth == 1), tpr, 0.9), truth, 1 - truth)
+    return {"y_true": truth, "y_pred": pred, "model": np.array(list("abc"))[np.arange(truth.size) % streams]}
 
 
 def test_where_several_streams_drifted_all_that_recovered_are_counted():
@@ -169,11 +169,11 @@ def test_a_drift_that_was_withdrawn_is_listed_and_the_stream_is_stable():
     """A false alarm of a small budget, the first that is withdrawn."""
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
-    guess = np.where(random.random(truth.size) < 0.8, truth, 1 - truth)
+    pred = np.where(random.random(truth.size) < 0.8, truth, 1 - truth)
     detector = fr.FourRates(500)
-    detector.update_many(truth, guess)
+    detector.update_many(truth, pred)
     end = 1 + next(finding.at for finding in detector.findings if finding.kind == "withdrawal" and finding.closes)
-    text, found = report((truth[:end], guess[:end]), fr.FourRates(500))
+    text, found = report((truth[:end], pred[:end]), fr.FourRates(500))
     assert found[-1].kind == "withdrawal"
     assert re.fullmatch("Stable: .* withdrawn, the events since the alarm do not bear it out", headline(text))
     assert "<h3>2. Withdrawn, " in text
@@ -229,8 +229,8 @@ NASTY = [
 @pytest.mark.parametrize("nasty", NASTY)
 def test_names_from_the_data_are_text_and_nothing_else(nasty):
     truth = ["a", nasty] * 300 + ["a"] * 40
-    guess = ["a", nasty] * 300 + [nasty] * 40
-    frame = {"y_true": truth, "y_pred": guess, nasty: [nasty] * len(truth)}
+    pred = ["a", nasty] * 300 + [nasty] * 40
+    frame = {"y_true": truth, "y_pred": pred, nasty: [nasty] * len(truth)}
     detector = fr.LFR(labels=["a", nasty])
     text, found = report(frame, detector, columns=io.Columns("y_true", "y_pred", by=nasty))
     assert found
@@ -278,8 +278,8 @@ def test_many_classes_and_many_streams_fit():
     random = np.random.default_rng(1)
     size = 60_000
     truth = random.integers(0, 30, size)
-    guess = np.where(random.random(size) < 0.8, truth, random.integers(0, 30, size))
-    frame = {"y_true": truth, "y_pred": guess, "model": np.array(list("abcdef"))[random.integers(0, 6, size)]}
+    pred = np.where(random.random(size) < 0.8, truth, random.integers(0, 30, size))
+    frame = {"y_true": truth, "y_pred": pred, "model": np.array(list("abcdef"))[random.integers(0, 6, size)]}
     text, _ = report(frame, fr.LFR(labels=range(30)), columns=io.Columns(by="model"))
     assert len(text) < 2_000_000
     assert '<option value="1">' in text
@@ -288,11 +288,11 @@ def test_many_classes_and_many_streams_fit():
 @pytest.mark.slow
 def test_ten_million_events_make_a_page_of_less_than_two_megabytes():
     """A stable stream of 200,000 events fifty times over, with the false alarms that gives."""
-    truth, guess = SCENARIOS["Balance1"].stream(seed=3, length=200_000, change=200_000)
+    truth, pred = SCENARIOS["Balance1"].stream(seed=3, length=200_000, change=200_000)
     run = Watch(fr.LFR(), trace=Trace)
     found = []
     for _ in range(50):
-        for batch in (events := io.read((truth, guess))):
+        for batch in (events := io.read((truth, pred))):
             found += run.update(batch)
     assert run.events == 10_000_000
     text = page(run, events, found)
@@ -317,8 +317,8 @@ def test_names_are_drawn_as_they_are_even_if_they_look_like_formulas(tmp_path):
 
     names = [r"$\frac$", r"[/x]$\alpha$"]
     truth = np.array(names * 300 + names[:1] * 60)
-    guess = np.array(names * 300 + names[1:] * 60)
-    frame = {"y_true": truth, "y_pred": guess, "who": np.full(truth.size, r"$\frac{1$ \x1b[31m [/y]")}
+    pred = np.array(names * 300 + names[1:] * 60)
+    frame = {"y_true": truth, "y_pred": pred, "who": np.full(truth.size, r"$\frac{1$ \x1b[31m [/y]")}
     run = Watch(fr.LFR(labels=[*names, "c"]), trace=Trace)
     events = io.read(frame, labels=[*names, "c"], columns=io.Columns(by="who"))
     found = [one for batch in events for one in run.update(batch, events.keys)]

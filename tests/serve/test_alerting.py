@@ -500,8 +500,8 @@ def stream(drifts_at=3_000, size=6_000, seed=3):
 def test_a_drift_in_a_real_stream_reaches_the_receiver(start, receiver):
     served = start(alert_interval=0.0)
     served.http.put("/api/monitors/fraud", json={"arl": 100_000, "alerts": {"channels": [receiver.url]}})
-    truth, guess = stream()
-    answer = served.http.post("/api/monitors/fraud/events", json={"y_true": truth, "y_pred": guess}).json()
+    truth, pred = stream()
+    answer = served.http.post("/api/monitors/fraud/events", json={"y_true": truth, "y_pred": pred}).json()
     assert answer["findings"]
     receiver.wait_for(1)
     told = json.loads(receiver.requests[0].body)
@@ -543,8 +543,8 @@ def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
                         assert http.put("/api/monitors/m", json=config).status_code == 201
                     level = 0.9 if number % 2 == 0 else 0.5
                     truth = (dice.random(size) < 0.3).astype(int)
-                    guess = np.where(dice.random(size) < level, truth, 1 - truth)
-                    body = {"y_true": truth.tolist(), "y_pred": guess.tolist()}
+                    pred = np.where(dice.random(size) < level, truth, 1 - truth)
+                    body = {"y_true": truth.tolist(), "y_pred": pred.tolist()}
                     assert http.post("/api/monitors/m/events", json=body).status_code == 200
                     drifts = http.get("/api/monitors/m/drifts").json()["drifts"]
                     found = {one["id"] for one in drifts if one["kind"] == "drift" or one["closes"]}

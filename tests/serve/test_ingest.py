@@ -197,7 +197,7 @@ def test_quick_and_slow_reading_agree():
             make_batch(0, read_table(body, "", ["s"], limits), plan, 1.0, limits=limits)[0] for body in (quick, slow)
         ]
         assert made[0].truths == made[1].truths
-        assert made[0].guesses == made[1].guesses
+        assert made[0].preds == made[1].preds
         assert made[0].ids.pick(np.arange(size)) == made[1].ids.pick(np.arange(size)) == rows["id"]
         names = [[batch.segments[i] for i in np.frombuffer(batch.segment_codes, "<u4")] for batch in made]
         assert names[0] == names[1] == [msgspec.json.encode([value]).decode() for value in rows["by"]["s"]]
@@ -211,12 +211,12 @@ def test_findings_of_the_service_are_those_of_detectors_fed_with_the_same_events
     truths = (random.random(12_000) < 0.3).astype(int)
     country = random.choice(["DE", "FR"], 12_000)
     wrong = np.where((country == "FR") & (np.arange(12_000) > 8_000), 0.45, 0.1)
-    guesses = truths ^ (random.random(12_000) < wrong)
+    preds = truths ^ (random.random(12_000) < wrong)
     for start_ in range(0, 12_000, 700):
         part = slice(start_, start_ + 700)
         body = {
             "y_true": truths[part].tolist(),
-            "y_pred": guesses[part].tolist(),
+            "y_pred": preds[part].tolist(),
             "by": {"country": country[part].tolist()},
         }
         body["id"] = [*range(start_, min(start_ + 700, 12_000))]
@@ -224,8 +224,8 @@ def test_findings_of_the_service_are_those_of_detectors_fed_with_the_same_events
     found = server.http.get("/api/monitors/m/drifts?limit=1000").json()["drifts"]
     have = sorted((one["at"], one["kind"], one["closes"], str(one["segment"])) for one in found)
     whole, bank = fr.FourRates(2 * arl), fr.Bank(fr.FourRates(2 * arl, mix="ignore"))
-    whole.update_many(truths, guesses)
-    bank.update(country.tolist(), truths, guesses)
+    whole.update_many(truths, preds)
+    bank.update(country.tolist(), truths, preds)
     want = [(finding, "None") for finding in whole.findings]
     want += [(one.finding, str({"country": one.key})) for one in bank.findings]
     assert have == sorted((finding.at, finding.kind, finding.closes, where) for finding, where in want)
@@ -243,8 +243,8 @@ def test_the_series_ends_with_how_things_stand_though_all_events_came_at_once(se
     assert server.http.get("/api/monitors/m/series").json()["event"] == []
     for rate in (0.0, 1.0):  # all right, then all wrong, within the moment between two points
         truths = [0, 1] * 500
-        guesses = [truth if not rate else 1 - truth for truth in truths]
-        body = {"y_true": truths, "y_pred": guesses, "time": [1_700_000_000.0] * 1_000}
+        preds = [truth if not rate else 1 - truth for truth in truths]
+        body = {"y_true": truths, "y_pred": preds, "time": [1_700_000_000.0] * 1_000}
         assert server.http.post("/api/monitors/m/events", json=body).status_code == 200
     found = server.http.get("/api/monitors/m/series").json()
     assert found["event"][-1] == 2_000

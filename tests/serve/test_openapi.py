@@ -55,8 +55,8 @@ def drifted(served):
     """A monitor that has drifted, and the id of that."""
     served.http.put("/api/monitors/fraud", json={"arl": 1_000})
     truth = [0, 1] * 3_000
-    guess = truth[:4_000] + [1 - one for one in truth[4_000:]]
-    body = {"id": list(range(6_000)), "y_true": truth, "y_pred": guess}
+    pred = truth[:4_000] + [1 - one for one in truth[4_000:]]
+    body = {"id": list(range(6_000)), "y_true": truth, "y_pred": pred}
     return served.http.post("/api/monitors/fraud/events", json=body).json()["findings"][0]
 
 

@@ -31,14 +31,14 @@ def feed(client, name, rounds, seed):
     random = np.random.default_rng(seed)
     for turn in range(rounds):
         truths = (random.random(200) < 0.3).astype(int).tolist()
-        guesses = [t ^ int(random.random() < (0.1 if turn < rounds // 2 else 0.4)) for t in truths]
+        preds = [t ^ int(random.random() < (0.1 if turn < rounds // 2 else 0.4)) for t in truths]
         by = {"s": random.choice(["a", "b", "ç"], 200).tolist()}
         ids = [f"{seed}-{turn}-{row}" for row in range(200)]
-        body = {"y_true": truths, "y_pred": guesses, "id": ids, "by": by}
+        body = {"y_true": truths, "y_pred": preds, "id": ids, "by": by}
         status, answer = client.call("POST", f"/api/monitors/{name}/events", body)
         assert status == 200, answer
         later = [f"late-{one}" for one in ids]
-        client.call("POST", f"/api/monitors/{name}/predictions", {"id": later, "y_pred": guesses, "by": by})
+        client.call("POST", f"/api/monitors/{name}/predictions", {"id": later, "y_pred": preds, "by": by})
         client.call("POST", f"/api/monitors/{name}/labels", {"id": later[:150], "y_true": truths[:150]})
 
 

@@ -23,8 +23,8 @@ from fourrates.serve.writer import Writer
 LIMITS = Limits(100_000, 1 << 24)
 
 
-def events(truths, guesses, shops=None, times=None):
-    body = {"y_true": truths, "y_pred": guesses}
+def events(truths, preds, shops=None, times=None):
+    body = {"y_true": truths, "y_pred": preds}
     if shops is not None:
         body["by"] = {"shop": shops}
     if times is not None:
@@ -73,7 +73,7 @@ def test_small_requests_become_one_batch_of_the_journal_and_have_an_answer_each(
     assert all(one["repeated"] == one["rejected"] == 0 and one["findings"] == [] for one in answers)
     assert together.commits == 1
     (entry,) = together.entries
-    assert (entry.events, entry.batch.truths, entry.batch.guesses) == (4, b"\0\1\1\0", b"\0\1\0\0")
+    assert (entry.events, entry.batch.truths, entry.batch.preds) == (4, b"\0\1\1\0", b"\0\1\0\0")
     assert together.monitor.confusion.tolist() == [[2, 0], [1, 1]]
 
 
@@ -93,8 +93,8 @@ def test_a_monitor_replayed_from_joined_batches_is_the_one_that_took_them(tmp_pa
     bodies = []
     for _ in range(400):
         truths = (random.random(3) < 0.4).astype(int)
-        guesses = truths ^ (random.random(3) < (0.1 if len(bodies) < 200 else 0.5))
-        bodies.append(events(truths.tolist(), guesses.tolist(), random.choice(["a", "b", "c"], 3).tolist()))
+        preds = truths ^ (random.random(3) < (0.1 if len(bodies) < 200 else 0.5))
+        bodies.append(events(truths.tolist(), preds.tolist(), random.choice(["a", "b", "c"], 3).tolist()))
     together = Together(tmp_path, b'{"arl": 1000, "by": ["shop"]}')
     together.send(bodies[:150], bodies[150:151], bodies[151:])
     assert len(together.entries) < 10

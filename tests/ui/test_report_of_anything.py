@@ -48,9 +48,9 @@ def falling(names, size=8000, seed=1):
     classes = len(names)
     truth = random.integers(0, classes, size)
     share = np.where((np.arange(size) > size // 2) & (truth == 1), 0.4, 0.9)
-    guess = np.where(random.random(size) < share, truth, (truth + random.integers(1, classes, size)) % classes)
+    pred = np.where(random.random(size) < share, truth, (truth + random.integers(1, classes, size)) % classes)
     labels = np.array(names, dtype=object)
-    return {"y_true": labels[truth].tolist(), "y_pred": labels[guess].tolist()}
+    return {"y_true": labels[truth].tolist(), "y_pred": labels[pred].tolist()}
 
 
 def check_layout(browser, width):
@@ -138,9 +138,9 @@ def thousand(tmp_path_factory):
     model = random.integers(0, 1000, size)
     truth = random.integers(0, 2, size)
     bad = (np.arange(size) > size // 2) & (model < 60)
-    guess = np.where(random.random(size) < np.where(bad, 0.4, 0.9), truth, 1 - truth)
+    pred = np.where(random.random(size) < np.where(bad, 0.4, 0.9), truth, 1 - truth)
     names = np.array([f"model-{number}" for number in range(1000)])
-    write(path, {"y_true": truth, "y_pred": guess, "model": names[model]}, fr.LFR(detect=1e-7), by="model")
+    write(path, {"y_true": truth, "y_pred": pred, "model": names[model]}, fr.LFR(detect=1e-7), by="model")
     return path
 
 
@@ -162,8 +162,8 @@ def test_the_drifts_of_every_detector_are_drawn(opened, tmp_path, name):
     path = tmp_path / "report.html"
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
-    guess = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    assert write(path, {"y_true": truth, "y_pred": guess}, detector_class(name)())
+    pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
+    assert write(path, {"y_true": truth, "y_pred": pred}, detector_class(name)())
     for width in (1440, 390):
         browser = opened(width, path=path)
         assert errors(browser) == []

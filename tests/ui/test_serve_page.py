@@ -334,10 +334,10 @@ def test_names_that_try_to_run_are_text(server, seen, width, scheme):
     random = np.random.default_rng(1)
     truth = random.integers(0, len(names), 9000)
     right = random.random(9000) < np.where((truth == 1) & (np.arange(9000) > 5000), 0.2, 0.95)
-    guess = np.where(right, truth, (truth + 1) % len(names))
+    pred = np.where(right, truth, (truth + 1) % len(names))
     values = random.integers(0, len(names), 9000)
     by = {column: [names[i] for i in values] for column in columns}
-    sent = server.send("fraud", [names[i] for i in truth], [names[i] for i in guess], by=by)
+    sent = server.send("fraud", [names[i] for i in truth], [names[i] for i in pred], by=by)
     assert sent["findings"]
     browser = seen(server, "fraud", width, scheme=scheme)
     until(browser, "return document.querySelectorAll('.drift').length > 0")
@@ -427,9 +427,9 @@ def test_a_thousand_segments_are_paged_and_the_page_stays_quick(server, seen):
     server.put("shops", by=["shop"])
     random = np.random.default_rng(3)
     for _ in range(4):
-        truth, guess = sound(10_000, random.integers(1 << 30))
+        truth, pred = sound(10_000, random.integers(1 << 30))
         shop = [f"shop {i}" for i in np.arange(10_000) % 1000]
-        server.send("shops", truth, guess, by={"shop": shop})
+        server.send("shops", truth, pred, by={"shop": shop})
     browser = seen(server, "shops")
     assert until(browser, "return document.querySelectorAll('.segments tbody tr').length") == 25
     names, evidence = set(), []
@@ -467,8 +467,8 @@ window.late = false;
 
 def test_a_slow_answer_does_not_stand_under_the_number_of_another_page(server, seen):
     server.put("shops", by=["shop"])
-    truth, guess = sound(1000, 4)
-    server.send("shops", truth, guess, by={"shop": [f"shop {i % 50}" for i in range(1000)]})
+    truth, pred = sound(1000, 4)
+    server.send("shops", truth, pred, by={"shop": [f"shop {i % 50}" for i in range(1000)]})
     browser = seen(server, "shops")
     assert until(browser, "return document.querySelectorAll('.segments tbody tr').length") == 25
     first = text(browser, ".segments tbody .name")

@@ -12,8 +12,8 @@ from fourrates.watch.trace import Trace, ordered
 def events(size, seed=1, classes=2):
     random = np.random.default_rng(seed)
     truth = random.integers(0, classes, size).astype(np.uint16)
-    guess = np.where(random.random(size) < 0.8, truth, random.integers(0, classes, size)).astype(np.uint16)
-    return truth, guess
+    pred = np.where(random.random(size) < 0.8, truth, random.integers(0, classes, size)).astype(np.uint16)
+    return truth, pred
 
 
 @pytest.mark.slow
@@ -24,11 +24,11 @@ def events(size, seed=1, classes=2):
 def test_the_trace_ends_where_the_detector_does(parameters):
     detector = fr.LFR(**parameters)
     trace = Trace(detector)
-    truth, guess = events(20_000, classes=len(detector.labels.values))
+    truth, pred = events(20_000, classes=len(detector.labels.values))
     done = 0
     while done < truth.size:
-        taken, drifts = detector.update_coded(truth, guess, done)
-        trace.take(truth[done : done + taken], guess[done : done + taken])
+        taken, drifts = detector.update_coded(truth, pred, done)
+        trace.take(truth[done : done + taken], pred[done : done + taken])
         done += taken
         for drift in drifts:
             trace.drift(drift)
@@ -48,18 +48,18 @@ def test_the_trace_ends_where_the_detector_does(parameters):
 @pytest.mark.parametrize("kind", [fr.FourRates, fr.baselines.DDM])
 def test_without_bounds_the_rate_is_followed_through_every_drift(kind):
     """Over about a thirtieth of its observations: some 10,000 of each rate, so a memory of 500; the mean at first."""
-    truth, guess = events(20_000)
-    guess[10_000:] = np.where(np.arange(10_000) % 2, truth[10_000:], 1 - truth[10_000:])
+    truth, pred = events(20_000)
+    pred[10_000:] = np.where(np.arange(10_000) % 2, truth[10_000:], 1 - truth[10_000:])
     run = Watch(kind(), trace=lambda detector: Trace(detector, 400_000))
     from fourrates import io
 
-    assert [one for batch in io.read((truth, guess)) for one in run.update(batch)]
+    assert [one for batch in io.read((truth, pred)) for one in run.update(batch)]
     for i, curve in enumerate(run.traces[None].curves()):
-        own = np.flatnonzero((truth, guess)[i // 2] == i % 2)
+        own = np.flatnonzero((truth, pred)[i // 2] == i % 2)
         value, wanted = 0.5, {}
         for n, event in enumerate(own.tolist(), 1):
             decay = min(0.998, 1 - 1 / (n + 1))
-            value = decay * value + (1 - decay) * (truth[event] == guess[event])
+            value = decay * value + (1 - decay) * (truth[event] == pred[event])
             wanted[event] = value
         assert curve.events.size > 1000
         assert curve.value.tolist() == [wanted[event] for event in curve.events.tolist()]
@@ -84,16 +84,16 @@ def test_no_excursion_is_lost(parameters):
     detector = fr.LFR(**parameters)
     tests = sum(len(state.statistics) for state in detector.rates.values())
     trace = Trace(detector, points=400 * tests)
-    truth, guess = (column[:12_000].copy() for column in events(100_000))
-    guess[:20] = 1 - truth[:20]  # a first bin with extremes
+    truth, pred = (column[:12_000].copy() for column in events(100_000))
+    pred[:20] = 1 - truth[:20]  # a first bin with extremes
     bits = {name: [] for name in detector.rates}
-    for t, g in zip(truth.tolist(), guess.tolist(), strict=True):
+    for t, g in zip(truth.tolist(), pred.tolist(), strict=True):
         detector.update(t, g)
         rates = detector.rates
         for name in (("tnr", "tpr")[t], ("npv", "ppv")[g]):
             state = rates[name]
             bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
-    trace.take(truth, guess)
+    trace.take(truth, pred)
     width = trace._recorder.width
     assert 12_000 / width <= 100
     firsts = {curve.rate: curve for curve in reversed(trace.curves())}
@@ -112,11 +112,11 @@ def test_no_excursion_is_lost(parameters):
 
 def test_every_point_close_to_a_drift_is_kept():
     stream = SCENARIOS["Imbalance2"].stream(seed=7, length=400_000, change=200_000)
-    truth, guess = (side.astype(np.uint16) for side in stream)
+    truth, pred = (side.astype(np.uint16) for side in stream)
     run = Watch(fr.LFR(detect=1e-6), trace=Trace)
     from fourrates import io
 
-    (found, *_) = [one for batch in io.read((truth, guess)) for one in run.update(batch)]
+    (found, *_) = [one for batch in io.read((truth, pred)) for one in run.update(batch)]
     (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.changes[0].rate]
     window = np.flatnonzero(truth[found.since : found.at + 1] == 1) + found.since
     assert np.isin(window, curve.events).all()
@@ -139,8 +139,8 @@ def test_labels_may_be_anything_hashable():
 
 def test_a_resumed_detector_is_followed_from_where_it_stands():
     detector = fr.LFR()
-    truth, guess = events(3000)
-    detector.update_coded(truth, guess)
+    truth, pred = events(3000)
+    detector.update_coded(truth, pred)
     trace = Trace(detector)
     assert trace.events == trace.first == detector.events
     more = events(500, seed=2)

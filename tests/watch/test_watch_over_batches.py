@@ -24,8 +24,8 @@ def frame(size=30_000, streams=20, seed=0):
     stream = random.integers(0, streams, size)
     truth = (random.random(size) < 0.3).astype(int)
     wrong = np.where((stream == 3) & (np.arange(size) > size // 2) & (truth == 1), 0.7, 0.1)
-    guess = truth ^ (random.random(size) < wrong)
-    return {"model": np.array([f"m{k}" for k in range(streams)])[stream], "y_true": truth, "y_pred": guess}
+    pred = truth ^ (random.random(size) < wrong)
+    return {"model": np.array([f"m{k}" for k in range(streams)])[stream], "y_true": truth, "y_pred": pred}
 
 
 def taken(watch, data, cuts=()):
@@ -251,9 +251,9 @@ def test_a_key_takes_little_more_than_its_record():
     streams = 20_000
     keys = np.arange(3 * streams) % streams
     random = np.random.default_rng(0)
-    truth, guess = random.integers(0, 2, (2, keys.size)).astype(np.uint16)
+    truth, pred = random.integers(0, 2, (2, keys.size)).astype(np.uint16)
     names = [f"customer-{k}" for k in range(streams)]
-    batch = io.Batch(truth, guess, "x", np.arange(keys.size), None, keys)
+    batch = io.Batch(truth, pred, "x", np.arange(keys.size), None, keys)
     tracemalloc.start()
     watch = fr.Watch(fr.FourRates())
     watch.update(batch, names)
@@ -271,9 +271,9 @@ def fallen(segments, size=40_000, seed=5):
     truth = (random.random(size) < 0.3).astype(int)
     model = np.array([f"m{k}" for k in range(segments)])[random.integers(0, segments, size)]
     away = (np.arange(size) > size // 2) & (model == "m0") & (truth == 1)
-    guess = truth ^ (random.random(size) < np.where(away, 0.5, 0.1))
+    pred = truth ^ (random.random(size) < np.where(away, 0.5, 0.1))
     times = np.datetime64("2026-01-01", "us") + np.arange(size) * np.timedelta64(60_000_000, "us")
-    return {"model": model, "y_true": truth, "y_pred": guess.astype(int), "time": times}
+    return {"model": model, "y_true": truth, "y_pred": pred.astype(int), "time": times}
 
 
 def watched(data, cuts, by):

@@ -12,8 +12,8 @@ PACKAGE = "fourrates"
 
 
 def one_at_a_time(detector: Any, events: Iterable[Any]) -> Iterator[int]:
-    for at, (truth, guess) in enumerate(events):
-        detector.update(truth, guess)
+    for at, (truth, pred) in enumerate(events):
+        detector.update(truth, pred)
         if detector.drift_detected:
             yield at
 

@@ -11,8 +11,8 @@ SHARE = 0.1
 
 
 def loop(detector: Any, events: Iterable[Any]) -> Iterator[int]:
-    for at, (truth, guess) in enumerate(events):
-        detector.update(truth, guess)
+    for at, (truth, pred) in enumerate(events):
+        detector.update(truth, pred)
         if detector.drift_state == "drift":
             yield at
 

@@ -15,19 +15,19 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from fourrates.detectors.base import Detector
 from fourrates.detectors.lfr import LFR
 from fourrates.findings import Drift
-from fourrates.relearn import Relearner
+from fourrates.retrain import Retrainer
 
 
-def _gives_probabilities(own: RelearningClassifier) -> bool:
+def _gives_probabilities(own: RetrainingClassifier) -> bool:
     return hasattr(own.estimator, "predict_proba")
 
 
-class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class RetrainingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier that is watched, and learnt anew from the examples of the new concept when it drifts.
 
     `fit` learns a model. `partial_fit` brings what came after: the model predicts each example, its label is held
     against that, and when a rate moves the next model learns from the examples of the warning. Between drifts nothing
-    is learnt. It is :class:`~fourrates.relearn.Relearner` in the manner of scikit-learn.
+    is learnt. It is :class:`~fourrates.retrain.Retrainer` in the manner of scikit-learn.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The model that serves.
     drifts_ : list of Drift
         All drifts so far. Their positions count the examples given to `partial_fit` after the first model, from 0.
-    relearner_ : Relearner
+    retrainer_ : Retrainer
         All there is to know, such as the life of every model.
     n_features_in_, feature_names_in_
         As the model has them.
@@ -59,13 +59,13 @@ class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from fourrates.adapters.sklearn import RelearningClassifier
+    >>> from fourrates.adapters.sklearn import RetrainingClassifier
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0)
-    >>> model = RelearningClassifier(LogisticRegression()).fit(X[:500], y[:500])
+    >>> model = RetrainingClassifier(LogisticRegression()).fit(X[:500], y[:500])
     >>> for start in range(500, 5_000, 250):  # labels arrive in batches
     ...     model = model.partial_fit(X[start : start + 250], y[start : start + 250])
-    >>> len(model.drifts_), model.relearner_.models[-1].window  # counted from 500 on
+    >>> len(model.drifts_), model.retrainer_.models[-1].window  # counted from 500 on
     (1, range(2500, 2600))
     >>> round(model.score(X[5_000:], y[5_000:]), 2)
     0.98
@@ -108,10 +108,10 @@ class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes : array of labels, optional
             In the first call, the classes there will ever be; those of y if not given.
         """
-        if not hasattr(self, "relearner_"):
+        if not hasattr(self, "retrainer_"):
             return self._first(X, y, classes)
         labels = self._checked(X, y, first=False)
-        self.relearner_.run(X, labels)
+        self.retrainer_.run(X, labels)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -138,10 +138,10 @@ class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """All drifts so far."""
         return self._fitted("drifts_").drifts
 
-    def _fitted(self, name: str) -> Relearner:
-        if not hasattr(self, "relearner_"):
+    def _fitted(self, name: str) -> Retrainer:
+        if not hasattr(self, "retrainer_"):
             raise AttributeError(f"{name} is there once the classifier is fitted")
-        return self.relearner_
+        return self.retrainer_
 
     def _first(self, X: Any, y: npt.ArrayLike, classes: npt.ArrayLike | None) -> Self:
         labels = self._checked(X, y, first=True)
@@ -150,10 +150,10 @@ class RelearningClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"y has {found.size} class; a classifier is watched from two classes on")
         watched = LFR() if self.detector is None else self.detector
         own = type(watched)(**{**watched.parameters, "labels": found.tolist()})
-        relearner = Relearner(self.estimator, own, min_examples=self.min_examples, max_examples=self.max_examples)
-        relearner.fit(X, labels)
+        retrainer = Retrainer(self.estimator, own, min_examples=self.min_examples, max_examples=self.max_examples)
+        retrainer.fit(X, labels)
         self.classes_ = found
-        self.relearner_ = relearner
+        self.retrainer_ = retrainer
         return self
 
     def _checked(self, X: Any, y: npt.ArrayLike, *, first: bool) -> npt.NDArray[Any]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
+from fourrates.bank.exclusive import ExclusiveUse, exclusively
 from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.bank.settings import GroupOf, Settings
-from fourrates.bank.stream import Standing, Stream
+from fourrates.bank.stream import Position, Stream
 from fourrates.bank.taking import Batch, processors, take
-from fourrates.bank.turn import Turn, in_turn
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
@@ -109,14 +109,14 @@ class Bank:
         self._rules = settings.rules
         self._arena = Arena(self._rules)
         self._keys = Keys(max_streams)
-        self._turn = Turn("this bank")
+        self._use = ExclusiveUse("this bank")
         self.events = 0
         self.findings: list[KeyedFinding] = []
         self._period = np.empty(0, np.int64)  # events of the first streams when the present period began
         self._left = 0  # streams evicted since then that had events since then
         self.threads = processors()
 
-    @in_turn
+    @exclusively
     def add_references(self, reference: Mapping[Any, Any]) -> None:
         """Give keys that are still to come references of their own, in a bank that was made with a mapping of them."""
         if self._settings.references is None:
@@ -159,14 +159,14 @@ class Bank:
         """A detector with the settings of streams without a group, that has seen nothing."""
         return self._settings.detectors[0].clone()
 
-    def _update(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
+    def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
         asked = classify_keys(keys)
-        if not asked.size == truths.size == guesses.size:
-            raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {guesses.size}")
-        with self._turn:
-            return self._take(asked, truths, guesses)
+        if not asked.size == truths.size == preds.size:
+            raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {preds.size}")
+        with self._use:
+            return self._take(asked, truths, preds)
 
-    def _take(self, asked: Sorted, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
+    def _take(self, asked: Sorted, truths: Codes, preds: Codes) -> list[KeyedFinding]:
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
@@ -175,7 +175,7 @@ class Bank:
         except BaseException:
             self._keys.truncate(before)
             raise
-        batch = Batch(*by_stream(slots, truths, guesses, len(self)), clock=self.events)
+        batch = Batch(*by_stream(slots, truths, preds, len(self)), clock=self.events)
         try:
             found = take(self._arena, self._settings.detectors, batch, self.threads)
         finally:
@@ -187,9 +187,9 @@ class Bank:
         ]
         return [keyed for keyed in self.findings if keyed.finding.kind == "drift"]
 
-    def update_coded(self, keys: Any, truths: Codes, guesses: Codes) -> list[KeyedFinding]:
+    def update_coded(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        return self._update(keys, self.labels.copy(truths, "truths"), self.labels.copy(guesses, "guesses"))
+        return self._update(keys, self.labels.copy(truths, "truths"), self.labels.copy(preds, "preds"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
@@ -204,7 +204,7 @@ class Bank:
         if references is not None:
             self._arena.refer(first, *references)
 
-    @in_turn
+    @exclusively
     def accept(self, key: Hashable, reference: Any = None, *, force: bool = False) -> KeyedFinding | None:
         """Make the level of a stream since its alarm the new normal; as :meth:`fourrates.FourRates.accept`.
 
@@ -272,22 +272,22 @@ class Bank:
 
     def __getitem__(self, key: Hashable) -> Stream:
         key = canonical(key)
-        self._standing(key)
-        return Stream(key, self._standing)
+        self._position(key)
+        return Stream(key, self._position)
 
-    def _standing(self, key: Hashable) -> Standing:
+    def _position(self, key: Hashable) -> Position:
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
         record = self._arena.record(slot)
         group = head_of(record).group
-        return Standing(self._settings.names[group], self._settings.detector_of(key, group), record)
+        return Position(self._settings.names[group], self._settings.detector_of(key, group), record)
 
     @property
     def nbytes(self) -> int:
         """Memory of the streams, in bytes: states and the index of integers; keys of other kinds are Python's."""
         return int(self._arena.nbytes + self._keys.nbytes + self._period.nbytes)
 
-    @in_turn
+    @exclusively
     def evict(self, keys: Any = None, *, idle: int | None = None) -> int:
         """Forget streams, and say how many.
 
@@ -331,7 +331,7 @@ class Bank:
                 found.append(KeyedFinding(self._keys.name(head.key, head.kind), self.events - 1, finding))
         return found
 
-    @in_turn
+    @exclusively
     def merge(self, other: Bank) -> None:
         """Take in the streams of another bank, as if its events had come after those of this one.
 
@@ -339,7 +339,7 @@ class Bank:
         """
         if other is self:
             raise ValueError("a bank cannot be merged with itself")
-        with other._turn:
+        with other._use:
             self._merge(other)
 
     def _merge(self, other: Bank) -> None:
@@ -380,7 +380,7 @@ class Bank:
         _, (_, given, *state) = self.__reduce__()
         return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
 
-    def standings(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
         heads, records = self._arena.heads(), self._arena.records()
         return list(self), evidence_shares(self._rules, heads["group"], records), heads["events"]
@@ -390,14 +390,14 @@ class Bank:
 
     # False discoveries ----------------------------------------------------------------------------------------
 
-    @in_turn
+    @exclusively
     def start_period(self) -> None:
         """Begin a new period: :meth:`discoveries` will tell of the events from now on."""
         self._period = self._arena.heads()["events"]
         self._arena.start_period()
         self._left = 0
 
-    @in_turn
+    @exclusively
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
@@ -458,7 +458,7 @@ class Bank:
         """Everything, as :meth:`save` writes it."""
         return b"".join(self.to_parts())
 
-    @in_turn
+    @exclusively
     def to_parts(self) -> list[bytes | memoryview]:
         """As :meth:`to_bytes`, in pieces that follow each other, to be written one by one."""
         about, sections = self._settings.to_state()
@@ -520,7 +520,7 @@ class Bank:
             self._settings.check_references(list(self), self._arena.records())
         self.events, self._period, self._left = events, period if period.any() else period[:0], left
 
-    @in_turn
+    @exclusively
     def __reduce__(self) -> tuple[Any, ...]:
         given = self._settings.given() | {"max_streams": self._keys.most}
         state = (self._keys.names, self.events, self._begun(), self._left)

@@ -11,7 +11,7 @@ from fourrates.findings import Drift, RateState, Status
 from fourrates.record import head_of
 
 
-class Standing(NamedTuple):
+class Position(NamedTuple):
     """Where a stream of a bank stands: the name of its group, a detector with its settings, and its record."""
 
     group: str | None
@@ -30,7 +30,7 @@ class Stream:
 
     __slots__ = ("_find", "key")
 
-    def __init__(self, key: Hashable, find: Callable[[Hashable], Standing]) -> None:
+    def __init__(self, key: Hashable, find: Callable[[Hashable], Position]) -> None:
         self.key, self._find = key, find
 
     @property

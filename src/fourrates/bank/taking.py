@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHARE = 20_000  # events that are worth a thread
 
 
-class Found(NamedTuple):
+class StreamFindings(NamedTuple):
     """What an event of the bank showed, and the head of its stream."""
 
     event: int
@@ -42,7 +42,7 @@ class Batch:
 
     slots: Array
     truths: Array
-    guesses: Array
+    preds: Array
     places: Array
     clock: int
 
@@ -60,7 +60,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> list[Found]:
+def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> list[StreamFindings]:
     """Take a batch, whose streams have the settings of their group's detector; findings in the order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
@@ -74,13 +74,15 @@ def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, thread
     return sorted(found, key=lambda one: one.event)
 
 
-def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int) -> list[Found]:
+def _take(
+    arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int
+) -> list[StreamFindings]:
     found = []
     while start < end:
-        start, state = arena.run(batch.slots, batch.truths, batch.guesses, batch.places, start, end, batch.clock)
+        start, state = arena.run(batch.slots, batch.truths, batch.preds, batch.places, start, end, batch.clock)
         if state & REPORT:
             record = arena.view(int(batch.slots[start - 1]))
             head = head_of(record)
             findings = detectors[head.group].settle(record, state)
-            found.append(Found(batch.clock + int(batch.places[start - 1]), head, findings))
+            found.append(StreamFindings(batch.clock + int(batch.places[start - 1]), head, findings))
     return found

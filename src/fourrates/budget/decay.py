@@ -129,9 +129,9 @@ def best_decay_from_stream(
     """
     known = Labels(labels)
     classes = len(known.values)
-    truths, guesses = known.encode(y_true, "y_true"), known.encode(y_pred, "y_pred")
-    if truths.size != guesses.size:
-        raise ValueError(f"y_true has {truths.size} events, y_pred has {guesses.size}")
+    truths, preds = known.encode(y_true, "y_true"), known.encode(y_pred, "y_pred")
+    if truths.size != preds.size:
+        raise ValueError(f"y_true has {truths.size} events, y_pred has {preds.size}")
     ends = [0, *(int(change) for change in changes), truths.size]
     if len(ends) < 3:
         raise ValueError("no change is given; a decay is learned from at least one")
@@ -141,7 +141,7 @@ def best_decay_from_stream(
                 f"changes {list(changes)!r} must ascend between 0 and {truths.size}, the length of the stream; "
                 f"concept {position} would be the events from {first} to {last}"
             )
-    cells = truths.astype(np.intp) * classes + guesses
+    cells = truths.astype(np.intp) * classes + preds
     matrices = [
         probabilities(np.bincount(cells[first:last], minlength=classes**2).reshape(classes, classes), classes)
         for first, last in pairwise(ends)

@@ -179,15 +179,15 @@ class Draw:
     def __call__(self, random: np.random.Generator, size: int) -> Pairs:
         """True and predicted classes of some events."""
         cells = np.searchsorted(self.edges, random.random(size), side="right")
-        truths, guesses = (side.astype(np.uint16) for side in np.divmod(cells, self.classes))
-        return truths, guesses
+        truths, preds = (side.astype(np.uint16) for side in np.divmod(cells, self.classes))
+        return truths, preds
 
 
 def drifts_of(detector: Detector, pairs: Pairs) -> Iterator[Drift]:
     """The drifts of a detector in such pairs, as it comes to them; it takes nothing behind the last asked for."""
-    truths, guesses = pairs
+    truths, preds = pairs
     done = 0
     while done < truths.size:
-        taken, findings = detector.update_coded(truths, guesses, done)
+        taken, findings = detector.update_coded(truths, preds, done)
         done += taken
         yield from (finding for finding in findings if isinstance(finding, Drift))

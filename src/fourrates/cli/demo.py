@@ -59,4 +59,4 @@ def _write(path: Path, times: np.ndarray, y_true: np.ndarray, y_pred: np.ndarray
     rows = zip(np.datetime_as_string(times).tolist(), y_true.tolist(), y_pred.tolist(), strict=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write("timestamp,y_true,y_pred\n")
-        file.writelines(f"{time},{truth},{guess}\n" for time, truth, guess in rows)
+        file.writelines(f"{time},{truth},{pred}\n" for time, truth, pred in rows)

@@ -23,7 +23,7 @@ from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError
 from fourrates.names import printable
-from fourrates.plain import counted, last_shortage
+from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions, in_words
 
@@ -376,7 +376,7 @@ def _print(watch: Watch, events: Events | Joined, findings: list[Finding]) -> No
     if findings:  # else there is nothing to draw, so rich need not be imported
         out = output.console()
         out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values))
-        if (shortage := last_shortage(watch, findings)) is not None:
-            out.print(output.literal(shortage), soft_wrap=True)
+        if (too_few_examples := last_too_few_examples(watch, findings)) is not None:
+            out.print(output.literal(too_few_examples), soft_wrap=True)
         if len(findings) > SHOWN:
             out.print(f"... and {len(findings) - SHOWN:,} more: --csv and --json have them all")

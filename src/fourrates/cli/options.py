@@ -19,7 +19,7 @@ from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.frames import Begun, check_own_references, make, reference_counts
+from fourrates.frames import PeekedBatches, check_own_references, make, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
@@ -251,15 +251,15 @@ def events_of(
         )
 
 
-def begun(events: Events | Joined) -> Begun:
+def begun(events: Events | Joined) -> PeekedBatches:
     """The batches, the first of them read."""
     try:
-        return Begun(events.ahead())
+        return PeekedBatches(events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
 
 
-def started(events: Events | Joined, files: Sequence[str]) -> Begun:
+def started(events: Events | Joined, files: Sequence[str]) -> PeekedBatches:
     """Batches of which there is at least one, the first of them read."""
     batches = begun(events)
     if batches.is_empty:

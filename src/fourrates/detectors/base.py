@@ -12,7 +12,7 @@ import numpy as np
 from fourrates.findings import Drift, Drifts, Finding, RateState, Status
 from fourrates.kernel.baselines import Baseline
 from fourrates.kernel.pairs import Pairs
-from fourrates.kernel.record import Recorded
+from fourrates.kernel.record import SingleStream
 from fourrates.labels import Labels, plain
 from fourrates.record import Head, head_of
 from fourrates.state import pack, unpack
@@ -99,15 +99,15 @@ class Detector(Pairs):
             A list of :class:`~fourrates.Drift`; its `consumed` says how many events were taken.
         """
         truths = self._labels.encode(y_true, "y_true")
-        guesses = self._labels.encode(y_pred, "y_pred")
-        if truths.size != guesses.size:
-            raise ValueError(f"y_true has {truths.size} events, y_pred has {guesses.size}")
+        preds = self._labels.encode(y_pred, "y_pred")
+        if truths.size != preds.size:
+            raise ValueError(f"y_true has {truths.size} events, y_pred has {preds.size}")
         findings: list[Finding] = []
         consumed = 0
         claimed = self._claim()
         try:
             while consumed < truths.size:
-                taken, found = self._run(truths, guesses, consumed)
+                taken, found = self._run(truths, preds, consumed)
                 consumed += taken
                 findings += found
                 if first_only and self.drift_detected:
@@ -119,7 +119,7 @@ class Detector(Pairs):
         return Drifts([finding for finding in findings if isinstance(finding, Drift)], consumed)
 
     def update_coded(
-        self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16], start: int = 0
+        self, truths: npt.NDArray[np.uint16], preds: npt.NDArray[np.uint16], start: int = 0
     ) -> tuple[int, tuple[Finding, ...]]:
         """Take events given as class codes, from `start` on and up to the first that shows something.
 
@@ -133,16 +133,16 @@ class Detector(Pairs):
         findings : tuple of Finding
             What the last of them showed.
         """
-        if truths.size != guesses.size or not 0 <= start <= truths.size:
-            raise ValueError(f"{truths.size} truths, {guesses.size} guesses, to be taken from {start} on")
+        if truths.size != preds.size or not 0 <= start <= truths.size:
+            raise ValueError(f"{truths.size} truths, {preds.size} preds, to be taken from {start} on")
         if start == truths.size:
             return 0, ()
         if start == 0:
             self._labels.check(truths, "truths")
-            self._labels.check(guesses, "guesses")
+            self._labels.check(preds, "preds")
         end = start + TOGETHER  # copied: what is not our own may change after it was checked
         taken, self.findings = self._run(
-            self._labels.copy(truths[start:end], "truths"), self._labels.copy(guesses[start:end], "guesses"), 0
+            self._labels.copy(truths[start:end], "truths"), self._labels.copy(preds[start:end], "preds"), 0
         )
         return taken, self.findings
 
@@ -296,7 +296,7 @@ class CountingDetector(Detector, Baseline):
         self._set_state(tally, row)
 
 
-class RecordDetector(Detector, Recorded):
+class RecordDetector(Detector, SingleStream):
     """A detector that is rules and one record: LFR and FourRates."""
 
     __slots__ = ()

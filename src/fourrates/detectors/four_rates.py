@@ -82,7 +82,7 @@ class FourRates(RecordDetector):
     >>> import numpy as np
     >>> import fourrates as fr
     >>> random = np.random.default_rng(8)
-    >>> def events(size, matrix):  # matrix[truth][guess]
+    >>> def events(size, matrix):  # matrix[truth][pred]
     ...     return np.divmod(random.choice(4, size, p=np.ravel(matrix)), 2)
     >>> before, after = events(5000, [[0.65, 0.15], [0.05, 0.15]]), events(5000, [[0.75, 0.05], [0.15, 0.05]])
     >>> y_true, y_pred = np.hstack([before, after])
@@ -307,11 +307,11 @@ def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
     classes = len(labels.values)
     pair = isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1
     if pair and not (classes == 2 and len(reference[0]) == 2 and len(reference[1]) == 2):
-        truths, guesses = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
-        if truths.size != guesses.size:
-            raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {guesses.size}")
+        truths, preds = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
+        if truths.size != preds.size:
+            raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {preds.size}")
         order = [labels.values.index(label) for label in labels.given]
-        counted = np.bincount(truths.astype(np.int64) * classes + guesses, minlength=classes**2)
+        counted = np.bincount(truths.astype(np.int64) * classes + preds, minlength=classes**2)
         reference = counted.reshape(classes, classes)[np.ix_(order, order)]
     try:
         counts = np.asarray(reference, np.float64)

@@ -82,7 +82,7 @@ class LFR(RecordDetector):
     >>> import numpy as np
     >>> import fourrates as fr
     >>> random = np.random.default_rng(7)
-    >>> def events(size, matrix):  # matrix[truth][guess]
+    >>> def events(size, matrix):  # matrix[truth][pred]
     ...     return np.divmod(random.choice(4, size, p=np.ravel(matrix)), 2)
     >>> before, after = events(5000, [[0.65, 0.15], [0.05, 0.15]]), events(5000, [[0.75, 0.05], [0.15, 0.05]])
     >>> y_true, y_pred = np.hstack([before, after])

@@ -19,7 +19,7 @@ from fourrates.diagnosis.order import Clock, Errors
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
 from fourrates.events.columns import numbers
-from fourrates.frames import Begun, labels_in_memory, make, reusable
+from fourrates.frames import PeekedBatches, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
 from fourrates.labels import Labels, rate_names
@@ -93,7 +93,7 @@ def diagnose(
     known = None if labels is None else Labels(labels, positive)
     events = _Identified(source, asked, known, threshold, "skip", said.append, positive)
     look = _Look(events)
-    begun = Begun(look.batches())
+    begun = PeekedBatches(look.batches())
     if begun.is_empty:
         raise InputError("no row has both a label and a prediction")
     detector = make(FourRates, events.labels, arl=arl, budget=budget, times=begun.times)

@@ -55,10 +55,10 @@ class Errors:
         self._previous = _Previous()
         self._counts = np.zeros((4, classes), np.int64)  # by group: events, errors, pairs, pairs of errors
 
-    def take(self, truths: Any, guesses: Any, keys: Whole | None) -> None:
+    def take(self, truths: Any, preds: Any, keys: Whole | None) -> None:
         """Take events in."""
         groups = truths.astype(np.int64) + (0 if keys is None else keys * self._classes)
-        groups, wrong, before = self._previous.take(groups, (truths != guesses).astype(np.int64))
+        groups, wrong, before = self._previous.take(groups, (truths != preds).astype(np.int64))
         size = int(groups[-1]) + 1
         size += -size % self._classes
         if size > self._counts.shape[1]:

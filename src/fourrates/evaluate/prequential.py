@@ -130,11 +130,11 @@ def _measures(
 ) -> tuple[Curve, Curve, Curve]:
     """Accuracy, F1 and G-mean, from what `sums` makes of events that happened or did not."""
     known = Labels(labels)
-    truth, guess = known.encode(y_true, "y_true"), known.encode(y_pred, "y_pred")
-    if truth.size != guess.size:
-        raise ValueError(f"y_true has {truth.size} labels, y_pred has {guess.size}")
+    truth, pred = known.encode(y_true, "y_true"), known.encode(y_pred, "y_pred")
+    if truth.size != pred.size:
+        raise ValueError(f"y_true has {truth.size} labels, y_pred has {pred.size}")
     scored = _scored(known, positive)
-    right = truth == guess
+    right = truth == pred
     events = sums(np.ones(truth.size, bool))
     logs, recalled, f1, counted = (np.zeros(events.size) for _ in range(4))
     for code in range(len(known.values)):
@@ -143,7 +143,7 @@ def _measures(
         with np.errstate(divide="ignore"):  # a recall of 0: G-mean is 0
             _add(logs, recalled, np.log(_ratio(hits, seen)))
         if code in scored:
-            _add(f1, counted, _ratio(2 * hits, seen + sums(guess == code)))
+            _add(f1, counted, _ratio(2 * hits, seen + sums(pred == code)))
     return _ratio(sums(right), events), _ratio(f1, counted), np.exp(_ratio(logs, recalled))
 
 

@@ -59,7 +59,7 @@ def joined(
     predictions, labels_from
         Sources as for :func:`~fourrates.io.read`.
     columns : Columns, optional
-        Of the predictions: `id`, `guess` or `score`, `time`, `by`. What is left out is guessed.
+        Of the predictions: `id`, `pred` or `score`, `time`, `by`. What is left out is guessed.
     label_columns : Columns, optional
         Of the labels: `id`, `truth`, `time`. An `id` that is left out is that of the predictions.
     labels, positive, threshold, bad, max_line, say
@@ -268,7 +268,7 @@ class Joined:
             part, file = slice(start, stop), int(files[start])
             batch = Batch(
                 pairs.truths[part],
-                pairs.guesses[part],
+                pairs.preds[part],
                 side.sources[file],
                 rows[part] - side.bases[file],
                 None if times is None else times[part],

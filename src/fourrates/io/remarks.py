@@ -100,11 +100,11 @@ class Remarks:
             )
         if self._unseen is None:
             return said
-        truths, guesses = self._unseen
+        truths, preds = self._unseen
         if len(truths) == len(labels.values) - 1:
             said["truth"] = f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes"
-        if len(guesses) == len(labels.values) - 1:
-            said["pred"] = self._one_prediction(_only(labels, guesses), threshold)
+        if len(preds) == len(labels.values) - 1:
+            said["pred"] = self._one_prediction(_only(labels, preds), threshold)
         return said
 
     def _one_prediction(self, only: Any, threshold: float | None) -> str:

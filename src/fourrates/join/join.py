@@ -272,10 +272,10 @@ class LabelJoin:
                 raise ValueError(f"y_true has {true_codes.size} items, {name} has {size}")
             marks = None if tags is None else check_tags(tags, size)
             when = self._times(times, size)
-            truths, guesses = np.empty(size, np.uint16), np.empty(size, np.uint16)
+            truths, preds = np.empty(size, np.uint16), np.empty(size, np.uint16)
             marked, positions = np.empty(size, np.int64), np.empty(size, np.int64)
-            n = self._pending.take(found, codes, which, true_codes, marks, when, truths, guesses, marked, positions)
-        return Pairs(truths[:n].copy(), guesses[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
+            n = self._pending.take(found, codes, which, true_codes, marks, when, truths, preds, marked, positions)
+        return Pairs(truths[:n].copy(), preds[:n].copy(), positions[:n].copy(), marked[:n].copy(), self._labels)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

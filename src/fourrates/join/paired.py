@@ -22,7 +22,7 @@ class Pairs:
 
     Attributes
     ----------
-    truths, guesses : arrays of uint16
+    truths, preds : arrays of uint16
         Class codes, in the order of the labels.
     positions : array of int64
         Which of the ids of the call completed each pair.
@@ -33,7 +33,7 @@ class Pairs:
     """
 
     truths: Codes
-    guesses: Codes
+    preds: Codes
     positions: npt.NDArray[np.int64]
     tags: npt.NDArray[np.int64]
     labels: Labels
@@ -46,7 +46,7 @@ class Pairs:
     @property
     def y_pred(self) -> npt.NDArray[Any]:
         """What the classifier had said."""
-        return self.labels.decode(self.guesses)
+        return self.labels.decode(self.preds)
 
     def __len__(self) -> int:
         return self.truths.size

@@ -48,17 +48,17 @@ cdef class Baseline(Pairs):
     cdef void begin(self) noexcept:
         pass
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         """Take events up to the first drift and note each; return how many were taken, with minus for a drift."""
         return size
 
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
+    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
-        cdef Py_ssize_t taken = self.watch(truths, guesses, size)
+        cdef Py_ssize_t taken = self.watch(truths, preds, size)
         state[0] = WARNING if self.since >= 0 else QUIET
         if taken < 0:
             state[0], taken = DRIFT, -taken
-        self.count(truths, guesses, taken)
+        self.count(truths, preds, taken)
         self.events += taken
         return taken
 
@@ -71,17 +71,17 @@ cdef class Baseline(Pairs):
             self.since = first
 
     @cython.final
-    cdef void count(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef void count(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i
         cdef int64_t positive = 0, guessed = 0, both = 0
         if self.classes > 2:
             for i in range(size):
-                self.confusion[truths[i] * self.classes + guesses[i]] += 1
+                self.confusion[truths[i] * self.classes + preds[i]] += 1
             return
         for i in range(size):  # three sums are several times faster than one counter after the other
             positive += truths[i]
-            guessed += guesses[i]
-            both += truths[i] & guesses[i]
+            guessed += preds[i]
+            both += truths[i] & preds[i]
         self.confusion[0] += size - positive - guessed + both
         self.confusion[1] += guessed - both
         self.confusion[2] += positive - both
@@ -134,14 +134,14 @@ cdef class RunningRates(Baseline):
         self.rate = <Running*>(self.numbers + 1)
         self._forget()
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i
         cdef double hit
         cdef bint found
         for i in range(size):
-            hit = truths[i] == guesses[i]
+            hit = truths[i] == preds[i]
             found = self.touch(&self.rate[truths[i]], hit)
-            found |= self.touch(&self.rate[self.classes + guesses[i]], hit)
+            found |= self.touch(&self.rate[self.classes + preds[i]], hit)
             self.note(WARNING if self.numbers[0] > 0 else QUIET, self.events + i)
             if found:
                 return -(i + 1)
@@ -186,14 +186,14 @@ cdef class ErrorRate(Baseline):
     cdef void begin(self) noexcept:
         self.numbers[2] = self.numbers[3] = INF
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i, taken = size
         cdef double n = self.numbers[0], errors = self.numbers[1], square, room
         cdef double p_min = self.numbers[2], s_min = self.numbers[3]
         cdef double least = p_min + s_min, warn = p_min + self.warn * s_min, detect = p_min + self.detect * s_min
         for i in range(size):
             n += 1
-            errors += truths[i] != guesses[i]
+            errors += truths[i] != preds[i]
             if n < self.minimum or errors == 0:
                 continue
             # p + s < x without division and root: times n, errors + sqrt(square / n) < x n, so square / n < room ** 2
@@ -235,7 +235,7 @@ cdef class Recall(Baseline):
     cdef void begin(self) noexcept:
         self.numbers[2] = -INF
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i, taken = size
         cdef double n = self.numbers[0], recall = self.numbers[1], s
         cdef double r_max = self.numbers[2], s_max = self.numbers[3]
@@ -243,7 +243,7 @@ cdef class Recall(Baseline):
             if truths[i] != self.watched:
                 continue
             n += 1
-            recall = self.decay * recall + self.gain * (guesses[i] == self.watched)
+            recall = self.decay * recall + self.gain * (preds[i] == self.watched)
             if n < self.minimum:
                 continue
             s = sqrt(recall * (1.0 - recall) / n)
@@ -272,7 +272,7 @@ cdef class Distances(Baseline):
         self.allocate(classes, 6)
         self._forget()
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t wrong[BLOCK]
         cdef Py_ssize_t i, end = 0, found, j, taken = size
         cdef double n = self.numbers[0], last = self.numbers[1]
@@ -283,7 +283,7 @@ cdef class Distances(Baseline):
             i, end, found = end, min(end + BLOCK, size), 0
             while i < end:
                 wrong[found] = i
-                found += truths[i] != guesses[i]
+                found += truths[i] != preds[i]
                 i += 1
             for j in range(found):
                 distance = n + (wrong[j] + 1) - last
@@ -328,10 +328,10 @@ cdef class Similarity(Baseline):
     cdef void begin(self) noexcept:
         self.numbers[2] = NAN
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(size):
-            self.present[truths[i] * self.classes + guesses[i]] += 1
+            self.present[truths[i] * self.classes + preds[i]] += 1
             self.numbers[0] += 1
             if self.numbers[0] == self.batch and self.compare(self.events + i) == DRIFT:
                 return -(i + 1)
@@ -394,14 +394,14 @@ cdef class Measures(Baseline):
         for i in range(3):
             self.measure[i].value = self.measure[i].mean = self.measure[i].error = NAN
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(size):
             self.present.size += 1
-            self.present.right += truths[i] == guesses[i]
+            self.present.right += truths[i] == preds[i]
             self.present.positive += truths[i] == self.watched
-            self.present.guessed += guesses[i] == self.watched
-            self.present.both += truths[i] == self.watched and guesses[i] == self.watched
+            self.present.guessed += preds[i] == self.watched
+            self.present.both += truths[i] == self.watched and preds[i] == self.watched
             if self.present.size == self.batch and self.compare(self.events + i) == DRIFT:
                 return -(i + 1)
         return size

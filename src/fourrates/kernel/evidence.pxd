@@ -168,7 +168,7 @@ cdef class EvidenceRules(Rules):
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
     cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
-    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil
+    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred) noexcept nogil
     cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil
     cdef int decide(self, char* record, int c) noexcept nogil
     cdef double normal_rate(self, const Look* look) noexcept nogil

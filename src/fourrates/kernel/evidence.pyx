@@ -294,19 +294,19 @@ cdef class EvidenceRules(Rules):
         ratios.valid = 1
 
     @cython.final
-    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int guess) noexcept nogil:
+    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
         cdef Shared* shared = <Shared*>(record + self.common)
-        cdef int right = truth == guess
+        cdef int right = truth == pred
         cdef Ratios here
         cdef float gap
         cdef double total
         cdef int state = QUIET
-        (<int64_t*>(record + sizeof(Head)))[truth * self.classes + guess] += 1
+        (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
         note(<Recent*>(record + self.recents) + truth, right)
-        note(<Recent*>(record + self.recents) + self.classes + guess, right)
+        note(<Recent*>(record + self.recents) + self.classes + pred, right)
         if recall.n >= recall.next_refresh_n:
             self.refresh(record, recall, truth)
             if ratios != NULL:
@@ -511,26 +511,26 @@ cdef class EvidenceRules(Rules):
         count_mix(mix, positive, &self.tempering if self.estimate else NULL, <int64_t>((<Head*>record).events >> FLAGS))
         return mix.total >= self.mix_threshold
 
-    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
-        return self.take(record, NULL, NULL, truth, guess)
+    cdef int step(self, char* record, int truth, int pred) noexcept nogil:
+        return self.take(record, NULL, NULL, truth, pred)
 
-    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
         cdef Ratios* ratios = <Ratios*>scratch
         cdef Py_ssize_t i
         state[0] = QUIET
         for i in range(size):
-            state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], guesses[i])
+            state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], preds[i])
             if state[0] & REPORT:
                 return i + 1
         return size
 
-    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+    cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
         cdef const char* own = record + self.recalls + truth * sizeof(Recall)
         cdef const char* common = record + self.common
         cdef int i, lines = (sizeof(Recall) + LINE - 1) // LINE
         prefetch(record)
-        prefetch(record + sizeof(Head) + 8 * (truth * self.classes + guess))
+        prefetch(record + sizeof(Head) + 8 * (truth * self.classes + pred))
         for i in range(lines):
             prefetch(own + i * LINE)
         lines = <int>(self.looks - self.common + LINE - 1) // LINE  # looks are for those that are away, and are few

@@ -31,12 +31,12 @@ cdef void deal(const int32_t* slots, const uint32_t* places, Py_ssize_t size, in
         places_to[at] = places[i]
 
 
-def by_stream(const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses, int64_t streams):
+def by_stream(const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] preds, int64_t streams):
     """Put events in the order of their slots, all below `streams`, unless they are few; those of a stream keep theirs.
 
     Returns
     -------
-    (slots, truths, guesses, places) : arrays
+    (slots, truths, preds, places) : arrays
         `places` says where each event stood.
     """
     cdef Py_ssize_t i, size = slots.shape[0]
@@ -45,7 +45,7 @@ def by_stream(const int32_t[::1] slots, const uint16_t[::1] truths, const uint16
         raise ValueError(f"{size} events at once; at most {(1 << 32) - 1} are possible")
     places = np.arange(size, dtype=np.uint32)
     if size < FEW or streams < 2:
-        return np.asarray(slots), np.asarray(truths), np.asarray(guesses), places
+        return np.asarray(slots), np.asarray(truths), np.asarray(preds), places
     found, more = np.array(slots), np.empty(size, np.int32)
     others = np.empty(size, np.uint32)
     cdef int64_t[::1] starts = np.empty(1 << BITS, np.int64)
@@ -57,11 +57,11 @@ def by_stream(const int32_t[::1] slots, const uint16_t[::1] truths, const uint16
             deal(&left[0], &from_place[0], size, shift, &right[0], &to_place[0], &starts[0])
         found, more, places, others = more, found, others, places
         shift += BITS
-    truth, guess = np.empty(size, np.uint16), np.empty(size, np.uint16)
-    cdef uint16_t[::1] truth_to = truth, guess_to = guess
+    truth, pred = np.empty(size, np.uint16), np.empty(size, np.uint16)
+    cdef uint16_t[::1] truth_to = truth, pred_to = pred
     from_place = places
     with nogil:
         for i in range(size):
             truth_to[i] = truths[from_place[i]]
-            guess_to[i] = guesses[from_place[i]]
-    return found, truth, guess, places
+            pred_to[i] = preds[from_place[i]]
+    return found, truth, pred, places

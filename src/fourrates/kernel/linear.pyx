@@ -84,26 +84,26 @@ cdef inline bint outside(const Layout* layout, const Cell* cells) noexcept nogil
     return False
 
 
-cdef inline int take(const Layout* layout, char* record, int truth, int guess) noexcept nogil:
+cdef inline int take(const Layout* layout, char* record, int truth, int pred) noexcept nogil:
     cdef Head* head = <Head*>record
     cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
     cdef Cell* cells = <Cell*>(record + layout.cells)
     cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
     cdef int classes = layout.classes, found
-    cdef double hit = bits[truth == guess]
+    cdef double hit = bits[truth == pred]
     cdef int64_t n, m
     cdef int64_t* sums
-    counts[truth * classes + guess] += 1
+    counts[truth * classes + pred] += 1
     if classes == 2:
-        n, m = counts[2 * truth] + counts[2 * truth + 1], counts[guess] + counts[2 + guess]
+        n, m = counts[2 * truth] + counts[2 * truth + 1], counts[pred] + counts[2 + pred]
     else:
         sums = <int64_t*>(record + layout.sums)
         sums[truth] += 1
-        sums[classes + guess] += 1
-        n, m = sums[truth], sums[classes + guess]
+        sums[classes + pred] += 1
+        n, m = sums[truth], sums[classes + pred]
     found = observe(layout, cells, layout.first[truth], layout.first[truth + 1], n, counts[truth * (classes + 1)], hit)
-    found |= observe(layout, cells, layout.first[classes + guess], layout.first[classes + guess + 1], m,
-                     counts[guess * (classes + 1)], hit)
+    found |= observe(layout, cells, layout.first[classes + pred], layout.first[classes + pred + 1], m,
+                     counts[pred * (classes + 1)], hit)
     head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
     if found:
         if not outside(layout, cells):
@@ -149,7 +149,7 @@ cdef int examine(const Layout* layout, int j, Running* running, Cell* cell, int6
 
 
 cdef Py_ssize_t scan_unfolded(const Layout* layout, char* record, char* scratch, const uint16_t* truths,
-                              const uint16_t* guesses, Py_ssize_t size, int* state) noexcept nogil:
+                              const uint16_t* preds, Py_ssize_t size, int* state) noexcept nogil:
     """As `take`, for many events of one stream."""
     cdef Head* head = <Head*>record
     cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
@@ -158,7 +158,7 @@ cdef Py_ssize_t scan_unfolded(const Layout* layout, char* record, char* scratch,
     cdef int64_t* sums = <int64_t*>(scratch + layout.tests * sizeof(Running))
     cdef const int* first = layout.first
     cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
-    cdef int classes = layout.classes, truth, guess, found, i, j
+    cdef int classes = layout.classes, truth, pred, found, i, j
     cdef double hit, statistic
     cdef bint warned = (head.events & WARNED) != 0
     cdef uint64_t before = head.events >> FLAGS, flags = head.events & ((1 << FLAGS) - 1) & ~<uint64_t>(DRIFTED | WARNED)
@@ -174,23 +174,23 @@ cdef Py_ssize_t scan_unfolded(const Layout* layout, char* record, char* scratch,
         running[j].decay, running[j].gain = layout.test[j].decay, layout.test[j].gain
     state[0] = QUIET
     while at < size:
-        truth, guess = truths[at], guesses[at]
-        hit = bits[truth == guess]
+        truth, pred = truths[at], preds[at]
+        hit = bits[truth == pred]
         at += 1
-        counts[truth * classes + guess] += 1
+        counts[truth * classes + pred] += 1
         sums[truth] += 1
-        sums[classes + guess] += 1
+        sums[classes + pred] += 1
         found = 0
         for j in range(first[truth], first[truth + 1]):
             statistic = running[j].decay * running[j].statistic + running[j].gain * hit
             running[j].statistic = statistic
             if sums[truth] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
                 found |= examine(layout, j, &running[j], &cells[j], sums[truth], counts[truth * (classes + 1)])
-        for j in range(first[classes + guess], first[classes + guess + 1]):
+        for j in range(first[classes + pred], first[classes + pred + 1]):
             statistic = running[j].decay * running[j].statistic + running[j].gain * hit
             running[j].statistic = statistic
-            if sums[classes + guess] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
-                found |= examine(layout, j, &running[j], &cells[j], sums[classes + guess], counts[guess * (classes + 1)])
+            if sums[classes + pred] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
+                found |= examine(layout, j, &running[j], &cells[j], sums[classes + pred], counts[pred * (classes + 1)])
         if found:
             warned = outside(layout, cells)
             head.events = (before + at) << FLAGS
@@ -275,35 +275,35 @@ cdef class LinearRules(Rules):
         for j in range(self.tests):
             cells[j].calm &= 3
 
-    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
-        return take(&self.layout, record, truth, guess)
+    cdef int step(self, char* record, int truth, int pred) noexcept nogil:
+        return take(&self.layout, record, truth, pred)
 
     @property
     def scratch_size(self):
         """Bytes of what `scan` unfolds a record into."""
         return self.tests * sizeof(Running) + 8 * self.rates
 
-    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
         if size == 1:
-            state[0] = take(&self.layout, record, truths[0], guesses[0])
+            state[0] = take(&self.layout, record, truths[0], preds[0])
             return 1
-        return scan_unfolded(&self.layout, record, scratch, truths, guesses, size, state)
+        return scan_unfolded(&self.layout, record, scratch, truths, preds, size, state)
 
-    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+    cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
         cdef const int64_t* counts = <const int64_t*>(record + sizeof(Head))
         cdef const Cell* cells = <const Cell*>(record + self.layout.cells)
         cdef int classes = self.classes
         prefetch(record)
         prefetch(record + LINE)
         if classes > 2 or self.tests > 4:
-            prefetch(&counts[truth * classes + guess])
+            prefetch(&counts[truth * classes + pred])
             prefetch(&counts[truth * (classes + 1)])
-            prefetch(&counts[guess * (classes + 1)])
+            prefetch(&counts[pred * (classes + 1)])
             prefetch(record + self.layout.sums + 8 * truth)
-            prefetch(record + self.layout.sums + 8 * (classes + guess))
+            prefetch(record + self.layout.sums + 8 * (classes + pred))
             prefetch(&cells[self.layout.first[truth]])
-            prefetch(&cells[self.layout.first[classes + guess]])
+            prefetch(&cells[self.layout.first[classes + pred]])
 
     def check(self, const uint8_t[:, ::1] records):
         """Raise ValueError unless each of these can be a record of these rules."""

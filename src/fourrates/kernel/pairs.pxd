@@ -23,5 +23,5 @@ cdef class Pairs:
     cdef public tuple findings          # of the last call, in order
     cdef unsigned long owner            # the thread that is using it, or 0
 
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
+    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil

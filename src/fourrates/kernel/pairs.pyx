@@ -28,7 +28,7 @@ cdef class Pairs:
     there.
     """
 
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
+    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
         """Take coded events up to the first that has something to report; return how many, and what it left."""
         state[0] = QUIET
@@ -49,19 +49,19 @@ cdef class Pairs:
         Drift or None
         """
         cdef PyObject* truth = NULL
-        cdef PyObject* guess = NULL
+        cdef PyObject* pred = NULL
         try:
             truth = PyDict_GetItemWithError(self._codes, y_true)
-            guess = PyDict_GetItemWithError(self._codes, y_pred)
+            pred = PyDict_GetItemWithError(self._codes, y_pred)
         except TypeError:  # unhashable, so no label
             pass
-        if truth == NULL or guess == NULL or type(y_true) is DURATION or type(y_pred) is DURATION:
+        if truth == NULL or pred == NULL or type(y_true) is DURATION or type(y_pred) is DURATION:
             return self._update_spelled(y_true, y_pred)
-        cdef uint16_t truth_code = <object>truth, guess_code = <object>guess
+        cdef uint16_t truth_code = <object>truth, pred_code = <object>pred
         cdef int state
         if self.owner != 0:
             self._idle()
-        self.scan(&truth_code, &guess_code, 1, &state)
+        self.scan(&truth_code, &pred_code, 1, &state)
         flag(self, state)
         if state & REPORT == 0:
             self.findings = NOTHING
@@ -87,7 +87,7 @@ cdef class Pairs:
         """Findings of an event that showed something; then go on from there."""
         raise NotImplementedError
 
-    def _run(self, const uint16_t[::1] truths, const uint16_t[::1] guesses, Py_ssize_t start):
+    def _run(self, const uint16_t[::1] truths, const uint16_t[::1] preds, Py_ssize_t start):
         """Take coded events from `start` on, up to the first that shows something; return (events taken, findings)."""
         cdef Py_ssize_t taken
         cdef int state
@@ -96,7 +96,7 @@ cdef class Pairs:
         claimed = self._claim()
         try:
             with nogil:
-                taken = self.scan(&truths[start], &guesses[start], truths.shape[0] - start, &state)
+                taken = self.scan(&truths[start], &preds[start], truths.shape[0] - start, &state)
             flag(self, state)
             return taken, self._report(state) if state & REPORT else NOTHING
         finally:

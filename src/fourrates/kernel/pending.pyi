@@ -16,7 +16,7 @@ class Pending(Logs):
         tags: npt.NDArray[np.int64] | None,
         times: npt.NDArray[np.float64] | None,
         truths: npt.NDArray[np.uint16],
-        guesses: npt.NDArray[np.uint16],
+        preds: npt.NDArray[np.uint16],
         pair_tags: npt.NDArray[np.int64],
         positions: npt.NDArray[np.int64],
     ) -> int: ...

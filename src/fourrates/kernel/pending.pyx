@@ -33,7 +33,7 @@ cdef packed struct Fingerprint:
 
 cdef struct Pairs:
     uint16_t* truths
-    uint16_t* guesses
+    uint16_t* preds
     int64_t* tags
     int64_t* positions
 
@@ -171,14 +171,14 @@ cdef class Pending(Logs):
         entry.code, entry.tag, entry.state = truth, 0, LABEL
         return self.label(entry, out, pairs)
 
-    cdef inline int pair(self, int64_t place, uint16_t truth, uint16_t guess, int64_t tag, Pairs* out,
+    cdef inline int pair(self, int64_t place, uint16_t truth, uint16_t pred, int64_t tag, Pairs* out,
                          int64_t* pairs) noexcept nogil:
-        self.count_pair(truth, guess, tag, out, pairs)
+        self.count_pair(truth, pred, tag, out, pairs)
         return self.retire(<uint64_t>place, PAIRED)
 
-    cdef inline void count_pair(self, uint16_t truth, uint16_t guess, int64_t tag, Pairs* out,
+    cdef inline void count_pair(self, uint16_t truth, uint16_t pred, int64_t tag, Pairs* out,
                                 int64_t* pairs) noexcept nogil:
-        out.truths[pairs[0]], out.guesses[pairs[0]], out.tags[pairs[0]] = truth, guess, tag
+        out.truths[pairs[0]], out.preds[pairs[0]], out.tags[pairs[0]] = truth, pred, tag
         pairs[0] += 1
         self.tally[N_PAIRS] += 1
 
@@ -186,7 +186,7 @@ cdef class Pending(Logs):
 
     def take(self, const Fingerprint[::1] ids, const uint16_t[::1] codes, const uint8_t[::1] is_label,
              const uint16_t[::1] true_codes, const int64_t[::1] tags, const double[::1] times, uint16_t[::1] truths,
-             uint16_t[::1] guesses, int64_t[::1] pair_tags, int64_t[::1] positions):
+             uint16_t[::1] preds, int64_t[::1] pair_tags, int64_t[::1] positions):
         """Take predictions and labels in the order of arrival; the last four are filled with the pairs, whose number is
         returned. With `true_codes`, each prediction comes with its label. These, `tags` and `times` may be None; a time
         that is nan is the clock's."""
@@ -200,7 +200,7 @@ cdef class Pending(Logs):
         cdef Entry entry
         if size == 0:
             return 0
-        out.truths, out.guesses, out.tags, out.positions = &truths[0], &guesses[0], &pair_tags[0], &positions[0]
+        out.truths, out.preds, out.tags, out.positions = &truths[0], &preds[0], &pair_tags[0], &positions[0]
         with nogil:
             for i in range(size):
                 if i + FAR < size:

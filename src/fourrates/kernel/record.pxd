@@ -49,13 +49,13 @@ cdef class Rules:
     cdef void refer(self, char* record, const float* given, const float* given_ones) noexcept nogil
     cdef void restart(self, char* record) noexcept nogil
     cdef void load_checked(self, char* record) noexcept nogil
-    cdef int step(self, char* record, int truth, int guess) noexcept nogil
-    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+    cdef int step(self, char* record, int truth, int pred) noexcept nogil
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil
-    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil
+    cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil
 
 
-cdef class Recorded(Pairs):
+cdef class SingleStream(Pairs):
     cdef readonly Rules rules
     cdef object memory, work              # arrays; the record lies in the first, what is derived from it in the second
     cdef char* record

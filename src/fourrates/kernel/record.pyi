@@ -20,7 +20,7 @@ class Rules:
     def check(self, records: npt.NDArray[np.uint8]) -> None: ...
     def start_again(self, record: npt.NDArray[np.uint8]) -> None: ...
 
-class Recorded(Pairs):
+class SingleStream(Pairs):
     @property
     def rules(self) -> Rules: ...
     @property
@@ -48,7 +48,7 @@ class Arena:
         self,
         slots: npt.NDArray[np.int32],
         truths: npt.NDArray[np.uint16],
-        guesses: npt.NDArray[np.uint16],
+        preds: npt.NDArray[np.uint16],
         places: npt.NDArray[np.uint32],
         start: int,
         end: int,

@@ -44,17 +44,17 @@ cdef class Rules:
     cdef void load_checked(self, char* record) noexcept nogil:
         """A checked record came from outside: what can be derived from the rest is not taken on trust."""
 
-    cdef int step(self, char* record, int truth, int guess) noexcept nogil:
+    cdef int step(self, char* record, int truth, int pred) noexcept nogil:
         """Take one event; what it left behind."""
         return QUIET
 
-    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* guesses,
+    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
         """Take events of one stream up to the first that has something to report; return how many, and what it left."""
         state[0] = QUIET
         return size
 
-    cdef void fetch(self, const char* record, int truth, int guess) noexcept nogil:
+    cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
         """Ask for the lines of the cache that an event will touch."""
         prefetch(record)
         prefetch(record + LINE)
@@ -96,7 +96,7 @@ cdef object _slice(object block, const char* record, Py_ssize_t size):
     return block[start:start + size]
 
 
-cdef class Recorded(Pairs):
+cdef class SingleStream(Pairs):
     """A detector that is rules and one record."""
 
     def _follow(self, Rules rules):
@@ -110,9 +110,9 @@ cdef class Recorded(Pairs):
         self.scratch = _aligned(self.work)
         self._forget()
 
-    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* guesses, Py_ssize_t size,
+    cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
-        cdef Py_ssize_t taken = self.rules.scan(self.record, self.scratch, truths, guesses, size, state)
+        cdef Py_ssize_t taken = self.rules.scan(self.record, self.scratch, truths, preds, size, state)
         cdef Head* head = <Head*>self.record
         self.events, self.since = events_of(head), since_of(head)
         return taken
@@ -253,7 +253,7 @@ cdef class Arena:
             record = self.at(first + i)
             (<Rules>self.rules[(<Head*>record).since & ((1 << GROUP) - 1)]).refer(record, &given[i, 0], &given_ones[i, 0])
 
-    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] guesses,
+    def run(self, const int32_t[::1] slots, const uint16_t[::1] truths, const uint16_t[::1] preds,
             const uint32_t[::1] places, Py_ssize_t start, Py_ssize_t end, int64_t clock):
         """Take the coded events from `start` to `end`, stream by stream, up to the first that has something to report.
 
@@ -267,13 +267,13 @@ cdef class Arena:
         cdef Py_ssize_t taken
         cdef int state = QUIET
         cdef const uint8_t[::1] scratch = np.empty(self.scratch_size + 2 * LINE, np.uint8)
-        if not slots.shape[0] == truths.shape[0] == guesses.shape[0] == places.shape[0]:
+        if not slots.shape[0] == truths.shape[0] == preds.shape[0] == places.shape[0]:
             raise ValueError("arrays of different sizes")
         if not 0 <= start < end <= slots.shape[0]:
             raise IndexError(f"events {start} to {end} of {slots.shape[0]}")
         self.running += 1
         try:
-            taken = self.take(&slots[0], &truths[0], &guesses[0], &places[0], start, end, clock, _aligned(scratch), &state)
+            taken = self.take(&slots[0], &truths[0], &preds[0], &places[0], start, end, clock, _aligned(scratch), &state)
         finally:
             self.running -= 1
         return taken, state
@@ -284,7 +284,7 @@ cdef class Arena:
             raise IndexError(f"slot {slot} of {self.size}")
         return _slice(self.blocks[slot >> self.shift], self.at(slot), (<Rules>self.rules[0]).size)
 
-    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses, const uint32_t* places,
+    cdef Py_ssize_t take(self, const int32_t* slots, const uint16_t* truths, const uint16_t* preds, const uint32_t* places,
                          Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch, int* state):
         """Each stretch of streams in the same group by the rules of that group."""
         cdef Rules rules = self.rules[0]
@@ -297,7 +297,7 @@ cdef class Arena:
                     end += 1
                 rules = self.rules[group]
             with nogil:
-                start = self.scan(rules, slots, truths, guesses, places, start, end, clock, scratch, state)
+                start = self.scan(rules, slots, truths, preds, places, start, end, clock, scratch, state)
             if state[0] & REPORT:
                 break
         return start
@@ -305,7 +305,7 @@ cdef class Arena:
     cdef inline int group_of(self, int64_t slot) noexcept nogil:
         return <int>((<Head*>self.at(slot)).since & ((1 << GROUP) - 1))
 
-    cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* guesses,
+    cdef Py_ssize_t scan(self, Rules rules, const int32_t* slots, const uint16_t* truths, const uint16_t* preds,
                          const uint32_t* places, Py_ssize_t start, Py_ssize_t size, int64_t clock, char* scratch,
                          int* state) noexcept nogil:
         cdef Py_ssize_t i = start, j, asked = start, end
@@ -313,17 +313,17 @@ cdef class Arena:
         while i < size:
             if i >= asked:  # not one by one, so that they wait for their pages together
                 for j in range(i + self.together, min(i + 2 * self.together, size)):
-                    rules.fetch(self.at(slots[j]), truths[j], guesses[j])
+                    rules.fetch(self.at(slots[j]), truths[j], preds[j])
                 asked = i + self.together
             record, end = self.at(slots[i]), i + 1
             while end < size and slots[end] == slots[i]:
                 end += 1
             if end - i < MANY:
-                state[0] = rules.step(record, truths[i], guesses[i])
+                state[0] = rules.step(record, truths[i], preds[i])
                 i += 1
             else:  # what is derived from the record is worth keeping from event to event
                 memset(scratch, 0, self.scratch_size)
-                i += rules.scan(record, scratch, truths + i, guesses + i, end - i, state)
+                i += rules.scan(record, scratch, truths + i, preds + i, end - i, state)
             (<Head*>record).last = clock + places[i - 1]
             if state[0] & REPORT:
                 break

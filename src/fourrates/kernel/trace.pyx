@@ -131,7 +131,7 @@ cdef class Recorder:
         for i in range(self.tests):
             self.followed[i].statistic = values[i]
 
-    def take(self, const uint16_t[::1] truths, const uint16_t[::1] guesses):
+    def take(self, const uint16_t[::1] truths, const uint16_t[::1] preds):
         """Take coded events; their codes are below the number of classes."""
         cdef Py_ssize_t i, size = truths.shape[0]
         cdef bint right
@@ -139,9 +139,9 @@ cdef class Recorder:
             for i in range(size):
                 if self.events // self.width >= self.bins:
                     self.merge()
-                right = truths[i] == guesses[i]
+                right = truths[i] == preds[i]
                 self.observe(truths[i], right)
-                self.observe(self.classes + guesses[i], right)
+                self.observe(self.classes + preds[i], right)
                 self.events += 1
 
     cdef void observe(self, int rate, bint right) noexcept nogil:

@@ -16,14 +16,13 @@ import numpy as np
 
 from fourrates.names import printable, shortened
 from fourrates.report import charts
-from fourrates.report.facts import Facts, Finding, gather
+from fourrates.report.facts import Facts, FindingFacts, gather
 from fourrates.report.template import render
 from fourrates.report.words import TITLES, WHY, Words, settings
 from fourrates.watch.now import rate_in_words
 
 if TYPE_CHECKING:
-    from fourrates.findings import Finding as Found
-    from fourrates.findings import Matrix
+    from fourrates.findings import Finding, Matrix
     from fourrates.io import Events, Joined
     from fourrates.watch import Watch
 
@@ -36,7 +35,7 @@ SHIFTS = 20  # shifts of the classes told
 SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
 
 
-def page(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> str:
+def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> str:
     """Write the page.
 
     Parameters
@@ -106,7 +105,7 @@ def _sentence(text: str) -> str:
     return printable(f"{text[0].upper()}{text[1:]}.")
 
 
-def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | None]) -> dict[str, Any]:
+def _finding(finding: FindingFacts, facts: Facts, words: Words, drawn: list[str | None]) -> dict[str, Any]:
     """What the template shows of a finding."""
     window, is_drift = finding.window, finding.kind == "drift"
     title = "Further drift" if finding.further else TITLES[finding.kind]
@@ -136,7 +135,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
         "between": None if finding.between is None else [(one, words.time(one)) for one in finding.between],
         "window": (len(window), window.start, window.stop - 1),
         "rows": printable(finding.rows),
-        "shortage": None if finding.shortage is None else _sentence(finding.shortage),
+        "too_few_examples": None if finding.too_few_examples is None else _sentence(finding.too_few_examples),
         "matrices": [
             _matrix("Until the warning", finding.before, facts.labels),
             _matrix("Since the warning", finding.after, facts.labels),
@@ -149,7 +148,7 @@ def _finding(finding: Finding, facts: Facts, words: Words, drawn: list[str | Non
     }
 
 
-def _first(finding: Finding) -> int:
+def _first(finding: FindingFacts) -> int:
     """Where the picture of a finding should begin."""
     return min(finding.since.event, *([one.event for one in finding.between or ()] or [finding.since.event]))
 

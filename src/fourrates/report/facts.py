@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.findings import Direction, Drift, Kind, Matrix, PrecisionChange, RateChange, RateState, Share, Shift
-from fourrates.findings import Finding as Found
-from fourrates.plain import counts_split, shortage
+from fourrates.findings import (
+    Direction,
+    Drift,
+    Finding,
+    Kind,
+    Matrix,
+    PrecisionChange,
+    RateChange,
+    RateState,
+    Share,
+    Shift,
+)
+from fourrates.plain import counts_split, too_few_examples
 from fourrates.watch import Now, OpenDrift
 from fourrates.watch.dispersion import dispersions
 
@@ -74,7 +84,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FindingFacts:
     """A drift, or what became of one."""
 
     stream: str | None
@@ -90,7 +100,7 @@ class Finding:
     started: Moment | None
     between: tuple[Moment, Moment] | None
     window: range
-    shortage: str | None  # what to say if the window of a drift is too small
+    too_few_examples: str | None  # what to say if the window of a drift is too small
     rows: str  # where the window is in the files
     before: Matrix
     after: Matrix
@@ -127,7 +137,7 @@ class Stream:
 
     name: str | None
     events: int
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingFacts, ...]
     standing: Standing
     moves: tuple[Move, ...]
     since: Moment | None
@@ -151,7 +161,7 @@ class Facts:
     ----------
     streams : tuple of Stream
         Those that moved furthest first.
-    findings : tuple of Finding
+    findings : tuple of FindingFacts
         Of all streams, in the order they were found.
     dispersion : dict
         By recall, how much its errors cluster, where the detector knows.
@@ -162,7 +172,7 @@ class Facts:
     """
 
     streams: tuple[Stream, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingFacts, ...]
     labels: tuple[Any, ...]
     events: int
     first_time: int | None
@@ -173,7 +183,7 @@ class Facts:
     now: Now
 
 
-def gather(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> Facts:
+def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
     """Turn a watch and its findings into facts."""
     labels = tuple(watch.detector.parameters["labels"])
     if watch.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
@@ -182,10 +192,10 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> 
     moves = [finding for finding in findings if not isinstance(finding, Shift)]
     traces, now = watch.traces, watch.now()
     opened = {drift.segment: drift for drift in now.open}
-    by_segment: dict[str | None, list[Found]] = {name: [] for name in watch.segments}
+    by_segment: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
     for finding in moves:
         by_segment[finding.segment].append(finding)
-    told: dict[int, Finding] = {}
+    told: dict[int, FindingFacts] = {}
     streams = []
     for name, detector in watch.segments.items():
         own = _findings(by_segment[name], labels, traces.get(name), detector.events)
@@ -211,7 +221,7 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Found]) -> 
 
 
 def _standing(
-    detector: Detector | BankStream, findings: Sequence[Finding], holds: bool, opened: OpenDrift | None
+    detector: Detector | BankStream, findings: Sequence[FindingFacts], holds: bool, opened: OpenDrift | None
 ) -> tuple[Standing, tuple[Move, ...], Moment | None]:
     """How a stream is at its end, by its own status; which rates are away or back, and since when."""
     if opened is not None:
@@ -238,8 +248,8 @@ def _direction(state: RateState) -> Direction:
 
 
 def _findings(
-    findings: Sequence[Found], labels: Sequence[Any], trace: Trace | None, events: int
-) -> tuple[Finding, ...]:
+    findings: Sequence[Finding], labels: Sequence[Any], trace: Trace | None, events: int
+) -> tuple[FindingFacts, ...]:
     """What was found in one segment, in order."""
     told = []
     last = next((one for one in reversed(findings) if isinstance(one, Drift)), None)
@@ -249,7 +259,7 @@ def _findings(
         before, after = counts_split(finding)
         since = finding.at if drift is None else drift.since
         told.append(
-            Finding(
+            FindingFacts(
                 stream=finding.segment,
                 number=number,
                 kind=finding.kind,
@@ -263,7 +273,9 @@ def _findings(
                 started=None if finding.started is None else _moment(finding.started, clock),
                 between=None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
                 window=finding.window,
-                shortage=None if drift is None else shortage(drift, events) if drift is last else drift.shortage,
+                too_few_examples=None
+                if drift is None
+                else too_few_examples(drift, events if drift is last else drift.window.stop),
                 rows=_rows(finding),
                 before=before,
                 after=after,
@@ -320,7 +332,7 @@ def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
     return Share.of(*cells[rate]) if rate in cells else None
 
 
-def _rows(finding: Found) -> str:
+def _rows(finding: Finding) -> str:
     """Where the window is in the files; its end alone where its beginning is in an earlier one."""
     if finding.started_row is None:
         return f"up to {finding.source}, row {finding.row:,}"
@@ -331,7 +343,7 @@ def _microseconds(time: np.datetime64 | None) -> int | None:
     return None if time is None else int(time.astype("M8[us]").astype(np.int64))
 
 
-def _clock(finding: Found, trace: Trace | None) -> tuple[list[int], list[int]]:
+def _clock(finding: Finding, trace: Trace | None) -> tuple[list[int], list[int]]:
     """Events whose times are known, and these: some that were remembered, and those of the finding itself."""
     known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
     for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):

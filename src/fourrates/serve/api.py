@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting
-from fourrates.serve.batch import CONFIG, SEEN, Batch, Seen
+from fourrates.serve.batch import CONFIG, SEEN, AcceptedDrift, Batch
 from fourrates.serve.bodies import Rejections
 from fourrates.serve.channels import check_channels
 from fourrates.serve.columns import segment_name
@@ -194,7 +194,7 @@ class Api:
         body = finding_json(found)
         if found.kind == "drift":  # through the journal, like everything that changes how a monitor stands
             segment = None if body["segment"] is None else segment_name([*body["segment"].values()])
-            seen = Batch(SEEN, now, 0, config=msgspec.json.encode(Seen(segment, body["at"])))
+            seen = Batch(SEEN, now, 0, config=msgspec.json.encode(AcceptedDrift(segment, body["at"])))
             await self.writer.submit(self.registry.get(request.path_params["name"]), seen, Rejections())
 
         def note(live: Live) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Batch(msgspec.Struct, array_like=True):
         When the server took it, in seconds since 1970: the time of rows that have none.
     size : int
         How many rows.
-    truths, guesses : bytes
+    truths, preds : bytes
         Class codes, one byte each; empty where the kind has none.
     ids : Ids, optional
         The ids of the rows.
@@ -67,14 +67,14 @@ class Batch(msgspec.Struct, array_like=True):
     segment_codes : bytes
         For each row, which of them, as 32-bit integers.
     config : bytes
-        The new settings; or the drift, a :class:`Seen`, as JSON.
+        The new settings; or the drift, a :class:`AcceptedDrift`, as JSON.
     """
 
     kind: int
     received: float
     size: int
     truths: bytes = b""
-    guesses: bytes = b""
+    preds: bytes = b""
     ids: Ids | None = None
     times: bytes = b""
     segments: list[str] = []
@@ -82,7 +82,7 @@ class Batch(msgspec.Struct, array_like=True):
     config: bytes = b""
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
-        """The codes of `truths` or `guesses` as the kernels take them."""
+        """The codes of `truths` or `preds` as the kernels take them."""
         return np.frombuffer(getattr(self, name), np.uint8).astype(np.uint16)
 
     def time_column(self) -> npt.NDArray[np.float64] | float:
@@ -109,7 +109,7 @@ def joined(batches: list[Batch]) -> Batch:
         return last
     made = Batch(EVENTS, last.received, sum(batch.size for batch in batches))
     made.truths = b"".join([batch.truths for batch in batches])
-    made.guesses = b"".join([batch.guesses for batch in batches])
+    made.preds = b"".join([batch.preds for batch in batches])
     if any(batch.times for batch in batches):
         made.times = b"".join(
             [batch.times or np.full(batch.size, batch.received, "<f8").tobytes() for batch in batches]
@@ -124,8 +124,8 @@ def joined(batches: list[Batch]) -> Batch:
     return made
 
 
-class Seen(msgspec.Struct):
-    """A drift that somebody acknowledged: the values of its segment as JSON, None for the whole, and its event."""
+class AcceptedDrift(msgspec.Struct):
+    """A drift that somebody accepted as the new normal: its segment as JSON, None for overall, and its event."""
 
     segment: str | None
     at: int
@@ -153,7 +153,7 @@ def decode(saved: bytes) -> list[Entry]:
     entries = _decoder.decode(saved)
     for entry in entries:
         batch = entry.batch
-        for name in ("truths", "guesses"):
+        for name in ("truths", "preds"):
             if len(getattr(batch, name)) not in (0, batch.size):
                 raise ValueError(f"a batch of {batch.size} rows with {len(getattr(batch, name))} {name}")
     return entries

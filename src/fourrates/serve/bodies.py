@@ -304,7 +304,7 @@ def read_rows(
     batch = Batch(kind, received, size - len(found.bad))
     for name, values, dtype in (
         ("truths", found.truths, "u1"),
-        ("guesses", found.preds, "u1"),
+        ("preds", found.preds, "u1"),
         ("times", times, "<f8"),
     ):
         if values is not None:

@@ -91,8 +91,8 @@ def pairs(random: np.random.Generator, labels: Sequence[Any], count: int) -> dic
     """Pairs of a classifier that is right nine times in ten and stays so."""
     truth = random.integers(0, len(labels), count)
     wrong = random.random(count) < 0.1
-    guess = np.where(wrong, (truth + random.integers(1, len(labels), count)) % len(labels), truth)
-    return {"y_true": [labels[i] for i in truth], "y_pred": [labels[i] for i in guess]}
+    pred = np.where(wrong, (truth + random.integers(1, len(labels), count)) % len(labels), truth)
+    return {"y_true": [labels[i] for i in truth], "y_pred": [labels[i] for i in pred]}
 
 
 class Service:

@@ -32,7 +32,7 @@ def pairs_blob(pairs: Pairs) -> bytes | None:
     if pairs.positions is None:
         return None
     segments = b"" if pairs.segments is None else pairs.segments.astype("<u4").tobytes()
-    columns = (pairs.positions.astype("<u4").tobytes(), _bytes(pairs.truths), _bytes(pairs.guesses), segments)
+    columns = (pairs.positions.astype("<u4").tobytes(), _bytes(pairs.truths), _bytes(pairs.preds), segments)
     return msgspec.msgpack.encode(columns)
 
 
@@ -45,17 +45,17 @@ def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
     batch = entry.batch
     if entry.pairs is not None:
         kind = tuple[bytes, bytes, bytes, bytes]
-        positions, truths, guesses, segments = msgspec.msgpack.decode(entry.pairs, type=kind)
+        positions, truths, preds, segments = msgspec.msgpack.decode(entry.pairs, type=kind)
         return Pairs(
             np.frombuffer(truths, np.uint8).astype(np.uint16),
-            np.frombuffer(guesses, np.uint8).astype(np.uint16),
+            np.frombuffer(preds, np.uint8).astype(np.uint16),
             np.frombuffer(positions, "<u4").astype(np.int64),
             np.frombuffer(segments, "<u4").astype(np.int64) if segments else None,
         )
     numbers = None
     if batch.segment_codes:
         numbers = monitor.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
-    return Pairs(batch.codes("truths"), batch.codes("guesses"), np.arange(batch.size), numbers)
+    return Pairs(batch.codes("truths"), batch.codes("preds"), np.arange(batch.size), numbers)
 
 
 def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
@@ -92,7 +92,7 @@ def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int,
         if not chosen.size:
             continue
         left -= chosen.size
-        np.add.at(confusion, (pairs.truths[chosen].astype(np.int64), pairs.guesses[chosen].astype(np.int64)), 1)
+        np.add.at(confusion, (pairs.truths[chosen].astype(np.int64), pairs.preds[chosen].astype(np.int64)), 1)
         assert pairs.positions is not None
         if batch.ids is not None:
             ids.append(batch.ids.pick(pairs.positions[chosen]))

@@ -22,7 +22,7 @@ from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
 from fourrates.plain import share_record
-from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, Batch, Ids, Seen
+from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, AcceptedDrift, Batch, Ids
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
@@ -45,7 +45,7 @@ class Pairs:
     """The events that a batch led to, in order: which row completed each, and what it was."""
 
     truths: Codes
-    guesses: Codes
+    preds: Codes
     positions: Numbers | None  # None means every row, in order
     segments: Numbers | None
 
@@ -139,7 +139,7 @@ class Monitor:
             if batch.kind == CONFIG:
                 self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
             else:
-                accepted = self._accept(msgspec.json.decode(batch.config, type=Seen), batch.received)
+                accepted = self._accept(msgspec.json.decode(batch.config, type=AcceptedDrift), batch.received)
             empty = np.empty(0, np.uint16)
             return Outcome(Pairs(empty, empty, None, None), 0, 0, accepted)
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
@@ -147,7 +147,7 @@ class Monitor:
         if self.config.by and batch.segment_codes:
             numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
         if ids is None:
-            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("guesses"), None, numbers), 0
+            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("preds"), None, numbers), 0
         else:
             pairs, repeated = self._join(ids, batch, numbers)
         findings = self._update(pairs, batch) if len(pairs) else []
@@ -186,17 +186,17 @@ class Monitor:
         """Predictions and labels by id to pairs; an event with an id is both at once."""
         times, before = batch.time_column(), self.join.counts
         if batch.kind == EVENTS:
-            made = self.join.both(ids, batch.codes("truths"), batch.codes("guesses"), times, numbers)
+            made = self.join.both(ids, batch.codes("truths"), batch.codes("preds"), times, numbers)
         elif batch.kind == PREDICTIONS:
-            made = self.join.predict(ids, batch.codes("guesses"), times, numbers)
+            made = self.join.predict(ids, batch.codes("preds"), times, numbers)
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
         after = self.join.counts
         which = "repeated_predictions" if batch.kind != PREDICTIONS + 1 else "repeated_labels"
         repeated = after[which] - before[which]
         if len(made) == batch.size and batch.kind == EVENTS:
-            return Pairs(made.truths, made.guesses, None, made.tags if self.config.by else None), repeated
-        return Pairs(made.truths, made.guesses, made.positions, made.tags if self.config.by else None), repeated
+            return Pairs(made.truths, made.preds, None, made.tags if self.config.by else None), repeated
+        return Pairs(made.truths, made.preds, made.positions, made.tags if self.config.by else None), repeated
 
     def _update(self, pairs: Pairs, batch: Batch) -> list[Finding]:
         """Give the pairs to the watch; the row of a finding is its event of the monitor."""
@@ -207,9 +207,9 @@ class Monitor:
             times = times if pairs.positions is None else times[pairs.positions]
         else:
             times = np.full(size, batch.received)
-        events = Events(pairs.truths, pairs.guesses, "", rows, _moments(times), pairs.segments)
+        events = Events(pairs.truths, pairs.preds, "", rows, _moments(times), pairs.segments)
         findings = [self.of_monitor(finding) for finding in self.watch.update(events, self._names)]
-        cells = pairs.truths.astype(np.int64) * self.classes + pairs.guesses
+        cells = pairs.truths.astype(np.int64) * self.classes + pairs.preds
         for finding in findings:
             if isinstance(finding, Shift):
                 shares = {"before": share_record(finding.before), "after": share_record(finding.after)}
@@ -234,7 +234,7 @@ class Monitor:
         """Whether a segment, or the overall stream, is compared with a reference."""
         return segment is None and self.config.reference is not None
 
-    def _accept(self, seen: Seen, time: float) -> list[Finding]:
+    def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
         """Somebody has seen a drift: without a reference to come back to, the new level is normal from now on."""
         drift = self.watch.open_drift(seen.segment)
         if drift is None or self.of_monitor(drift.drift).at > seen.at or self.has_reference(seen.segment):

@@ -1,7 +1,7 @@
 """Tokens by which a server knows who asks: one small file each, with a digest of the secret and never the secret.
 
 A token reads ``frt_<id>_<secret>``. The secret has 256 random bits, so that a plain SHA-256 of it may lie on the disk:
-there is nothing to guess. A file is made whole and removed whole, so that neither the command line nor the server needs
+there is nothing to pred. A file is made whole and removed whole, so that neither the command line nor the server needs
 a lock, and a token that was revoked is refused by a running server within a second.
 """
 

@@ -176,7 +176,7 @@ def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
     streams = monitor.watch.segments
     if streams.bank is None:
         return {"segments": [], "total": 0}
-    keys, evidence, events = streams.bank.standings()
+    keys, evidence, events = streams.bank.alarm_levels()
     numbers = np.array(keys, np.int64)
     drifted = np.isin(numbers, [streams.number(name) for name in monitor.watch.open_since if name is not None])
     order = np.lexsort((numbers, -evidence, ~drifted))

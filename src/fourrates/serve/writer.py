@@ -71,7 +71,7 @@ class Ask:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Commit:
     """A group in the making."""
 
     group: Group = field(default_factory=Group)
@@ -257,10 +257,10 @@ class Writer:
                 continue
             left = [job for job in some if isinstance(job, Ingest)]
             while left:
-                turn, left = self._take(left)
-                answers += turn.answers
-                changed |= dict.fromkeys(live.name for live in turn.touched.values())
-                told += self._told(turn)
+                commit, left = self._take(left)
+                answers += commit.answers
+                changed |= dict.fromkeys(live.name for live in commit.touched.values())
+                told += self._told(commit)
 
         def wake() -> None:
             for answer, result in answers:
@@ -289,48 +289,48 @@ class Writer:
                 log.exception("a request failed")
             return job.answer, error
 
-    def _take(self, jobs: list[Ingest]) -> tuple[_Turn, list[Ingest]]:
+    def _take(self, jobs: list[Ingest]) -> tuple[_Commit, list[Ingest]]:
         """Apply and commit; what comes back has the answers, what has changed on disk, and requests to be taken next.
 
         These are for monitors that a defect has left in between: they are loaded again first.
         """
-        turn = _Turn()
+        commit = _Commit()
         try:
             self._mend()
-            left = self._apply_all(jobs, turn)
-            for number, (first, entries) in turn.entries.items():
+            left = self._apply_all(jobs, commit)
+            for number, (first, entries) in commit.entries.items():
                 events = sum(entry.events for entry in entries)
-                turn.group.journal.append(JournalRow(number, first, events, encode(entries)))
-            if turn.group.journal:
+                commit.group.journal.append(JournalRow(number, first, events, encode(entries)))
+            if commit.group.journal:
                 with self.store.in_epoch(self._epoch):
-                    self.store.commit(turn.group)
+                    self.store.commit(commit.group)
         except StoreError as error:
             log.error("not written: %s", error)
             self._refused = time.monotonic(), str(error)
-            self._broken |= turn.touched.keys()
-            return _Turn(answers=[(job.answer, unavailable(str(error))) for job in jobs]), []
+            self._broken |= commit.touched.keys()
+            return _Commit(answers=[(job.answer, unavailable(str(error))) for job in jobs]), []
         except Exception:
             log.exception("a defect: nothing of this group was written")
-            self._broken |= turn.touched.keys()
-            return _Turn(answers=[(job.answer, _defect()) for job in jobs]), []
-        if turn.group.journal:
+            self._broken |= commit.touched.keys()
+            return _Commit(answers=[(job.answer, _defect()) for job in jobs]), []
+        if commit.group.journal:
             self._refused = None
             self.commits += 1
-            self.batches += len(turn.answers)
+            self.batches += len(commit.answers)
             _failpoint("committed", self.commits)
-            for row in turn.group.journal:
-                live = turn.touched[row.monitor]
+            for row in commit.group.journal:
+                live = commit.touched[row.monitor]
                 live.position = row.position
                 live.unsaved += len(row.body)
-        return turn, left
+        return commit, left
 
-    def _apply_all(self, jobs: list[Ingest], turn: _Turn) -> list[Ingest]:
+    def _apply_all(self, jobs: list[Ingest], commit: _Commit) -> list[Ingest]:
         """Apply the requests run by run; what one of them is refused for is its own. Returns those to be taken next."""
         keys = [job.key for job in jobs if job.key is not None]
         known = self.store.known_keys(keys) if keys else {}
         runs, left, failed = deque(_runs(jobs)), [], set()
         while runs:
-            run = [job for job in runs.popleft() if not _answered(job, turn, known)]
+            run = [job for job in runs.popleft() if not _answered(job, commit, known)]
             if not run:
                 continue
             name, uid = run[0].monitor, run[0].uid
@@ -338,26 +338,26 @@ class Writer:
                 left += run
                 continue
             try:
-                self._apply(run, turn)
+                self._apply(run, commit)
             except ApiError as error:
-                turn.answers += [(job.answer, error) for job in run]
+                commit.answers += [(job.answer, error) for job in run]
             except _Refused as refused:
                 if len(run) > 1:  # see which of them it is
                     runs.extendleft([job] for job in reversed(run))
                     continue
                 code = "too_many_segments" if "segments" in str(refused) else "bad_batch"
-                turn.answers.append((run[0].answer, ApiError(422, code, str(refused))))
+                commit.answers.append((run[0].answer, ApiError(422, code, str(refused))))
             except StoreError:
                 raise
             except Exception:
                 log.exception("a defect: a batch for monitor %r was not applied", name)
                 failed.add(uid)
                 self._broken.add(self.registry.lives[name].row.id)
-                turn.answers += [(job.answer, _defect()) for job in run]
+                commit.answers += [(job.answer, _defect()) for job in run]
         return left
 
-    def _apply(self, run: list[Ingest], turn: _Turn) -> None:
-        """Take the requests of a run as one batch. The turn has all of it, or after an exception nothing."""
+    def _apply(self, run: list[Ingest], commit: _Commit) -> None:
+        """Take the requests of a run as one batch. The commit has all of it, or after an exception nothing."""
         first_job = run[0]
         live = self.registry.get(first_job.monitor)
         if live.row.uid != first_job.uid:  # it was removed, and another one made
@@ -367,19 +367,19 @@ class Writer:
         batch = joined([job.batch for job in run])
         monitor, row = live.monitor, live.row
         first = monitor.events
-        turn.touched[row.id] = live
+        commit.touched[row.id] = live
         try:
             outcome = monitor.apply(batch)
         except ValueError as error:
             raise _Refused(str(error)) from None
-        begun, entries = turn.entries.get(row.id, (first, []))
+        begun, entries = commit.entries.get(row.id, (first, []))
         entries = [*entries, Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs))]
         found = [self.registry.finding(live, finding, begun, entries) for finding in outcome.findings]
-        turn.entries[row.id] = begun, entries
-        turn.group.findings += found
-        turn.findings += [(live, one) for one in found]
+        commit.entries[row.id] = begun, entries
+        commit.group.findings += found
+        commit.findings += [(live, one) for one in found]
         if batch.kind == CONFIG:
-            turn.group.configs.append((batch.config, row.id))
+            commit.group.configs.append((batch.config, row.id))
             live.plan = Plan(monitor.config)
         end = first
         for job in run:
@@ -387,7 +387,7 @@ class Writer:
             alone = len(run) == 1  # where more are taken together each row is an event
             self._note(
                 job,
-                turn,
+                commit,
                 row.id,
                 outcome.accepted if alone else job.batch.size,
                 outcome.repeated,
@@ -398,7 +398,9 @@ class Writer:
                 ],
             )
 
-    def _note(self, job: Ingest, turn: _Turn, monitor: int, accepted: int, repeated: int, findings: list[str]) -> None:
+    def _note(
+        self, job: Ingest, commit: _Commit, monitor: int, accepted: int, repeated: int, findings: list[str]
+    ) -> None:
         """Have the answer of a request, and what else is kept of it, go with the group."""
         for one in job.rejected:
             saved = {
@@ -408,32 +410,32 @@ class Writer:
                 "problem": one.problem,
                 "values": one.values,
             }
-            turn.group.rejected.append(RejectedRow(monitor, job.batch.received, _json(saved)))
+            commit.group.rejected.append(RejectedRow(monitor, job.batch.received, _json(saved)))
         rejected = job.rejected.total
         answer = msgspec.json.encode(
             {"accepted": accepted, "repeated": repeated, "rejected": rejected, "findings": findings}
         )
-        turn.answers.append((job.answer, answer))
+        commit.answers.append((job.answer, answer))
         if job.key is not None:
-            turn.keys[job.key] = (job.digest, answer)
-            turn.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
+            commit.keys[job.key] = (job.digest, answer)
+            commit.group.keys.append(KeyRow(job.key, job.digest, job.batch.received, answer))
         if job.source is not None:
-            turn.group.sources.append(job.source)
+            commit.group.sources.append(job.source)
 
-    def _told(self, turn: _Turn) -> list[dict[str, Any]]:
+    def _told(self, commit: _Commit) -> list[dict[str, Any]]:
         """What was found, as it is told; and what summaries count of it."""
         told = []
-        for live, finding in turn.findings:
+        for live, finding in commit.findings:
             body = finding_json(finding)
             live.last_finding = body
             if finding.kind == "drift" and body["segment"] is None:
                 live.drift = body
             live.drifts += finding.kind == "drift"
             told.append(body)
-        for row in turn.group.rejected:
-            turn.touched[row.monitor].rejected += 1
-            if turn.touched[row.monitor].rejected > 2 * KEEP_REJECTED:
-                self._to_trim[row.monitor] = turn.touched[row.monitor]
+        for row in commit.group.rejected:
+            commit.touched[row.monitor].rejected += 1
+            if commit.touched[row.monitor].rejected > 2 * KEEP_REJECTED:
+                self._to_trim[row.monitor] = commit.touched[row.monitor]
         return told
 
     def _mend(self) -> None:
@@ -513,17 +515,17 @@ def _runs(jobs: list[Ingest]) -> Iterator[list[Ingest]]:
         yield run.jobs
 
 
-def _answered(job: Ingest, turn: _Turn, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
+def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, bytes]]) -> bool:
     """Whether a request with this key was taken before; then its answer is that of then."""
-    met = None if job.key is None else known.get(job.key) or turn.keys.get(job.key)
+    met = None if job.key is None else known.get(job.key) or commit.keys.get(job.key)
     if met is None:
         return False
     digest, answer = met
     if digest == job.digest:
-        turn.answers.append((job.answer, answer))
+        commit.answers.append((job.answer, answer))
     else:
         problem = "this Idempotency-Key came with another body before"
-        turn.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
+        commit.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
     return True
 
 

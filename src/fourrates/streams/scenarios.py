@@ -100,8 +100,8 @@ def _probabilities(given: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise ValueError(f"{name} has shape {matrix.shape}, not K x K with two classes or more")
     if not (matrix >= 0).all():  # nan is not, either
-        true, guess = np.argwhere(~(matrix >= 0))[0].tolist()
-        raise ValueError(f"{name}[{true}][{guess}] is {matrix[true, guess]:g}, not a probability")
+        true, pred = np.argwhere(~(matrix >= 0))[0].tolist()
+        raise ValueError(f"{name}[{true}][{pred}] is {matrix[true, pred]:g}, not a probability")
     if not abs(matrix.sum() - 1) <= ROUNDING:
         raise ValueError(f"{name} sums to {matrix.sum():.12g}, not to 1")
     return matrix

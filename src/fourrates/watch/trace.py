@@ -141,16 +141,16 @@ class Trace:
         """Events of the stream so far."""
         return self._recorder.events
 
-    def take(self, truths: npt.NDArray[np.uint16], guesses: npt.NDArray[np.uint16]) -> None:
+    def take(self, truths: npt.NDArray[np.uint16], preds: npt.NDArray[np.uint16]) -> None:
         """Take coded events."""
         start = 0
         if self._until is not None:  # the last drift's other side
             start = min(truths.size, self._until - self.events)
-            self._recorder.take(truths[:start], guesses[:start])
+            self._recorder.take(truths[:start], preds[:start])
             if self.events >= self._until:
                 self._keep()
                 self._until = None
-        self._recorder.take(truths[start:], guesses[start:])
+        self._recorder.take(truths[start:], preds[start:])
 
     def drift(self, drift: Drift) -> None:
         """The event just taken was a drift: keep its surroundings."""

@@ -235,15 +235,15 @@ class Watch:
         """Give the events of a batch to the detector of their segment."""
         detector, trace = self.segments.detectors[number], self._traces.get(number)
         part = Part(batch, positions, detector.events, self._classes, self._warnings.pop(number, None))
-        truths, guesses = part.codes()
+        truths, preds = part.codes()
         if trace is not None and (times := part.times()) is not None:
             trace.mark(times)
         found: list[Finding] = []
         done = 0
         while done < truths.size:
-            taken, findings = detector.update_coded(truths, guesses, done)
+            taken, findings = detector.update_coded(truths, preds, done)
             if trace is not None:
-                trace.take(truths[done : done + taken], guesses[done : done + taken])
+                trace.take(truths[done : done + taken], preds[done : done + taken])
             self._mark(number, part, done, done + taken)
             done += taken
             for finding in findings:
@@ -514,11 +514,11 @@ def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:
     """Give a part to a trace, drift by drift."""
     if (times := part.times()) is not None:
         trace.mark(times)
-    truths, guesses = part.codes()
+    truths, preds = part.codes()
     done = 0
     for drift in drifts:
         end = drift.at + 1 - part.first
-        trace.take(truths[done:end], guesses[done:end])
+        trace.take(truths[done:end], preds[done:end])
         trace.drift(drift)
         done = end
-    trace.take(truths[done:], guesses[done:])
+    trace.take(truths[done:], preds[done:])

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.kept import Head
 from fourrates.engines.spark.shard import rebuilt
+from fourrates.engines.spark.shard_state import Head
 
 
 def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) -> Bank:

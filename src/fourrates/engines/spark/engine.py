@@ -158,9 +158,9 @@ def _event_rate(df: DataFrame, order: tuple[str, ...]) -> float | None:
 def _counts(reference: DataFrame, truth: str, pred: str, labels: Labels) -> Any:
     """The confusion counts of a DataFrame, by the labels as they were given."""
     counts = np.zeros((len(labels.given), len(labels.given)), np.int64)
-    for actual, guess, count in reference.groupBy(truth, pred).count().collect():
-        for name, label in ((truth, actual), (pred, guess)):
+    for actual, predicted, count in reference.groupBy(truth, pred).count().collect():
+        for name, label in ((truth, actual), (pred, predicted)):
             if labels.read(label) < 0:
                 raise ValueError(f"reference: {labels.problem(label, name)}")
-        counts[labels.read(actual), labels.read(guess)] += count
+        counts[labels.read(actual), labels.read(predicted)] += count
     return counts

@@ -22,7 +22,7 @@ def update(bank: Bank, keys: Any, codes: Any) -> list[tuple[int, Finding]]:
     codes : array of integers
         The true class of each times the number of classes, plus the predicted one.
     """
-    truths, guesses = (part.astype(np.uint16) for part in np.divmod(codes, len(bank.labels.values)))
+    truths, preds = (part.astype(np.uint16) for part in np.divmod(codes, len(bank.labels.values)))
     first = bank.events
-    bank.update_coded(keys, truths, guesses)
+    bank.update_coded(keys, truths, preds)
     return [(keyed.event - first, keyed.finding) for keyed in bank.findings]

@@ -25,7 +25,7 @@ from fourrates.bank import Bank
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
 from fourrates.engines.spark.findings import update
-from fourrates.engines.spark.kept import Head, Kept, Value, extended
+from fourrates.engines.spark.shard_state import Head, ShardState, Value, extended
 from fourrates.findings import Finding
 from fourrates.state import MAX_STATE, check_size, pack, unpack
 
@@ -114,7 +114,7 @@ class Events(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class StreamFinding(NamedTuple):
     """A finding, its key, and the time of the event that gave it, if there is an order."""
 
     key: tuple[Any, ...]
@@ -155,7 +155,7 @@ class Shard:
         return cls(Bank(detector), detector, head)
 
     @classmethod
-    def restore(cls, kept: Kept, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
+    def restore(cls, kept: ShardState, detector: RecordDetector, shards: int, by: Sequence[str] = ()) -> Shard:
         """What :meth:`save` kept, or one that has seen nothing; other settings are a ValueError that names them."""
         named = kept.head.get()
         if named is None:
@@ -176,7 +176,7 @@ class Shard:
             )
         return cls(bank, own, head, _read_waiting(head, kept.waiting, _classes(bank)))
 
-    def save(self, kept: Kept, wake: int = -1) -> None:
+    def save(self, kept: ShardState, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
         log = self.head.log + sum(map(len, self._taken))
         head = self.head._replace(log=log, recent=(*self.head.recent, *self._taken))
@@ -196,7 +196,7 @@ class Shard:
         while len(at_hand) > 1 and sum(one.size for one in at_hand.values()) > KEPT:
             at_hand.popitem(last=False)
 
-    def _save_bank(self, kept: Kept, head: Head) -> Head:
+    def _save_bank(self, kept: ShardState, head: Head) -> Head:
         """Write the bank, and forget the log but for its last entries: other workers have banks of that time."""
         saved = self.bank.to_bytes()
         pressed = pa.compress(saved, codec=CODEC, asbytes=True)
@@ -205,7 +205,7 @@ class Shard:
         _, head = head._replace(marked=head.fingerprint, bank=len(saved), log=0).shortened()
         return head._replace(start=head.turn)
 
-    def take(self, events: Events) -> list[Found]:
+    def take(self, events: Events) -> list[StreamFinding]:
         """Take events, each stream's in the order of their times."""
         if not events.codes.size:
             return []
@@ -217,7 +217,7 @@ class Shard:
         self._taken.append(events._replace(times=np.empty(0, np.int64)).to_bytes())  # a bank knows no times
         self.head = self.head._replace(fingerprint=extended(self.head.fingerprint, self._taken[-1]))
         return [
-            Found(
+            StreamFinding(
                 tuple(key[place].as_py() for key in events.keys),
                 int(events.times[place]) if events.times.size else None,
                 finding,
@@ -225,7 +225,7 @@ class Shard:
             for place, finding in update(self.bank, _keys(events), events.codes)
         ]
 
-    def pass_watermark(self, events: Events, watermark: int) -> tuple[list[Found], Events]:
+    def pass_watermark(self, events: Events, watermark: int) -> tuple[list[StreamFinding], Events]:
         """Let new events wait, and take all that the watermark has passed; what came after it is given back."""
         late = events.times <= watermark
         behind, fresh = events.take(np.flatnonzero(late)), events.take(np.flatnonzero(~late))

@@ -16,10 +16,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fourrates.engines.spark.coding import letter, listed, shown
 from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
-from fourrates.engines.spark.kept import COLUMN, Kept
 from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import Events, Found, Shard
+from fourrates.engines.spark.shard import Events, Shard, StreamFinding
+from fourrates.engines.spark.shard_state import COLUMN, ShardState
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -73,7 +73,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name what the state store keeps."""
         self._handle = handle
-        self._kept = Kept(
+        self._kept = ShardState(
             head=handle.getValueState("head", self._column),
             bank=handle.getValueState("bank", self._column),
             log=handle.getListState("log", self._column),
@@ -126,7 +126,7 @@ def _events(table: pa.Table, task: Task) -> Events:
     return Events(keys, times, table[CODE].to_numpy().astype(np.int64))
 
 
-def _own(one: Found) -> list[Any]:
+def _own(one: StreamFinding) -> list[Any]:
     """The values of the key and of the order, as the result has them."""
     return [*one.key] if one.time is None else [*one.key, one.time]
 
@@ -137,8 +137,8 @@ def _late(events: Events, task: Task, watermark: int) -> Iterator[str]:
     moments = listed(pa.array(events.times, pa.timestamp("us", "UTC")))
     keys = [*map(listed, events.keys)]
     for i, moment in enumerate(moments):
-        truth, guess = divmod(int(events.codes[i]), task.classes)
+        truth, pred = divmod(int(events.codes[i]), task.classes)
         row = {name: key[i] for name, key in zip(task.by, keys, strict=True)}
-        row |= {task.order[0]: moment, task.truth: labels[truth], task.pred: labels[guess]}
+        row |= {task.order[0]: moment, task.truth: labels[truth], task.pred: labels[pred]}
         behind = (watermark - int(events.times[i])) / 1e6
         yield letter(f"late: {moment} in {task.order[0]!r} is {behind:g} s behind the watermark", row)

@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fourrates as fr
-from fourrates.relearn import FitError, Relearner
+from fourrates.retrain import FitError, Retrainer
 
 from .streams import Centroids, flipping, in_pieces, restless
 
@@ -57,10 +57,10 @@ def plain_loop(model, detector, X, y, first, min_examples=100, max_examples=10_0
     return predictions, drifts, windows
 
 
-def story(relearner):
+def story(retrainer):
     """What happened, in the terms of the plain loop."""
-    drifts = [(drift.since, drift.at, drift.changes, drift.confusion) for drift in relearner.drifts]
-    return drifts, [life.window for life in relearner.models[1:]]
+    drifts = [(drift.since, drift.at, drift.changes, drift.confusion) for drift in retrainer.drifts]
+    return drifts, [life.window for life in retrainer.models[1:]]
 
 
 class Fussy(ClassifierMixin, BaseEstimator):
@@ -119,10 +119,10 @@ def test_batches_cut_anywhere_give_what_a_plain_loop_gives(kind, model, least, m
     assert len(windows) > 0
     random = np.random.default_rng(least)
     for cuts in ([], random.integers(0, 1300, 5), random.integers(0, 1300, 100)):
-        relearner = Relearner(model, make(kind), min_examples=least, max_examples=most).fit(*first)
-        assert in_pieces(relearner, X[200:], y[200:], cuts).tolist() == predictions
-        assert story(relearner) == (drifts, windows)
-        assert relearner.events == 1300
+        retrainer = Retrainer(model, make(kind), min_examples=least, max_examples=most).fit(*first)
+        assert in_pieces(retrainer, X[200:], y[200:], cuts).tolist() == predictions
+        assert story(retrainer) == (drifts, windows)
+        assert retrainer.events == 1300
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
     X, y = restless(1800, seed, classes=4)
     first = X[:200], y[:200]
     whole, single = (
-        Relearner(Centroids(), make(fr.LFR, labels=range(4)), min_examples=50).fit(*first) for _ in range(2)
+        Retrainer(Centroids(), make(fr.LFR, labels=range(4)), min_examples=50).fit(*first) for _ in range(2)
     )
     together = whole.run(X[200:], y[200:])
     assert in_pieces(single, X[200:], y[200:], range(1, 1600)).tolist() == together.tolist()
@@ -143,25 +143,25 @@ def test_one_at_a_time_equals_one_batch_for_several_classes(seed):
 @pytest.mark.slow
 def test_streams_of_this_suite_hold_lapsed_warnings():
     X, y = restless()
-    relearner = Relearner(Centroids(), make(fr.LFR), min_examples=30).fit(X[:200], y[:200])
+    retrainer = Retrainer(Centroids(), make(fr.LFR), min_examples=30).fit(X[:200], y[:200])
     lapsed, warned = 0, False
     for i in range(200, 1500):
-        relearner.run(X[i : i + 1], y[i : i + 1])
-        lapsed += warned and not relearner.detector.warning_detected and not relearner.collecting
-        warned = relearner.detector.warning_detected
+        retrainer.run(X[i : i + 1], y[i : i + 1])
+        lapsed += warned and not retrainer.detector.warning_detected and not retrainer.collecting
+        warned = retrainer.detector.warning_detected
     assert lapsed > 10
 
 
 @pytest.mark.slow
 def test_the_log_tells_each_models_life():
     X, y = restless()
-    relearner = Relearner(Centroids(), make(fr.LFR), min_examples=80).fit(X[:200], y[:200])
-    predictions = relearner.run(X[200:], y[200:])
-    lives = relearner.models
+    retrainer = Retrainer(Centroids(), make(fr.LFR), min_examples=80).fit(X[:200], y[:200])
+    predictions = retrainer.run(X[200:], y[200:])
+    lives = retrainer.models
     assert [life.why for life in lives] == ["first"] + ["drift"] * (len(lives) - 1)
     assert [life.stop for life in lives] == [life.start for life in lives[1:]] + [None]
     assert lives[0].window is None
-    assert [life.drift for life in lives if life.drift] == relearner.drifts
+    assert [life.drift for life in lives if life.drift] == retrainer.drifts
     for life, after in itertools.pairwise(lives):
         assert life.start <= life.drift.since <= life.drift.at < life.stop
         assert after.window.start == life.drift.since
@@ -178,9 +178,9 @@ def test_the_log_tells_each_models_life():
 def test_predictions_run_in_large_blocks_and_only_as_far_as_needed():
     Counting.asked = ()
     X, y = flipping(30_000, 20_000)
-    relearner = Relearner(Counting(), fr.LFR(), min_examples=500).fit(X[:100], y[:100])
-    relearner.run(X, y)
-    assert len(relearner.models) == 2
+    retrainer = Retrainer(Counting(), fr.LFR(), min_examples=500).fit(X[:100], y[:100])
+    retrainer.run(X, y)
+    assert len(retrainer.models) == 2
     assert len(Counting.asked) < 30
     # What the first model said beyond the drift is of use while examples are collected; of the last block, at most
     # 2,048 examples, those behind the end of the collection are asked again.
@@ -189,23 +189,23 @@ def test_predictions_run_in_large_blocks_and_only_as_far_as_needed():
 
 def test_a_new_model_starts_with_a_fresh_detector():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
-    relearner.run(X, y)
-    last = relearner.models[-1]
-    assert relearner.detector.events == relearner.events - last.start == last.n
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
+    retrainer.run(X, y)
+    last = retrainer.models[-1]
+    assert retrainer.detector.events == retrainer.events - last.start == last.n
 
 
 def test_the_model_and_the_detector_given_stay_as_they_are():
     X, y = flipping()
     model, detector = GaussianNB(), fr.LFR()
-    Relearner(model, detector).fit(X[:200], y[:200]).run(X, y)
+    Retrainer(model, detector).fit(X[:200], y[:200]).run(X, y)
     assert not hasattr(model, "theta_")
     assert detector.events == 0
 
 
-def test_a_pickled_relearner_goes_on_the_same():
+def test_a_pickled_retrainer_goes_on_the_same():
     X, y = restless()
-    one = Relearner(GaussianNB(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200])
+    one = Retrainer(GaussianNB(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200])
     one.run(X[200:777], y[200:777])
     one.predict(X[:3], ids=["a", "b", "c"])
     other = pickle.loads(pickle.dumps(one))
@@ -219,19 +219,19 @@ def test_a_pickled_relearner_goes_on_the_same():
 
 def test_too_small_a_window_is_filled_while_the_old_model_serves():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR(), min_examples=300).fit(X[:200], y[:200])
-    relearner.run(X[:1100], y[:1100])
-    old, (drift,) = relearner.model, relearner.drifts
-    assert relearner.collecting
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), min_examples=300).fit(X[:200], y[:200])
+    retrainer.run(X[:1100], y[:1100])
+    old, (drift,) = retrainer.model, retrainer.drifts
+    assert retrainer.collecting
     assert 1000 <= drift.since < drift.at < 1100
-    relearner.run(X[1100 : drift.since + 299], y[1100 : drift.since + 299])
-    assert relearner.collecting
-    assert relearner.model is old
+    retrainer.run(X[1100 : drift.since + 299], y[1100 : drift.since + 299])
+    assert retrainer.collecting
+    assert retrainer.model is old
     ready = drift.since + 299
-    relearner.run(X[ready : ready + 1], y[ready : ready + 1])
-    assert not relearner.collecting
-    assert relearner.models[-1].window == range(drift.since, drift.since + 300)
-    assert np.mean(relearner.run(X[1500:], y[1500:]) == y[1500:]) > 0.9
+    retrainer.run(X[ready : ready + 1], y[ready : ready + 1])
+    assert not retrainer.collecting
+    assert retrainer.models[-1].window == range(drift.since, drift.since + 300)
+    assert np.mean(retrainer.run(X[1500:], y[1500:]) == y[1500:]) > 0.9
 
 
 def test_a_window_with_a_single_class_waits_for_the_other():
@@ -239,10 +239,10 @@ def test_a_window_with_a_single_class_waits_for_the_other():
     X[1000:2000, 0] = -np.abs(X[1000:2000, 0])  # all positive, while the old model says negative
     y[1000:2000] = 1
     for cuts in ([], range(1, 3000)):
-        relearner = Relearner(Centroids(), fr.LFR(), min_examples=50, max_examples=400).fit(X[:200], y[:200])
-        in_pieces(relearner, X, y, cuts)
-        assert relearner.drifts[0].at < 1100
-        second = relearner.models[1]
+        retrainer = Retrainer(Centroids(), fr.LFR(), min_examples=50, max_examples=400).fit(X[:200], y[:200])
+        in_pieces(retrainer, X, y, cuts)
+        assert retrainer.drifts[0].at < 1100
+        second = retrainer.models[1]
         other = 2000 + int(np.argmin(y[2000:]))
         assert second.window == range(other + 1 - 400, other + 1)
 
@@ -251,24 +251,24 @@ def test_a_stream_of_one_class_is_watched_and_never_learnt_from():
     X = np.abs(flipping(9000)[0])
     X[1500:, 0] *= -1
     Counting.asked = ()
-    relearner = Relearner(Counting(), fr.LFR(), max_examples=500).fit(*flipping(200))
-    relearner.run(X, np.ones(9000, int))
+    retrainer = Retrainer(Counting(), fr.LFR(), max_examples=500).fit(*flipping(200))
+    retrainer.run(X, np.ones(9000, int))
     assert max(Counting.asked) == 2048
-    assert len(relearner.drifts) == 1
-    assert relearner.collecting
-    assert len(relearner.models) == 1
+    assert len(retrainer.drifts) == 1
+    assert retrainer.collecting
+    assert len(retrainer.models) == 1
 
 
 def test_what_a_window_holds_is_bounded():
     X, y = flipping(40_000, 100)
     X = np.hstack([X, np.zeros((40_000, 20))])
     y[100:] = 1  # a window of one class for ever
-    relearner = Relearner(GaussianNB(), fr.LFR(), min_examples=50, max_examples=100).fit(X[:90], y[:90])
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), min_examples=50, max_examples=100).fit(X[:90], y[:90])
     sizes = []
     for part in np.array_split(np.arange(40_000), 40):
-        relearner.run(X[part], y[part])
-        sizes.append(len(pickle.dumps(relearner)))
-    assert relearner.collecting
+        retrainer.run(X[part], y[part])
+        sizes.append(len(pickle.dumps(retrainer)))
+    assert retrainer.collecting
     assert max(sizes) < sizes[0] + 100  # a longer number here and there
     assert max(sizes) < 100 * X[0].nbytes + 10_000
 
@@ -282,7 +282,7 @@ def test_late_labels_in_any_order_count_as_they_arrive(kind, delay):
     X, y = restless()
     random = np.random.default_rng(delay)
     arrival = np.argsort(np.arange(1300) + random.uniform(0, delay, 1300))
-    late, prompt = (Relearner(Centroids(), make(kind), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
+    late, prompt = (Retrainer(Centroids(), make(kind), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
     X, y = X[200:], y[200:]
     prompt.run(X[arrival], y[arrival])
     drifts, asked = [], 0
@@ -300,18 +300,18 @@ def test_late_labels_in_any_order_count_as_they_arrive(kind, delay):
 
 def test_predictions_beyond_the_bound_are_dropped_oldest_first():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR(), max_pending=5).fit(X[:200], y[:200])
-    relearner.predict(X[:4], ids=range(4))
-    relearner.predict(X[4:8], ids=range(4, 8))
-    assert (relearner.pending, relearner.join.displaced) == (5, 3)
-    relearner.observe([1, 7, 3], y[[1, 7, 3]])
-    assert (relearner.pending, relearner.events, relearner.join.late_labels) == (3, 2, 1)
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), max_pending=5).fit(X[:200], y[:200])
+    retrainer.predict(X[:4], ids=range(4))
+    retrainer.predict(X[4:8], ids=range(4, 8))
+    assert (retrainer.pending, retrainer.join.displaced) == (5, 3)
+    retrainer.observe([1, 7, 3], y[[1, 7, 3]])
+    assert (retrainer.pending, retrainer.events, retrainer.join.late_labels) == (3, 2, 1)
 
 
 @every
 def test_labels_that_come_before_their_predictions_count_when_these_are_made(kind):
     X, y = restless()
-    early, prompt = (Relearner(Centroids(), make(kind), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
+    early, prompt = (Retrainer(Centroids(), make(kind), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
     X, y = X[200:], y[200:]
     said = prompt.run(X, y).tolist()
     assert len(prompt.drifts) > 1
@@ -324,21 +324,21 @@ def test_labels_that_come_before_their_predictions_count_when_these_are_made(kin
 
 def test_what_waits_longer_than_the_longest_wait_leaves():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR(), max_wait=10).fit(X[:200], y[:200])
-    relearner.predict(X[:3], ids=["a", "b", "c"], times=[0, 5, 20])
-    relearner.observe(["a", "b", "c"], y[:3], times=21)
-    assert (relearner.events, relearner.join.expired, relearner.join.late_labels) == (1, 2, 2)
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), max_wait=10).fit(X[:200], y[:200])
+    retrainer.predict(X[:3], ids=["a", "b", "c"], times=[0, 5, 20])
+    retrainer.observe(["a", "b", "c"], y[:3], times=21)
+    assert (retrainer.events, retrainer.join.expired, retrainer.join.late_labels) == (1, 2, 2)
 
 
 def test_what_comes_twice_counts_once():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
-    relearner.predict(X[:3], ids=["a", "b", "a"])
-    relearner.observe(["a", "a", "z"], [0, 1, 0])
-    relearner.observe(["a"], [1])
-    assert relearner.models[-1].n == relearner.events == 1
-    assert (relearner.pending, relearner.join.waiting_labels) == (1, 1)
-    assert (relearner.join.repeated_predictions, relearner.join.repeated_labels) == (1, 2)
+    retrainer = Retrainer(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer.predict(X[:3], ids=["a", "b", "a"])
+    retrainer.observe(["a", "a", "z"], [0, 1, 0])
+    retrainer.observe(["a"], [1])
+    assert retrainer.models[-1].n == retrainer.events == 1
+    assert (retrainer.pending, retrainer.join.waiting_labels) == (1, 1)
+    assert (retrainer.join.repeated_predictions, retrainer.join.repeated_labels) == (1, 2)
 
 
 def test_an_error_of_the_model_in_the_midst_of_late_labels_loses_none():
@@ -351,7 +351,7 @@ def test_an_error_of_the_model_in_the_midst_of_late_labels_loses_none():
             return super().predict(X)
 
     X, y = restless()
-    one, prompt = (Relearner(Moody(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
+    one, prompt = (Retrainer(Moody(), make(fr.baselines.DDM), min_examples=40).fit(X[:200], y[:200]) for _ in range(2))
     X, y = X[200:], y[200:]
     prompt.run(X, y)
     one.predict(X, ids=range(len(y)))
@@ -367,26 +367,26 @@ def test_an_error_of_the_model_in_the_midst_of_late_labels_loses_none():
 def test_what_waits_takes_bounded_memory():
     X, y = flipping(1000)
     X = np.hstack([X, np.zeros((1000, 48))])
-    relearner = Relearner(Centroids(), fr.LFR()).fit(X[:200], y[:200])
-    relearner.run(X, y)
+    retrainer = Retrainer(Centroids(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer.run(X, y)
     tracemalloc.start()
     for start in range(0, 20_000, 1000):
-        relearner.predict(X, ids=range(start, start + 1000))
-        relearner.observe(range(start, start + 999), y[:999])  # one of each batch stays without a label
+        retrainer.predict(X, ids=range(start, start + 1000))
+        retrainer.observe(range(start, start + 999), y[:999])  # one of each batch stays without a label
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert relearner.pending == 20
+    assert retrainer.pending == 20
     assert kept < X.nbytes / 4  # each whole batch would take as much as X
 
 
 def test_features_that_change_after_the_prediction_do_not_matter():
     X, y = flipping(1200, 400)
-    relearner = Relearner(GaussianNB(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
+    retrainer = Retrainer(GaussianNB(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
     mine = X.copy()
-    relearner.predict(mine, ids=range(1200))
+    retrainer.predict(mine, ids=range(1200))
     mine[:] = 0
-    relearner.observe(range(1200), y)
-    assert relearner.models[-1].accuracy > 0.95
+    retrainer.observe(range(1200), y)
+    assert retrainer.models[-1].accuracy > 0.95
 
 
 @pytest.mark.parametrize(
@@ -399,13 +399,13 @@ def test_features_that_change_after_the_prediction_do_not_matter():
 )
 def test_ids_that_do_not_fit_change_nothing(ids, error, message):
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
-    relearner.predict(X[:1], ids=["a"])
+    retrainer = Retrainer(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer.predict(X[:1], ids=["a"])
     with pytest.raises(error, match=message):
-        relearner.predict(X[:2], ids=ids)
-    assert relearner.pending == 1
-    relearner.observe(["a"], [0])
-    assert relearner.events == 1
+        retrainer.predict(X[:2], ids=ids)
+    assert retrainer.pending == 1
+    retrainer.observe(["a"], [0])
+    assert retrainer.events == 1
 
 
 # ---------------------------------------------------------------------------------------------- bad input
@@ -413,96 +413,96 @@ def test_ids_that_do_not_fit_change_nothing(ids, error, message):
 
 def test_a_fit_that_raises_names_the_window_and_the_old_model_serves_on(fussy):
     X, y = flipping()
-    relearner = Relearner(fussy(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
-    old, fussy.broken = relearner.model, True
+    retrainer = Retrainer(fussy(), fr.LFR(), min_examples=100).fit(X[:200], y[:200])
+    old, fussy.broken = retrainer.model, True
     with pytest.raises(FitError, match="no luck today") as caught:
-        relearner.run(X[:1150], y[:1150])
-    since = relearner.drifts[0].since
+        retrainer.run(X[:1150], y[:1150])
+    since = retrainer.drifts[0].since
     assert caught.value.window == range(since, since + 100)
     assert f"{since:,} to {since + 99:,}" in str(caught.value)
     assert isinstance(caught.value.__cause__, ArithmeticError)
     assert caught.value.predictions.tolist() == old.predict(X[:1150]).tolist()
-    assert relearner.model is old
-    assert relearner.collecting
-    assert relearner.events == 1150
+    assert retrainer.model is old
+    assert retrainer.collecting
+    assert retrainer.events == 1150
     fussy.broken = False
-    relearner.run(X[1150 : since + 199], y[1150 : since + 199])
-    assert relearner.model is old
-    relearner.run(X[since + 199 :], y[since + 199 :])
-    assert relearner.models[1].window == range(since, since + 200)
-    assert relearner.models[1].accuracy == 1
+    retrainer.run(X[1150 : since + 199], y[1150 : since + 199])
+    assert retrainer.model is old
+    retrainer.run(X[since + 199 :], y[since + 199 :])
+    assert retrainer.models[1].window == range(since, since + 200)
+    assert retrainer.models[1].accuracy == 1
 
 
 def test_a_fit_that_always_raises_is_tried_again_after_as_many_examples(fussy):
     X, y = flipping()
-    relearner = Relearner(fussy(), fr.LFR(), min_examples=100, max_examples=150).fit(X[:200], y[:200])
+    retrainer = Retrainer(fussy(), fr.LFR(), min_examples=100, max_examples=150).fit(X[:200], y[:200])
     fussy.broken = True
     windows = []
     for i in range(2000):
         try:
-            relearner.run(X[i : i + 1], y[i : i + 1])
+            retrainer.run(X[i : i + 1], y[i : i + 1])
         except FitError as error:
             windows.append(error.window)
-    since = relearner.drifts[0].since
+    since = retrainer.drifts[0].since
     assert windows[0] == range(since, since + 100)
     assert [window.stop for window in windows] == list(range(since + 100, 2001, 100))
     assert {len(window) for window in windows[1:]} == {150}
-    whole = Relearner(fussy(), fr.LFR(), min_examples=100, max_examples=150)
+    whole = Retrainer(fussy(), fr.LFR(), min_examples=100, max_examples=150)
     fussy.fits = 0
     whole.fit(X[:200], y[:200])
     with pytest.raises(FitError) as caught:
         whole.run(X, y)
     assert caught.value.window == windows[0]
     assert caught.value.__notes__ == [f"the first of {len(windows)} failures in this batch"]
-    assert whole.models == relearner.models
+    assert whole.models == retrainer.models
 
 
 def test_labels_may_fail_to_be_learnt_from_when_they_come_late(fussy):
     X, y = flipping()
-    relearner = Relearner(fussy(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer = Retrainer(fussy(), fr.LFR()).fit(X[:200], y[:200])
     fussy.broken = True
-    relearner.predict(X, ids=range(2000))
+    retrainer.predict(X, ids=range(2000))
     with pytest.raises(FitError):
-        relearner.observe(range(1150), y[:1150])
-    assert (relearner.events, relearner.pending) == (1150, 850)
+        retrainer.observe(range(1150), y[:1150])
+    assert (retrainer.events, retrainer.pending) == (1150, 850)
 
 
 def test_nan_reaches_the_model_untouched():
     X, y = restless(900)
     X[::7, 1] = np.nan
     model = HistGradientBoostingClassifier(max_iter=5, random_state=0)
-    relearner = Relearner(model, make(fr.LFR), min_examples=60).fit(X[:200], y[:200])
+    retrainer = Retrainer(model, make(fr.LFR), min_examples=60).fit(X[:200], y[:200])
     expected = clone(model).fit(X[:200], y[:200]).predict(X[200:500])
-    predictions = relearner.run(X[200:], y[200:])
-    first = relearner.models[0].stop
-    assert len(relearner.models) > 1
+    predictions = retrainer.run(X[200:], y[200:])
+    first = retrainer.models[0].stop
+    assert len(retrainer.models) > 1
     assert predictions[: min(first, 300)].tolist() == expected[:first].tolist()
     with pytest.raises(ValueError, match="NaN"):
-        Relearner(SVC(), fr.LFR()).fit(X, y)
+        Retrainer(SVC(), fr.LFR()).fit(X, y)
 
 
 def test_without_a_model_nothing_can_be_predicted():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR())
-    assert relearner.models == ()
-    for action in (lambda: relearner.predict(X), lambda: relearner.run(X, y)):
+    retrainer = Retrainer(GaussianNB(), fr.LFR())
+    assert retrainer.models == ()
+    for action in (lambda: retrainer.predict(X), lambda: retrainer.run(X, y)):
         with pytest.raises(RuntimeError, match=r"fit\(X, y\)"):
             action()
-    assert relearner.events == 0
+    assert retrainer.events == 0
 
 
 def test_labels_the_detector_does_not_know_are_named_and_change_nothing():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer = Retrainer(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
     bad = y.copy()
     bad[1700] = 7
     with pytest.raises(ValueError, match="position 1700: 7 in column 'y'") as caught:
-        relearner.run(X, bad)
+        retrainer.run(X, bad)
     assert "labels=" in caught.value.__notes__[0]
-    assert relearner.events == 0
+    assert retrainer.events == 0
     stranger = GaussianNB().fit(X, np.where(y, "yes", "no"))
     with pytest.raises(ValueError, match=r"'(yes|no)' in column 'prediction'"):
-        relearner.serve(stranger).predict(X)
+        retrainer.serve(stranger).predict(X)
 
 
 @pytest.mark.parametrize(
@@ -517,17 +517,17 @@ def test_labels_the_detector_does_not_know_are_named_and_change_nothing():
 )
 def test_parameters_that_make_no_sense_are_refused(arguments, error):
     with pytest.raises((ValueError, TypeError), match=error):
-        Relearner(**{"model": GaussianNB(), "detector": fr.LFR(), **arguments})
+        Retrainer(**{"model": GaussianNB(), "detector": fr.LFR(), **arguments})
 
 
 def test_examples_and_labels_must_be_equally_many():
     X, y = flipping()
-    relearner = Relearner(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
+    retrainer = Retrainer(GaussianNB(), fr.LFR()).fit(X[:200], y[:200])
     with pytest.raises(ValueError, match="X has 10 examples, y has 9"):
-        relearner.run(X[:10], y[:9])
+        retrainer.run(X[:10], y[:9])
     with pytest.raises(ValueError, match="ids has 2 items, y_true has 1"):
-        relearner.observe([1, 2], [0])
-    assert relearner.run(X[:0], y[:0]).size == 0
+        retrainer.observe([1, 2], [0])
+    assert retrainer.run(X[:0], y[:0]).size == 0
 
 
 # ---------------------------------------------------------------------------------------------- kinds of input
@@ -547,14 +547,14 @@ def test_examples_and_labels_must_be_equally_many():
 def test_tables_of_any_kind_give_what_an_array_gives(convert):
     X, y = flipping()
     model = LogisticRegression()
-    plain = Relearner(model, fr.LFR()).fit(X[:200], y[:200])
+    plain = Retrainer(model, fr.LFR()).fit(X[:200], y[:200])
     expected = plain.run(X, y)
-    other = Relearner(model, fr.LFR()).fit(convert(X[:200]), y[:200].tolist())
+    other = Retrainer(model, fr.LFR()).fit(convert(X[:200]), y[:200].tolist())
     parts = [other.run(convert(X[a : a + 250]), y[a : a + 250].tolist()) for a in range(0, 2000, 250)]
     assert np.concatenate(parts).tolist() == expected.tolist()
     assert other.models == plain.models
     assert len(other.models) == 2
-    late = Relearner(model, fr.LFR(), max_pending=2500).fit(convert(X[:200]), y[:200])
+    late = Retrainer(model, fr.LFR(), max_pending=2500).fit(convert(X[:200]), y[:200])
     for start in range(0, 2000, 250):
         late.predict(convert(X[start : start + 250]), ids=range(start, start + 250))
     late.observe(range(2000), y)
@@ -565,22 +565,22 @@ def test_labels_may_be_words():
     X, y = flipping()
     words = np.where(y, "buys", "leaves")
     detector = fr.LFR(labels=["leaves", "buys"])
-    relearner = Relearner(SVC(), detector).fit(X[:200], words[:200])
-    assert set(relearner.run(X, words)) == {"buys", "leaves"}
-    assert len(relearner.models) == 2
+    retrainer = Retrainer(SVC(), detector).fit(X[:200], words[:200])
+    assert set(retrainer.run(X, words)) == {"buys", "leaves"}
+    assert len(retrainer.models) == 2
 
 
 def test_a_model_learnt_elsewhere_can_serve():
     X, y = flipping()
     model = GaussianNB().fit(X[:200], y[:200])
-    relearner = Relearner(GaussianNB(), fr.LFR()).serve(model)
-    assert relearner.model is model
-    relearner.run(X[:1050], y[:1050])
-    assert relearner.collecting
-    relearner.serve(GaussianNB().fit(X[1000:1050], y[1000:1050]))
-    relearner.run(X[1050:], y[1050:])
-    assert not relearner.collecting
-    assert [(life.start, life.stop, life.why) for life in relearner.models] == [
+    retrainer = Retrainer(GaussianNB(), fr.LFR()).serve(model)
+    assert retrainer.model is model
+    retrainer.run(X[:1050], y[:1050])
+    assert retrainer.collecting
+    retrainer.serve(GaussianNB().fit(X[1000:1050], y[1000:1050]))
+    retrainer.run(X[1050:], y[1050:])
+    assert not retrainer.collecting
+    assert [(life.start, life.stop, life.why) for life in retrainer.models] == [
         (0, 1050, "first"),
         (1050, None, "hand"),
     ]
@@ -616,7 +616,7 @@ def test_river_models_learn_from_the_window(make_model):
     model = make_model()
     X, y = flipping(3000, 1500)
     examples = [{"a": a, "b": b} for a, b in X.tolist()]
-    whole, single = (Relearner(model, fr.LFR(), min_examples=200).fit(examples[:300], y[:300]) for _ in range(2))
+    whole, single = (Retrainer(model, fr.LFR(), min_examples=200).fit(examples[:300], y[:300]) for _ in range(2))
     predictions = whole.run(iter(examples), y)
     assert [single.run([x], [label])[0] for x, label in zip(examples, y, strict=True)] == predictions.tolist()
     assert whole.models == single.models

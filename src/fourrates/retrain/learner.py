@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.relearn.rows import count, table
+from fourrates.retrain.rows import count, table
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 Self_ = TypeVar("Self_", bound="_Used")
 
 
-class Turn:
+class ExclusiveUse:
     """Held by whoever uses a thing; for all others, another thread or the same one again, it is an error.
 
     The same thread comes again where keys, or a function that was given, use the bank that is asking them.
@@ -25,9 +25,9 @@ class Turn:
 
     Examples
     --------
-    >>> from fourrates.bank.turn import Turn
-    >>> turn = Turn("this bank")
-    >>> with turn, turn:
+    >>> from fourrates.bank.exclusive import ExclusiveUse
+    >>> use = ExclusiveUse("this bank")
+    >>> with use, use:
     ...     pass
     Traceback (most recent call last):
     RuntimeError: another thread is using this bank, or a key of it: give each thread its own, or take turns
@@ -51,17 +51,17 @@ class Turn:
 
 
 class _Used(Protocol):
-    _turn: Turn
+    _use: ExclusiveUse
 
 
-def in_turn(
+def exclusively(
     method: Callable[Concatenate[Self_, Given], Answer],
 ) -> Callable[Concatenate[Self_, Given], Answer]:
-    """Make a method hold the turn of its object, `_turn`, while it runs."""
+    """Make a method hold the use of its object, `_use`, while it runs."""
 
     @wraps(method)
     def held(self: Self_, /, *args: Given.args, **settings: Given.kwargs) -> Answer:
-        with self._turn:
+        with self._use:
             return method(self, *args, **settings)
 
     return held

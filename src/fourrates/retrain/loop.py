@@ -13,10 +13,10 @@ from fourrates.detectors import Detector, FourRates
 from fourrates.findings import Drift
 from fourrates.join import LabelJoin
 from fourrates.join.paired import Pairs
-from fourrates.relearn.learner import Learner
-from fourrates.relearn.life import FitError, Life, Why
-from fourrates.relearn.pending import Examples
-from fourrates.relearn.rows import count, join, take
+from fourrates.retrain.learner import Learner
+from fourrates.retrain.life import FitError, Life, Why
+from fourrates.retrain.pending import Examples
+from fourrates.retrain.rows import count, join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,8 +53,8 @@ class Loop:
 
     # What a subclass gives ----------------------------------------------------------------------------------
 
-    def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
-        """Take some of these examples, at least one, and say how many; `guesses` is to be filled as far as needed."""
+    def _step(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32], block: int) -> int:
+        """Take some of these examples, at least one, and say how many; `preds` is to be filled as far as needed."""
         raise NotImplementedError
 
     def _renew(self) -> None:
@@ -114,8 +114,8 @@ class Loop:
         array of labels
         """
         rows = self._learner.table(X)
-        guesses = self._ask(rows)
-        said = self._decoded(guesses)
+        preds = self._ask(rows)
+        said = self._decoded(preds)
         if ids is not None:
             pairs = self.join.predict(_several(ids), said, times, self._waiting.next_numbers(count(rows)))
             self._waiting.add(rows, len(self._lives))
@@ -163,13 +163,13 @@ class Loop:
             What was predicted for each example by the model that served then.
         """
         rows, truths = self._read(X, y)
-        guesses = np.full(truths.size, UNKNOWN, np.int32)
+        preds = np.full(truths.size, UNKNOWN, np.int32)
         try:
-            self._advance(rows, truths, guesses)
+            self._advance(rows, truths, preds)
         except FitError as error:
-            error.predictions = self._decoded(guesses)
+            error.predictions = self._decoded(preds)
             raise
-        return self._decoded(guesses)
+        return self._decoded(preds)
 
     # The loop -----------------------------------------------------------------------------------------------
 
@@ -178,30 +178,30 @@ class Loop:
         ready = [] if self._left is None else [self._left]
         if len(pairs):
             rows, lives = self._waiting.get(pairs.tags)
-            guesses = np.where(lives == len(self._lives), pairs.guesses.astype(np.int32), UNKNOWN)
-            ready.append((rows, pairs.truths, guesses))
+            preds = np.where(lives == len(self._lives), pairs.preds.astype(np.int32), UNKNOWN)
+            ready.append((rows, pairs.truths, preds))
         if self._waiting.outnumber(self.pending):
             self._waiting.keep(self.join.waiting_tags)
         if not ready:
             return
         rows = join([one[0] for one in ready])
-        truths, guesses = (np.concatenate([one[i] for one in ready]) for i in (1, 2))
+        truths, preds = (np.concatenate([one[i] for one in ready]) for i in (1, 2))
         start = self.events
         try:
-            self._advance(rows, truths, guesses)
+            self._advance(rows, truths, preds)
         finally:
             rest = slice(self.events - start, None)
             left = take(rows, rest), truths[rest], np.full(truths[rest].size, UNKNOWN, np.int32)
             self._left = left if left[1].size else None
 
-    def _advance(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
-        """Take examples in order. What the serving model says of each is filled into `guesses` where it is unknown."""
+    def _advance(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32]) -> None:
+        """Take examples in order. What the serving model says of each is filled into `preds` where it is unknown."""
         done, block = 0, FIRST_BLOCK
         failures: list[FitError] = []
         while done < truths.size:
             lives = len(self._lives)
             ahead = slice(done, done + LARGEST_BLOCK)
-            taken = self._step(take(rows, ahead), truths[ahead], guesses[ahead], block)
+            taken = self._step(take(rows, ahead), truths[ahead], preds[ahead], block)
             block = min(2 * block, LARGEST_BLOCK)
             done += taken
             try:
@@ -209,7 +209,7 @@ class Loop:
             except FitError as error:
                 failures.append(error)
             if len(self._lives) > lives:
-                guesses[done:] = UNKNOWN
+                preds[done:] = UNKNOWN
                 block = FIRST_BLOCK
         if failures:
             if len(failures) > 1:
@@ -227,13 +227,13 @@ class Loop:
         self.model = model
         return self
 
-    def _detect(self, truths: Codes, guesses: Codes) -> tuple[int, Drift | None]:
+    def _detect(self, truths: Codes, preds: Codes) -> tuple[int, Drift | None]:
         """Give labels to the detector, up to the first drift or other finding; how many were taken, and the drift.
 
         A drift leads to another model, which begins with a normal of its own: nothing stays open.
         """
         start = self.events - self.detector.events  # where in the stream the detector began
-        taken, findings = self.detector.update_coded(truths, guesses)
+        taken, findings = self.detector.update_coded(truths, preds)
         drift = next((finding for finding in findings if isinstance(finding, Drift)), None)
         if drift is not None and isinstance(self.detector, FourRates):
             self.detector.accept(force=True)
@@ -244,8 +244,8 @@ class Loop:
         self.drifts.append(drift)
         self._lives[-1] = replace(self._lives[-1], drift=drift)
 
-    def _count(self, truths: Codes, guesses: npt.NDArray[np.int32]) -> None:
-        np.add.at(self._confusion, (truths, guesses), 1)
+    def _count(self, truths: Codes, preds: npt.NDArray[np.int32]) -> None:
+        np.add.at(self._confusion, (truths, preds), 1)
 
     # Models and labels --------------------------------------------------------------------------------------
 
@@ -258,13 +258,13 @@ class Loop:
         if self.model is None:
             raise RuntimeError("no model serves yet: fit(X, y) learns one, serve(model) takes one that is learnt")
 
-    def _fill(self, guesses: npt.NDArray[np.int32], rows: Any, size: int) -> None:
+    def _fill(self, preds: npt.NDArray[np.int32], rows: Any, size: int) -> None:
         """Ask the serving model for the first `size` examples, as far as it has not been asked."""
-        unknown = np.flatnonzero(guesses[:size] == UNKNOWN)
+        unknown = np.flatnonzero(preds[:size] == UNKNOWN)
         if unknown.size == size:
-            guesses[:size] = self._ask(take(rows, slice(size)))
+            preds[:size] = self._ask(take(rows, slice(size)))
         elif unknown.size:
-            guesses[unknown] = self._ask(take(rows, unknown))
+            preds[unknown] = self._ask(take(rows, unknown))
 
     def _read(self, X: Any, y: npt.ArrayLike) -> tuple[Any, Codes]:
         rows, truths = self._learner.table(X), self._learner.codes(y, "y")
@@ -272,8 +272,8 @@ class Loop:
             raise ValueError(f"X has {count(rows)} examples, y has {truths.size}")
         return rows, truths
 
-    def _decoded(self, guesses: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-        return self._learner.labels.decode(guesses.astype(np.intp))
+    def _decoded(self, preds: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        return self._learner.labels.decode(preds.astype(np.intp))
 
 
 def _several(ids: Any) -> Any:

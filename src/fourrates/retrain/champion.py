@@ -11,19 +11,19 @@ import numpy as np
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.relearn.decision import Decision
-from fourrates.relearn.fixed_share import FixedShare
-from fourrates.relearn.life import FitError, Why
-from fourrates.relearn.loop import Loop
-from fourrates.relearn.rows import take
-from fourrates.relearn.window import Window
+from fourrates.retrain.decision import Decision
+from fourrates.retrain.fixed_share import FixedShare
+from fourrates.retrain.life import FitError, Why
+from fourrates.retrain.loop import Loop
+from fourrates.retrain.rows import take
+from fourrates.retrain.window import Window
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.findings import Drift
     from fourrates.labels import Codes
-    from fourrates.relearn.fixed_share import Measure
+    from fourrates.retrain.fixed_share import Measure
 
 MEMORY = 500  # examples of the shortest window, if the first model was trained elsewhere
 LONGER = 4  # each window is this many times as long as the one before
@@ -68,7 +68,7 @@ class Expert:
         return self.name
 
 
-class ChampionRelearner(Loop):
+class ChampionRetrainer(Loop):
     """Predict by a vote of several models, each weighted by its accuracy on labels it had not seen.
 
     They are the first model as it is, models retrained on the newest examples (`memory` of them, 4 times as many, and
@@ -98,7 +98,7 @@ class ChampionRelearner(Loop):
     max_examples : int
         How many of the newest examples are kept.
     max_pending, max_wait
-        As of :class:`Relearner`.
+        As of :class:`Retrainer`.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class ChampionRelearner(Loop):
     fits : int
         Models trained, the first included.
     events, pending, join
-        As of :class:`Relearner`.
+        As of :class:`Retrainer`.
 
     Notes
     -----
@@ -139,10 +139,10 @@ class ChampionRelearner(Loop):
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from fourrates.relearn import ChampionRelearner
+    >>> from fourrates.retrain import ChampionRetrainer
     >>> X = np.random.default_rng(1).normal(size=(4_000, 2))
     >>> y = X[np.arange(4_000), np.arange(4_000) // 3_000] > 0
-    >>> loop = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500])
+    >>> loop = ChampionRetrainer(LogisticRegression()).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> print(*loop.drifts)
     drift at 2,504, started about 2,484: tnr down: 0.990 -> 0.829; tpr down: 1.000 -> 0.555
@@ -229,7 +229,7 @@ class ChampionRelearner(Loop):
 
     # The loop -----------------------------------------------------------------------------------------------
 
-    def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+    def _step(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32], block: int) -> int:
         self._check_serving()
         size = min(block, truths.size, min(expert.due for expert in self._experts) - self.events)
         truths = truths[:size]
@@ -239,7 +239,7 @@ class ChampionRelearner(Loop):
         if taken < size:
             truths = truths[:taken]
             predictions, vote = self._vote.run(forecasts[:, :taken], truths)
-        guesses[:taken] = predictions
+        preds[:taken] = predictions
         self._take_vote(vote)
         self._examples.add(take(rows, slice(taken)), truths)
         self.events += taken

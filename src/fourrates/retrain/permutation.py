@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.checks import check_whole
-from fourrates.relearn.rows import join, take
-from fourrates.relearn.second_layer import SecondLayer
+from fourrates.retrain.rows import join, take
+from fourrates.retrain.second_layer import SecondLayer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.findings import Drift
     from fourrates.labels import Codes
-    from fourrates.relearn.learner import Learner
-    from fourrates.relearn.second_layer import Examples
+    from fourrates.retrain.learner import Learner
+    from fourrates.retrain.second_layer import Examples
 
 
 class PermutationTest(SecondLayer):
@@ -47,10 +47,10 @@ class PermutationTest(SecondLayer):
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
     >>> import fourrates as fr
-    >>> from fourrates.relearn import PermutationTest, Relearner
+    >>> from fourrates.retrain import PermutationTest, Retrainer
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
-    >>> loop = Relearner(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=PermutationTest(100))
+    >>> loop = Retrainer(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=PermutationTest(100))
     >>> loop = loop.fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> [(verdict.drift.at, verdict.confirmed, verdict.delay) for verdict in loop.verdicts]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.checks import check_number, check_whole
-from fourrates.relearn.second_layer import LEAST, SecondLayer, Verdict
+from fourrates.retrain.second_layer import LEAST, SecondLayer, Verdict
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.findings import Drift
     from fourrates.labels import Codes
-    from fourrates.relearn.learner import Learner
-    from fourrates.relearn.second_layer import Examples
+    from fourrates.retrain.learner import Learner
+    from fourrates.retrain.second_layer import Examples
 
     Recalls = npt.NDArray[np.float64]
 
@@ -54,10 +54,10 @@ class SequentialTest(SecondLayer):
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
     >>> import fourrates as fr
-    >>> from fourrates.relearn import Relearner, SequentialTest
+    >>> from fourrates.retrain import Retrainer, SequentialTest
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
-    >>> loop = Relearner(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=SequentialTest()).fit(X[:500], y[:500])
+    >>> loop = Retrainer(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=SequentialTest()).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for verdict in loop.verdicts:
     ...     print(verdict)

@@ -1,6 +1,6 @@
 """The paper's loop around a classifier: watch it, and retrain it when it drifts; HLFR's second layer if wanted.
 
-:class:`Relearner` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
+:class:`Retrainer` takes any scikit-learn or river classifier: predict, observe what came true, keep the examples of a
 warning, and on a drift learn the next model from them.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.findings import Drift
-from fourrates.relearn.life import FitError, Why
-from fourrates.relearn.loop import Loop
-from fourrates.relearn.rows import take
-from fourrates.relearn.second_layer import SecondLayer, Verdict
-from fourrates.relearn.window import Window
+from fourrates.retrain.life import FitError, Why
+from fourrates.retrain.loop import Loop
+from fourrates.retrain.rows import take
+from fourrates.retrain.second_layer import SecondLayer, Verdict
+from fourrates.retrain.window import Window
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fourrates.labels import Codes
 
 
-class Relearner(Loop):
+class Retrainer(Loop):
     """Predict, observe, and learn a new model when the old one drifts.
 
     The detector watches what the serving model said and what came true. While it warns, the examples are kept; when the
@@ -98,12 +98,12 @@ class Relearner(Loop):
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> import fourrates as fr
-    >>> from fourrates.relearn import Relearner
+    >>> from fourrates.retrain import Retrainer
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
-    >>> relearner = Relearner(LogisticRegression(), fr.LFR()).fit(X[:500], y[:500])
-    >>> predictions = relearner.run(X[500:], y[500:])
-    >>> for life in relearner.models:
+    >>> retrainer = Retrainer(LogisticRegression(), fr.LFR()).fit(X[:500], y[:500])
+    >>> predictions = retrainer.run(X[500:], y[500:])
+    >>> for life in retrainer.models:
     ...     print(life)
     0 to 2,599: first, accuracy 0.973 of 2,600
     2,600 on: drift, learnt from 2,500 to 2,599, accuracy 0.987 of 2,900
@@ -142,19 +142,19 @@ class Relearner(Loop):
 
     # The loop -----------------------------------------------------------------------------------------------
 
-    def _step(self, rows: Any, truths: Codes, guesses: npt.NDArray[np.int32], block: int) -> int:
+    def _step(self, rows: Any, truths: Codes, preds: npt.NDArray[np.int32], block: int) -> int:
         size = min(self._lacking(truths) if self.collecting else block, truths.size)
-        self._fill(guesses, rows, size)
+        self._fill(preds, rows, size)
         if self.collecting:
             taken = self._collect(take(rows, slice(size)), truths[:size])
         else:
-            taken = self._watch(take(rows, slice(size)), truths[:size], guesses[:size].astype(np.uint16))
-        self._count(truths[:taken], guesses[:taken])
+            taken = self._watch(take(rows, slice(size)), truths[:size], preds[:size].astype(np.uint16))
+        self._count(truths[:taken], preds[:taken])
         return taken
 
-    def _watch(self, rows: Any, truths: Codes, guesses: Codes) -> int:
+    def _watch(self, rows: Any, truths: Codes, preds: Codes) -> int:
         """Give examples to the detector, up to the first drift, and keep those of a warning; how many were taken."""
-        taken, drift = self._detect(truths, guesses)
+        taken, drift = self._detect(truths, preds)
         if drift is not None:
             if self.confirm is None:
                 self._note(drift)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.relearn.second_layer import SecondLayer
+from fourrates.retrain.second_layer import SecondLayer
 
 if TYPE_CHECKING:
     from fourrates.findings import Drift
-    from fourrates.relearn.learner import Learner
-    from fourrates.relearn.second_layer import Examples
+    from fourrates.retrain.learner import Learner
+    from fourrates.retrain.second_layer import Examples
 
 
 class RateTest(SecondLayer):
@@ -36,10 +36,10 @@ class RateTest(SecondLayer):
     >>> import numpy as np
     >>> from sklearn.naive_bayes import GaussianNB
     >>> import fourrates as fr
-    >>> from fourrates.relearn import RateTest, Relearner
+    >>> from fourrates.retrain import RateTest, Retrainer
     >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
     >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
-    >>> loop = Relearner(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=RateTest(30)).fit(X[:500], y[:500])
+    >>> loop = Retrainer(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=RateTest(30)).fit(X[:500], y[:500])
     >>> predictions = loop.run(X[500:], y[500:])
     >>> for verdict in loop.verdicts:
     ...     print(verdict)
@@ -80,7 +80,7 @@ def fisher(first: int, of_first: int, second: int, of_second: int) -> float:
 
     Examples
     --------
-    >>> from fourrates.relearn.rate_test import fisher
+    >>> from fourrates.retrain.rate_test import fisher
     >>> round(fisher(3, 4, 1, 4), 4)  # the lady who tastes tea
     0.4857
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.relearn.rows import join, take
+from fourrates.retrain.rows import join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourrates.relearn.rows import count, join, take
+from fourrates.retrain.rows import count, join, take
 
 if TYPE_CHECKING:
     import numpy.typing as npt

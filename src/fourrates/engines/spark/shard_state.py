@@ -41,7 +41,7 @@ class Log(Protocol):
         """Remove all of it."""
 
 
-class Kept(NamedTuple):
+class ShardState(NamedTuple):
     """What the state store keeps of a shard; nothing waits where there is no watermark."""
 
     head: Value

@@ -10,9 +10,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 import fourrates as fr
-from fourrates.relearn import PermutationTest, RateTest, Relearner, SequentialTest
-from fourrates.relearn.learner import Learner
-from fourrates.relearn.rate_test import fisher
+from fourrates.retrain import PermutationTest, RateTest, Retrainer, SequentialTest
+from fourrates.retrain.learner import Learner
+from fourrates.retrain.rate_test import fisher
 
 from .streams import Centroids, flipping, in_pieces, noisy, restless
 
@@ -34,13 +34,13 @@ def learner(model=None):
 @every
 def test_batches_cut_anywhere_give_the_same(layer):
     X, y = restless()
-    whole = Relearner(Centroids(), fr.LFR(**LOOSE), min_examples=40, confirm=layer).fit(X[:200], y[:200])
+    whole = Retrainer(Centroids(), fr.LFR(**LOOSE), min_examples=40, confirm=layer).fit(X[:200], y[:200])
     together = whole.run(X[200:], y[200:])
     outcomes = {verdict.confirmed for verdict in whole.verdicts}
     assert outcomes == ({True} if isinstance(layer, SequentialTest) else {True, False})  # it takes an alarm's word
     assert len(whole.verdicts) > 2
     for cuts in (np.random.default_rng(1).integers(0, 1300, 60), range(1, 1300)):
-        pieces = Relearner(Centroids(), fr.LFR(**LOOSE), min_examples=40, confirm=layer).fit(X[:200], y[:200])
+        pieces = Retrainer(Centroids(), fr.LFR(**LOOSE), min_examples=40, confirm=layer).fit(X[:200], y[:200])
         assert in_pieces(pieces, X[200:], y[200:], cuts).tolist() == together.tolist()
         assert pieces.verdicts == whole.verdicts
         assert pieces.models == whole.models
@@ -49,7 +49,7 @@ def test_batches_cut_anywhere_give_the_same(layer):
 @every
 def test_a_true_change_is_confirmed_and_learnt_from(layer):
     X, y = flipping(3000, 1500)
-    loop = Relearner(GaussianNB(), fr.LFR(), confirm=layer).fit(X[:300], y[:300])
+    loop = Retrainer(GaussianNB(), fr.LFR(), confirm=layer).fit(X[:300], y[:300])
     said = loop.run(X[300:], y[300:])
     (verdict,) = loop.verdicts
     assert verdict.confirmed
@@ -68,10 +68,10 @@ def test_a_true_change_is_confirmed_and_learnt_from(layer):
 @both
 def test_false_alarms_are_dismissed_and_change_nothing(layer):
     X, y = noisy(20_000)
-    plain = Relearner(GaussianNB(), fr.LFR(**LOOSE)).fit(X[:500], y[:500])
+    plain = Retrainer(GaussianNB(), fr.LFR(**LOOSE)).fit(X[:500], y[:500])
     plain.run(X[500:], y[500:])
     assert len(plain.drifts) > 20
-    loop = Relearner(GaussianNB(), fr.LFR(**LOOSE), confirm=layer).fit(X[:500], y[:500])
+    loop = Retrainer(GaussianNB(), fr.LFR(**LOOSE), confirm=layer).fit(X[:500], y[:500])
     loop.run(X[500:], y[500:])
     assert len(loop.verdicts) > 20
     # At a level of 0.05, of n alarms n / 20 stand on average. The permutation test sees examples that were selected by
@@ -175,19 +175,19 @@ def test_an_alarm_that_cannot_be_judged_stands():
 def test_models_that_can_go_on_learning_do():
     X, y = flipping(4000, 2000)
     for model in (SGDClassifier(random_state=0), GaussianNB(), LogisticRegression(warm_start=True)):
-        loop = Relearner(model, fr.LFR(), min_examples=200, adapt=True).fit(X[:300], y[:300])
+        loop = Retrainer(model, fr.LFR(), min_examples=200, adapt=True).fit(X[:300], y[:300])
         first = loop.model
         said = loop.run(X[300:1000], y[300:1000])
         assert said.tolist() == first.predict(X[300:1000]).tolist()
         loop.run(X[1000:], y[1000:])
         assert len(loop.models) >= 2
         assert loop.model is not first
-    sgd = Relearner(SGDClassifier(random_state=0), fr.LFR(), min_examples=200, adapt=True).fit(X[:300], y[:300])
+    sgd = Retrainer(SGDClassifier(random_state=0), fr.LFR(), min_examples=200, adapt=True).fit(X[:300], y[:300])
     steps = sgd.model.t_
     sgd.run(X[300:], y[300:])
     assert sgd.model.t_ > steps  # it went on from where it was
     with pytest.raises(TypeError, match="partial_fit or warm_start"):
-        Relearner(SVC(), fr.LFR(), adapt=True)
+        Retrainer(SVC(), fr.LFR(), adapt=True)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_models_that_can_go_on_learning_do():
         (lambda: PermutationTest(level=2), "level 2"),
         (lambda: PermutationTest(permutations=9, level=0.01), "9 permutations cannot give"),
         (lambda: RateTest(level=0), "level 0"),
-        (lambda: Relearner(GaussianNB(), fr.LFR(), confirm=3), "confirm must be"),
+        (lambda: Retrainer(GaussianNB(), fr.LFR(), confirm=3), "confirm must be"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(make, error):
@@ -219,7 +219,7 @@ def test_a_detector_that_would_hold_begins_with_a_new_normal_at_every_alarm(laye
     X, y = swapping()
     told = []
     for after in ("hold", "restart"):
-        loop = Relearner(Centroids(), fr.FourRates(2_000, after=after), confirm=layer).fit(X[:500], y[:500])
+        loop = Retrainer(Centroids(), fr.FourRates(2_000, after=after), confirm=layer).fit(X[:500], y[:500])
         said = loop.run(X[500:], y[500:]).tolist()
         assert loop.detector.open is None
         verdicts = [(verdict.drift.at, verdict.confirmed) for verdict in loop.verdicts]

@@ -11,8 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import fourrates as fr
-from fourrates.relearn import ChampionRelearner, FitError
-from fourrates.relearn.fixed_share import RATE, SHARE, FixedShare
+from fourrates.retrain import ChampionRetrainer, FitError
+from fourrates.retrain.fixed_share import RATE, SHARE, FixedShare
 
 from .streams import Centroids, flipping, in_pieces, noisy, restless
 
@@ -108,12 +108,12 @@ def test_a_class_that_matters_more_is_predicted_if_the_measure_asks_for_it(measu
 def test_an_example_is_worth_what_it_moves_the_measure_by(measure, classes):
     random = np.random.default_rng(classes)
     truths = random.choice(classes, 40_000, p=[0.7, 0.3] if classes == 2 else [0.6, 0.3, 0.1])
-    guesses = np.where(random.random(40_000) < 0.7, truths, random.integers(0, classes, 40_000))
-    record = [np.bincount(codes, minlength=classes) for codes in (truths, guesses, truths[truths == guesses])]
+    preds = np.where(random.random(40_000) < 0.7, truths, random.integers(0, classes, 40_000))
+    record = [np.bincount(codes, minlength=classes) for codes in (truths, preds, truths[truths == preds])]
     worth = FixedShare(measure, np.ones(1), np.array(record, float)).worth()
 
-    def value(more_truths, more_guesses):
-        t, g = (np.concatenate([a, b]).astype(int) for a, b in ((truths, more_truths), (guesses, more_guesses)))
+    def value(more_truths, more_preds):
+        t, g = (np.concatenate([a, b]).astype(int) for a, b in ((truths, more_truths), (preds, more_preds)))
         recalls = [np.mean(g[t == c] == c) for c in range(classes)]
         f1 = [2 * np.sum((t == c) & (g == c)) / (np.sum(t == c) + np.sum(g == c)) for c in range(classes)]
         return {
@@ -138,12 +138,12 @@ def test_an_example_is_worth_what_it_moves_the_measure_by(measure, classes):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_batches_cut_anywhere_give_the_same(model, seed):
     X, y = restless(seed=seed)
-    whole = ChampionRelearner(model).fit(X[:200], y[:200])
+    whole = ChampionRetrainer(model).fit(X[:200], y[:200])
     together = whole.run(X[200:], y[200:])
     assert whole.drifts
     random = np.random.default_rng(seed)
     for cuts in (random.integers(0, 1300, 6), random.integers(0, 1300, 100)):
-        pieces = ChampionRelearner(model).fit(X[:200], y[:200])
+        pieces = ChampionRetrainer(model).fit(X[:200], y[:200])
         assert in_pieces(pieces, X[200:], y[200:], cuts).tolist() == together.tolist()
         assert pieces.decisions == whole.decisions
         assert pieces.models == whole.models
@@ -154,7 +154,7 @@ def test_batches_cut_anywhere_give_the_same(model, seed):
 def test_one_at_a_time_equals_one_batch_for_several_classes():
     X, y = restless(1100, classes=4)
     whole, single = (
-        ChampionRelearner(Centroids(), fr.FourRates(2_000, labels=range(4))).fit(X[:200], y[:200]) for _ in range(2)
+        ChampionRetrainer(Centroids(), fr.FourRates(2_000, labels=range(4))).fit(X[:200], y[:200]) for _ in range(2)
     )
     together = whole.run(X[200:], y[200:])
     assert in_pieces(single, X[200:], y[200:], range(1, 900)).tolist() == together.tolist()
@@ -165,7 +165,7 @@ def test_one_at_a_time_equals_one_batch_for_several_classes():
 @pytest.mark.slow
 def test_a_drift_is_answered_by_models_trained_on_what_came_since():
     X, y = flipping(4000, 2000)
-    loop = ChampionRelearner(GaussianNB()).fit(X[:500], y[:500])
+    loop = ChampionRetrainer(GaussianNB()).fit(X[:500], y[:500])
     predictions = loop.run(X[500:], y[500:])
     drift = loop.drifts[0]
     assert 1500 <= drift.at < 1520
@@ -183,7 +183,7 @@ def test_a_drift_is_answered_by_models_trained_on_what_came_since():
 def test_a_concept_that_comes_back_finds_the_first_model():
     X, y = flipping(6000, 2000)
     y[4000:] = X[4000:, 0] > 0
-    loop = ChampionRelearner(GaussianNB()).fit(X[:500], y[:500])
+    loop = ChampionRetrainer(GaussianNB()).fit(X[:500], y[:500])
     loop.run(X[500:4030], y[500:4030])
     assert loop.experts[0].window is None
     assert loop.experts[0].weight > 0.5
@@ -200,7 +200,7 @@ def test_where_nothing_changes_the_loop_does_not_hurt(model):
     for seed in range(3):
         X, y = noisy(seed=seed)
         alone = model.fit(X[:500], y[:500]).predict(X[500:])
-        said = ChampionRelearner(model).fit(X[:500], y[:500]).run(X[500:], y[500:])
+        said = ChampionRetrainer(model).fit(X[:500], y[:500]).run(X[500:], y[500:])
         ahead.append(np.mean(said == y[500:]) - np.mean(alone == y[500:]))
     assert np.mean(ahead) > -0.014
 
@@ -212,7 +212,7 @@ def test_a_slow_change_without_an_alarm_is_followed():
     angle = np.linspace(0, np.pi, 8000)
     y = (np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] > 0).astype(int)
     alone = LogisticRegression().fit(X[:500], y[:500]).predict(X[500:])
-    said = ChampionRelearner(LogisticRegression()).fit(X[:500], y[:500]).run(X[500:], y[500:])
+    said = ChampionRetrainer(LogisticRegression()).fit(X[:500], y[:500]).run(X[500:], y[500:])
     assert np.mean(alone == y[500:]) < 0.6
     assert np.mean(said == y[500:]) > 0.9
 
@@ -221,7 +221,7 @@ def test_a_slow_change_without_an_alarm_is_followed():
 def test_predictions_are_the_vote_and_not_the_heaviest_model_alone():
     X, y = noisy()
     tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
-    loop = ChampionRelearner(tree).fit(X[:500], y[:500])
+    loop = ChampionRetrainer(tree).fit(X[:500], y[:500])
     loop.run(X[500:3000], y[500:3000])
     weights = [expert.weight for expert in loop.experts]
     assert sum(weights) == pytest.approx(1)
@@ -234,7 +234,7 @@ def test_predictions_are_the_vote_and_not_the_heaviest_model_alone():
 
 def test_every_drift_and_every_fit_is_a_decision():
     X, y = restless()
-    loop = ChampionRelearner(Centroids()).fit(X[:200], y[:200])
+    loop = ChampionRetrainer(Centroids()).fit(X[:200], y[:200])
     loop.run(X[200:], y[200:])
     assert [one.about for one in loop.decisions if one.kind == "drift"] == [str(drift) for drift in loop.drifts]
     assert [life.drift for life in loop.models] == [*loop.drifts, None]
@@ -246,7 +246,7 @@ def test_every_drift_and_every_fit_is_a_decision():
 @pytest.mark.slow
 def test_what_is_kept_and_what_is_trained_is_bounded():
     X, y = noisy(12_000)
-    loop = ChampionRelearner(Centroids(), memory=200, max_examples=800).fit(X[:200], y[:200])
+    loop = ChampionRetrainer(Centroids(), memory=200, max_examples=800).fit(X[:200], y[:200])
     loop.run(X[200:], y[200:])
     assert len(loop.experts) == 1 + 2 + 2  # the first model, windows of 200 and 800, two since the drift
     assert len(loop._examples.positions) == 800
@@ -262,7 +262,7 @@ def test_what_is_not_a_number_counts_for_nothing():
         def predict_proba(self, X):
             return np.full((len(X), 2), np.nan)
 
-    loop = ChampionRelearner(GaussianNB()).fit(X, y)
+    loop = ChampionRetrainer(GaussianNB()).fit(X, y)
     expected = loop.predict(X)
     loop.experts[0].model = Unsure().fit(X, y)
     assert loop.predict(X).tolist() == expected.tolist()
@@ -271,7 +271,7 @@ def test_what_is_not_a_number_counts_for_nothing():
 @pytest.mark.slow
 def test_a_pickled_loop_goes_on_the_same():
     X, y = restless()
-    one = ChampionRelearner(GaussianNB()).fit(X[:200], y[:200])
+    one = ChampionRetrainer(GaussianNB()).fit(X[:200], y[:200])
     one.run(X[200:777], y[200:777])
     one.predict(X[:3], ids=["a", "b", "c"])
     other = pickle.loads(pickle.dumps(one))
@@ -284,7 +284,7 @@ def test_a_pickled_loop_goes_on_the_same():
 def test_late_labels_in_any_order_count_as_they_arrive():
     X, y = restless()
     arrival = np.argsort(np.arange(1300) + np.random.default_rng(0).uniform(0, 90, 1300))
-    late, prompt = (ChampionRelearner(Centroids()).fit(X[:200], y[:200]) for _ in range(2))
+    late, prompt = (ChampionRetrainer(Centroids()).fit(X[:200], y[:200]) for _ in range(2))
     X, y = X[200:], y[200:]
     prompt.run(X[arrival], y[arrival])
     asked, drifts = 0, []
@@ -302,7 +302,7 @@ def test_late_labels_in_any_order_count_as_they_arrive():
 def test_a_model_put_to_service_by_hand_is_outvoted_if_it_is_wrong():
     X, y = flipping(3000, 0)
     wrong = GaussianNB().fit(X[:200], 1 - y[:200])
-    loop = ChampionRelearner(GaussianNB()).serve(wrong)
+    loop = ChampionRetrainer(GaussianNB()).serve(wrong)
     said = loop.run(X, y)
     assert loop.models[0].why == "first"
     assert np.mean(said[1000:] == y[1000:]) > 0.95
@@ -316,7 +316,7 @@ def test_frames_and_words_are_welcome():
     X, y = flipping(2500)
     words = np.where(y, "buys", "leaves")
     frame = pd.DataFrame(X, columns=["a", "b"])
-    loop = ChampionRelearner(LogisticRegression(), fr.FourRates(2_000, labels=["leaves", "buys"]))
+    loop = ChampionRetrainer(LogisticRegression(), fr.FourRates(2_000, labels=["leaves", "buys"]))
     said = loop.fit(frame[:300], words[:300]).run(frame[300:], words[300:])
     assert np.mean(said[1000:] == words[1300:]) > 0.95
 
@@ -344,13 +344,13 @@ class Brittle(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("ask", [lambda loop: loop.predict([[1.0]]), lambda loop: loop.run([[1.0]], [0])])
 def test_a_loop_without_a_model_says_how_to_give_it_one(ask):
     with pytest.raises(RuntimeError, match="no model serves yet: fit"):
-        ask(ChampionRelearner(GaussianNB()))
+        ask(ChampionRetrainer(GaussianNB()))
 
 
 @pytest.mark.slow
 def test_a_fit_that_raises_is_reported_and_the_models_serve_on(monkeypatch):
     X, y = flipping()
-    loop = ChampionRelearner(Brittle()).fit(X[:300], y[:300])
+    loop = ChampionRetrainer(Brittle()).fit(X[:300], y[:300])
     first = loop.model
     monkeypatch.setattr(Brittle, "broken", True)
     with pytest.raises(FitError, match="no luck today") as caught:
@@ -366,7 +366,7 @@ def test_a_fit_that_raises_is_reported_and_the_models_serve_on(monkeypatch):
 
 def test_features_the_model_rejects_are_reported_and_the_models_serve_on():
     X, y = flipping()
-    loop = ChampionRelearner(Brittle()).fit(X[:300], y[:300])
+    loop = ChampionRetrainer(Brittle()).fit(X[:300], y[:300])
     X[700:, 1] = np.nan
     with pytest.raises(FitError, match="NaN"):
         loop.run(X[300:], y[300:])
@@ -378,7 +378,7 @@ def test_features_the_model_rejects_are_reported_and_the_models_serve_on():
 def test_a_constant_feature_does_no_harm():
     X, y = flipping()
     X[:, 1] = 7.0
-    said = ChampionRelearner(GaussianNB()).fit(X[:300], y[:300]).run(X[300:], y[300:])
+    said = ChampionRetrainer(GaussianNB()).fit(X[:300], y[:300]).run(X[300:], y[300:])
     assert np.mean(said[-500:] == y[-500:]) > 0.9
 
 
@@ -386,7 +386,7 @@ def test_a_constant_feature_does_no_harm():
 def test_no_model_is_trained_on_one_class_alone():
     X, y = flipping(3000, 3000)
     y[500:] = 1
-    loop = ChampionRelearner(Brittle(), memory=100).fit(X[:300], y[:300])
+    loop = ChampionRetrainer(Brittle(), memory=100).fit(X[:300], y[:300])
     loop.run(X[300:], y[300:])
     learnt = [one.window for one in loop.decisions if one.kind == "fit"]
     truth = y[300:]
@@ -402,7 +402,7 @@ def test_no_model_is_trained_on_one_class_alone():
 
 def test_fewer_examples_than_any_window_are_simply_predicted():
     X, y = flipping(15)
-    loop = ChampionRelearner(GaussianNB()).serve(GaussianNB().fit(X, X[:, 0] > 0))
+    loop = ChampionRetrainer(GaussianNB()).serve(GaussianNB().fit(X, X[:, 0] > 0))
     assert loop.run(X[:7], y[:7]).size == 7
     assert loop.fits == 0
     assert kinds(loop) == []
@@ -420,4 +420,4 @@ def test_fewer_examples_than_any_window_are_simply_predicted():
 )
 def test_parameters_that_make_no_sense_are_refused(arguments, error):
     with pytest.raises((ValueError, TypeError), match=error):
-        ChampionRelearner(**{"model": GaussianNB(), **arguments})
+        ChampionRetrainer(**{"model": GaussianNB(), **arguments})

@@ -10,7 +10,7 @@ from fourrates.checks import check_number, check_whole
 if TYPE_CHECKING:
     from fourrates.findings import Drift
     from fourrates.labels import Codes
-    from fourrates.relearn.learner import Learner
+    from fourrates.retrain.learner import Learner
 
     Examples = tuple[Any, Codes]  # rows and the codes of their labels
 

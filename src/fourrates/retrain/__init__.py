@@ -1,0 +1,29 @@
+"""Wrap a classifier so it retrains itself when that helps.
+
+:class:`Retrainer` is the paper's loop around any scikit-learn or river classifier, with HLFR's second layer if wanted.
+:class:`ChampionRetrainer` is the one to use: several models vote, each weighted by its accuracy on unseen labels.
+Both take streams one example at a time or in batches, labels at once or late, and give predictions, drifts, and the
+:class:`Life` of every model.
+"""
+
+from fourrates.retrain.champion import ChampionRetrainer, Expert
+from fourrates.retrain.decision import Decision
+from fourrates.retrain.life import FitError, Life
+from fourrates.retrain.permutation import PermutationTest
+from fourrates.retrain.rate_test import RateTest
+from fourrates.retrain.retrainer import Retrainer
+from fourrates.retrain.second_layer import Verdict
+from fourrates.retrain.sequential_test import SequentialTest
+
+__all__ = [
+    "ChampionRetrainer",
+    "Decision",
+    "Expert",
+    "FitError",
+    "Life",
+    "PermutationTest",
+    "RateTest",
+    "Retrainer",
+    "SequentialTest",
+    "Verdict",
+]
