@@ -10,7 +10,7 @@ The body of a record, 96 bytes for two classes at one decay, after the head of 3
 from libc.math cimport ceil, floor
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import numpy as np
 
@@ -118,103 +118,6 @@ cdef inline int take(const Layout* layout, char* record, int truth, int pred) no
     return WARNING if head.events & WARNED else QUIET
 
 
-cdef struct Running:
-    # A statistic unfolded for a loop over many events: calm up to so many observations, while it is within its limits.
-    double statistic, decay, gain, low, high
-    int64_t calm_until, row
-    double[3] lows, highs     # the limits of each place up to then, found when it first gets there
-    int found                 # bits: which of them
-
-
-cdef int examine(const Layout* layout, int j, Running* running, Cell* cell, int64_t n, int64_t ones) noexcept nogil:
-    """Find out where a statistic stands, and for how long."""
-    cdef const Grid* grid = &layout.grid[j]
-    cdef int found = 0, place
-    cdef int64_t last
-    cdef Limits limits
-    if n > running.calm_until and n > grid.window:
-        last = horizon(grid, n, &running.row)
-        running.calm_until, running.found = last if last - n >= WORTH else -1, 0
-    place = classify(grid, &layout.test[j], running.statistic, n, ones, running.row, &found)
-    if place != <int>(cell.calm & 3):
-        found |= MOVED
-        cell.calm = place
-    if running.calm_until >= n:
-        if not running.found >> place & 1:
-            limits = look_ahead(grid, &layout.test[j], place, n, ones, running.row, running.calm_until)
-            running.lows[place], running.highs[place] = limits.low, limits.high
-            running.found |= 1 << place
-        running.low, running.high = running.lows[place], running.highs[place]
-    return found
-
-
-cdef Py_ssize_t scan_unfolded(const Layout* layout, char* record, char* scratch, const uint16_t* truths,
-                              const uint16_t* preds, Py_ssize_t size, int* state) noexcept nogil:
-    """As `take`, for many events of one stream."""
-    cdef Head* head = <Head*>record
-    cdef int64_t* counts = <int64_t*>(record + sizeof(Head))
-    cdef Cell* cells = <Cell*>(record + layout.cells)
-    cdef Running* running = <Running*>scratch
-    cdef int64_t* sums = <int64_t*>(scratch + layout.tests * sizeof(Running))
-    cdef const int* first = layout.first
-    cdef double[2] bits = [0.0, 1.0]  # looked up, not branched on: errors cannot be foreseen
-    cdef int classes = layout.classes, truth, pred, found, i, j
-    cdef double hit, statistic
-    cdef bint warned = (head.events & WARNED) != 0
-    cdef uint64_t before = head.events >> FLAGS, flags = head.events & ((1 << FLAGS) - 1) & ~<uint64_t>(DRIFTED | WARNED)
-    cdef Py_ssize_t at = 0
-    for i in range(2 * classes):
-        sums[i] = 0
-    for i in range(classes):
-        for j in range(classes):
-            sums[i] += counts[i * classes + j]
-            sums[classes + j] += counts[i * classes + j]
-    for j in range(layout.tests):
-        running[j].statistic, running[j].calm_until, running[j].row = cells[j].statistic, -1, 0
-        running[j].decay, running[j].gain = layout.test[j].decay, layout.test[j].gain
-    state[0] = QUIET
-    while at < size:
-        truth, pred = truths[at], preds[at]
-        hit = bits[truth == pred]
-        at += 1
-        counts[truth * classes + pred] += 1
-        sums[truth] += 1
-        sums[classes + pred] += 1
-        found = 0
-        for j in range(first[truth], first[truth + 1]):
-            statistic = running[j].decay * running[j].statistic + running[j].gain * hit
-            running[j].statistic = statistic
-            if sums[truth] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
-                found |= examine(layout, j, &running[j], &cells[j], sums[truth], counts[truth * (classes + 1)])
-        for j in range(first[classes + pred], first[classes + pred + 1]):
-            statistic = running[j].decay * running[j].statistic + running[j].gain * hit
-            running[j].statistic = statistic
-            if sums[classes + pred] > running[j].calm_until or statistic < running[j].low or statistic > running[j].high:
-                found |= examine(layout, j, &running[j], &cells[j], sums[classes + pred], counts[pred * (classes + 1)])
-        if found:
-            warned = outside(layout, cells)
-            head.events = (before + at) << FLAGS
-            if warned:
-                open_warning(head)
-            else:
-                close_warning(head)
-            if found & CROSSED:
-                state[0] = DRIFT
-                break
-    for j in range(layout.tests):
-        cells[j].statistic = running[j].statistic
-        cells[j].calm &= 3
-    if classes > 2:
-        memcpy(record + layout.sums, sums, 16 * classes)
-    if state[0] == DRIFT:
-        flags |= DRIFTED | ALARMED
-    elif warned:
-        flags |= WARNED
-        state[0] = WARNING
-    head.events = (before + at) << FLAGS | flags
-    return at
-
-
 cdef class LinearRules(Rules):
     """What LFR watches.
 
@@ -277,18 +180,6 @@ cdef class LinearRules(Rules):
 
     cdef int step(self, char* record, int truth, int pred) noexcept nogil:
         return take(&self.layout, record, truth, pred)
-
-    @property
-    def scratch_size(self):
-        """Bytes of what `scan` unfolds a record into."""
-        return self.tests * sizeof(Running) + 8 * self.rates
-
-    cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
-                         Py_ssize_t size, int* state) noexcept nogil:
-        if size == 1:
-            state[0] = take(&self.layout, record, truths[0], preds[0])
-            return 1
-        return scan_unfolded(&self.layout, record, scratch, truths, preds, size, state)
 
     cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
         cdef const int64_t* counts = <const int64_t*>(record + sizeof(Head))

@@ -51,7 +51,12 @@ cdef class Rules:
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
         """Take events of one stream up to the first that has something to report; return how many, and what it left."""
+        cdef Py_ssize_t i
         state[0] = QUIET
+        for i in range(size):
+            state[0] = self.step(record, truths[i], preds[i])
+            if state[0] & REPORT:
+                return i + 1
         return size
 
     cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
