@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.kernel.codes import check_codes, small_codes
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -100,8 +98,8 @@ class Labels:
         if values.size == 0:
             return np.empty(0, np.uint16)
         if values.dtype.kind in "biu" and self.values == tuple(range(len(self.values))):
-            codes = np.empty(values.size, np.uint16)
-            if (bad := small_codes(_native(values), len(self.values), codes)) >= 0:
+            codes, bad = small_codes(values, len(self.values))
+            if bad >= 0:
                 raise self.unknown(values[bad].item(), name, bad)
             return codes
         if (known := self._sorted(values.dtype)) is not None:
@@ -163,16 +161,15 @@ class Labels:
             return -1
 
     def copy(self, codes: Codes, name: str) -> Codes:
-        """A copy of codes, checked in the pass that makes it; a ValueError names the first that is none of a class."""
-        copied = np.empty(codes.size, np.uint16)
-        if (bad := small_codes(np.ascontiguousarray(codes), len(self.values), copied)) >= 0:
+        """A copy of codes, checked; a ValueError names the first that is none of a class."""
+        copied, bad = small_codes(codes, len(self.values))
+        if bad >= 0:
             raise self._no_code(codes, bad, name)
         return copied
 
     def check(self, codes: Codes, name: str) -> None:
         """Raise a ValueError that names the first code that is none of a class."""
-        if (bad := check_codes(np.ascontiguousarray(codes), len(self.values))) >= 0:
-            raise self._no_code(codes, bad, name)
+        self.copy(codes, name)
 
     def _no_code(self, codes: Codes, bad: int, name: str) -> ValueError:
         return ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
@@ -249,7 +246,11 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, TIMES) else value
 
 
-def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype.kind == "b":
-        return np.ascontiguousarray(values).view(np.uint8)
-    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+def small_codes(values: npt.NDArray[Any], classes: int) -> tuple[Codes, int]:
+    """Whole numbers as class codes, and the position of the first that is none, or -1.
+
+    An array may change while it is read: what is checked is the copy that is used.
+    """
+    own = np.array(values)
+    bad = (own < 0) | (own >= classes)
+    return own.astype(np.uint16), int(bad.argmax()) if bad.any() else -1

@@ -18,13 +18,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from fourrates.kernel.index import Index
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
+from fourrates.bank.grouping import by_stream
 from fourrates.findings import KeyedFinding
-from fourrates.kernel.grouping import by_stream
-from fourrates.kernel.index import Index
 from fourrates.record import HEAD
 
 RATES = 0.9  # of right predictions

@@ -15,6 +15,7 @@ import numpy as np
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.exclusive import ExclusiveUse, exclusively
+from fourrates.bank.grouping import by_stream
 from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
 from fourrates.bank.settings import GroupOf, Settings
 from fourrates.bank.stream import Position, Stream
@@ -23,7 +24,6 @@ from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order_of_codes
 from fourrates.findings import KeyedFinding
-from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
 from fourrates.record import HEAD, head_of

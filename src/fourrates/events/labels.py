@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.events.columns import distinct_values, either, is_missing, single_letters
-from fourrates.kernel.codes import small_codes
-from fourrates.labels import NUMBER, Labels, plain
+from fourrates.labels import NUMBER, Labels, plain, small_codes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,11 +60,9 @@ class LabelEncoder:
         if isinstance(column, list):
             return self._encode_list(column)
         if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self._small:
-            codes = np.empty(column.size, np.uint16)
-            whole = column.view(np.uint8) if column.dtype.kind == "b" else column
-            native = np.ascontiguousarray(whole, whole.dtype.newbyteorder("="))
-            if column.size and small_codes(native, len(self.labels.values), codes) >= 0:
-                codes[(native < 0) | (native >= len(self.labels.values))] = UNKNOWN
+            codes, bad = small_codes(column, len(self.labels.values))
+            if bad >= 0:
+                codes[(column < 0) | (column >= len(self.labels.values))] = UNKNOWN
             return codes, None
         if (letters := single_letters(column)) is not None:
             codes = self._letters.take(letters)  # twice as fast as by index

@@ -96,13 +96,6 @@ def _of_array(hasher: Hasher, values: Array) -> Fingerprints:
         if values.dtype.itemsize > 8 and (values != numbers).any():
             raise TypeError(f"ids of type {values.dtype} do not fit into 64 bits")
         hasher.floats(numbers, found)
-    elif kind in "US" and size and values.dtype.itemsize:
-        rows = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-        if kind == "S":
-            hasher.rows_of_bytes(rows.view(np.uint8).reshape(size, -1), found)
-        else:
-            letters = rows.view(np.uint32).reshape(size, -1)
-            hasher.rows_of_text(letters, np.empty(4 * letters.shape[1], np.uint8), found)
     elif kind in "USOT":
         return _of_objects(hasher, values.tolist())
     else:

@@ -144,49 +144,6 @@ cdef class Hasher:
                     memcpy(&bits, &value, 8)
                     found[i] = self.of_number(FRACTION, bits)
 
-    def rows_of_bytes(self, const uint8_t[:, ::1] rows, Fingerprint[::1] found):
-        """Of bytes in rows of one width, filled up with zeros as NumPy does."""
-        cdef Py_ssize_t i, size
-        with nogil:
-            for i in range(rows.shape[0]):
-                size = rows.shape[1]
-                while size > 0 and rows[i, size - 1] == 0:
-                    size -= 1
-                found[i] = self.of_bytes(BYTES, &rows[i, 0], size)
-
-    def rows_of_text(self, const uint32_t[:, ::1] rows, uint8_t[::1] scratch, Fingerprint[::1] found):
-        """Of text in rows of one width, filled up with zeros; `scratch` has room for four bytes a letter."""
-        cdef Py_ssize_t i, j, width, size
-        cdef uint32_t letter
-        with nogil:
-            for i in range(rows.shape[0]):
-                width = rows.shape[1]
-                while width > 0 and rows[i, width - 1] == 0:
-                    width -= 1
-                size = 0
-                for j in range(width):
-                    letter = rows[i, j]
-                    if letter < 0x80:
-                        scratch[size] = <uint8_t>letter
-                        size += 1
-                        continue
-                    if letter < 0x800:
-                        scratch[size] = <uint8_t>(0xC0 | letter >> 6)
-                        size += 1
-                    else:
-                        if letter < 0x10000:
-                            scratch[size] = <uint8_t>(0xE0 | letter >> 12)
-                            size += 1
-                        else:
-                            scratch[size] = <uint8_t>(0xF0 | letter >> 18)
-                            scratch[size + 1] = <uint8_t>(0x80 | (letter >> 12 & 0x3F))
-                            size += 2
-                        scratch[size] = <uint8_t>(0x80 | (letter >> 6 & 0x3F))
-                        size += 1
-                    scratch[size] = <uint8_t>(0x80 | (letter & 0x3F))
-                    size += 1
-                found[i] = self.of_bytes(TEXT, &scratch[0], size)
-
     def spans(self, int kind, const int64_t[::1] edges, const uint8_t[::1] data, Fingerprint[::1] found):
         """Of stretches of `data` between successive edges, which must be in order and within it."""
         cdef Py_ssize_t i
