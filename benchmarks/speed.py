@@ -99,7 +99,7 @@ def main() -> int:
         f"million events a second: LFR.update_many {truth.size / batch / 1e6:.0f}, "
         f"four means and no bounds {truth.size / means / 1e6:.0f}"
     )
-    report("river DDM.update / LFR.update_many, per event", ddm / LOOP / (batch / truth.size), 50, at_most=False)
+    report("river DDM.update / LFR.update_many, per event", ddm / LOOP / (batch / truth.size), 20, at_most=False)
     report("LFR.update_many / four means and no bounds", batch / means, None)
 
     many, of = stream(10_000_000, 50)

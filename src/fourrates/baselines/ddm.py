@@ -99,7 +99,7 @@ class DDM(CountingDetector, ErrorRate):
         return bool(n == counts.sum() and errors == n - counts.trace() and (known or p_min == s_min == math.inf))
 
     def _rate_state(self, i: int) -> RateState:
-        n, errors, p_min, s_min = self._numbers()
+        n, errors, p_min, s_min = self._numbers.tolist()
         p = errors / n if n else math.nan
         statistic = Statistic(
             decay=None,
@@ -109,3 +109,6 @@ class DDM(CountingDetector, ErrorRate):
             expected=p_min + s_min if math.isfinite(p_min) else None,
         )
         return RateState(n=int(n), estimate=p, statistics=(statistic,))
+
+    def _crossed(self) -> list[tuple[int, bool]]:
+        return [(0, False)]

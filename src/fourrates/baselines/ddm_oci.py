@@ -126,7 +126,7 @@ class DDMOCI(CountingDetector, Recall):
         return bool(n in counts.sum(1) and 0 <= recall <= 1 and known and 0 <= s_max <= 1)
 
     def _rate_state(self, i: int) -> RateState:
-        n, recall, r_max, s_max = self._numbers()
+        n, recall, r_max, s_max = self._numbers.tolist()
         statistic = Statistic(
             decay=self.parameters["decay"],
             value=recall - math.sqrt(recall * (1 - recall) / n) if n else math.nan,

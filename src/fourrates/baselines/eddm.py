@@ -107,7 +107,7 @@ class EDDM(CountingDetector, Distances):
         )
 
     def _rate_state(self, i: int) -> RateState:
-        _, _, errors, total, squares, most = self._numbers()
+        _, _, errors, total, squares, most = self._numbers.tolist()
         mean = total / errors if errors else math.nan
         statistic = Statistic(
             decay=None,

@@ -15,6 +15,7 @@ from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import RunningRates
 from fourrates.labels import rate_names
 from fourrates.null import check_level
+from fourrates.record import DRIFT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -133,12 +134,16 @@ class NFR(CountingDetector, RunningRates):
         )
 
     def _rate_state(self, i: int) -> RateState:
-        n, ones, total = self._rate(i)
+        n, ones, total, _, _ = self._numbers[1:].reshape(-1, 5)[i].tolist()
         estimate = ones / n if n else math.nan
         expected = total / n if n else None
         warn, detect = (self._bounds(n, expected, deviations) for deviations in self._deviations)
         statistic = Statistic(decay=None, value=estimate, warn=warn, detect=detect, expected=expected)
         return RateState(n=int(n), estimate=estimate, statistics=(statistic,))
+
+    def _crossed(self) -> list[tuple[int, bool]]:
+        _, _, _, place, down = self._numbers[1:].reshape(-1, 5).T
+        return [(int(i), bool(down[i])) for i in np.flatnonzero(place == DRIFT)]
 
     def _bounds(self, n: float, expected: float | None, deviations: float) -> Bounds:
         if expected is None or n < self.parameters["minimum"]:

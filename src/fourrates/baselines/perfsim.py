@@ -110,10 +110,10 @@ class PerfSim(CountingDetector, Similarity):
         )
 
     def _unjudged(self) -> int:
-        return int(self._numbers()[0])
+        return int(self._numbers[0])
 
     def _rate_state(self, i: int) -> RateState:
-        _, batches, similarity, *_ = self._numbers()
+        _, batches, similarity, *_ = self._numbers.tolist()
         n = self.parameters["batch"] if batches else 0
         statistic = Statistic(
             decay=None,

@@ -12,6 +12,7 @@ from fourrates.checks import check_deviations, check_whole
 from fourrates.detectors.base import CountingDetector
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Measures
+from fourrates.record import DRIFT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -134,7 +135,7 @@ class ThreeMeasures(CountingDetector, Measures):
         )
 
     def _unjudged(self) -> int:
-        return int(self._numbers()[0])
+        return int(self._numbers[0])
 
     @classmethod
     def _least_size(cls, about: Mapping[str, Any]) -> int:
@@ -142,7 +143,7 @@ class ThreeMeasures(CountingDetector, Measures):
         return super()._least_size(about) + (8 * len(cls._names) * history if isinstance(history, int) else 0)
 
     def _rate_state(self, i: int) -> RateState:
-        n, value, mean, error = self._measure(i)
+        n, value, mean, error, _, _ = self._numbers[5:23].reshape(3, 6)[i].tolist()
         statistic = Statistic(
             decay=None,
             value=value,
@@ -151,6 +152,9 @@ class ThreeMeasures(CountingDetector, Measures):
             expected=None if math.isnan(mean) else mean,
         )
         return RateState(n=int(n), estimate=value, statistics=(statistic,))
+
+    def _crossed(self) -> list[tuple[int, bool]]:
+        return [(int(i), True) for i in np.flatnonzero(self._numbers[5:23].reshape(3, 6)[:, 4] == DRIFT)]
 
     @staticmethod
     def _bounds(mean: float, error: float, deviations: float) -> Bounds:

@@ -259,41 +259,46 @@ class CountingDetector(Detector, Baseline):
         """Whether these counts and numbers can be of one state; they come from outside."""
         raise NotImplementedError
 
+    def _crossed(self) -> list[tuple[int, bool]]:
+        """(watched quantity, whether downwards) for each that crossed its detection bound."""
+        return [(0, True)]
+
     def _settle(self, state: int) -> list[Finding]:
         events, since, _, _ = self._progress()
         changes = []
         for i, down in self._crossed():
             rate = self._rate_state(i)
             changes.append(rate.statistics[0].change(self._names[i], "down" if down else "up", rate.n))
-        drift = Drift(at=events - 1, since=since, changes=tuple(changes), confusion=self._confusion())
+        confusion = tuple(map(tuple, self._counts.tolist()))
+        drift = Drift(at=events - 1, since=since, changes=tuple(changes), confusion=confusion)
         self._restart()
         self._set_progress(events, -1, True, False)
         return [drift]
 
     def _dump(self) -> bytes:
-        shape = self._shape()
-        counts, numbers = np.empty(shape[0], np.int64), np.empty(shape[1], np.float64)
-        self._state(counts, numbers)
-        return PROGRESS.pack(*self._progress()) + counts.astype("<i8").tobytes() + numbers.astype("<f8").tobytes()
+        return (
+            PROGRESS.pack(*self._progress())
+            + self._counts.astype("<i8").tobytes()
+            + self._numbers.astype("<f8").tobytes()
+        )
 
     def _load(self, state: bytes) -> None:
-        counts, numbers = self._shape()
-        if len(state) != PROGRESS.size + 8 * (counts + numbers):
-            belong = PROGRESS.size + 8 * (counts + numbers)
-            raise ValueError(f"the saved state has {len(state)} bytes where {belong} belong")
+        size = PROGRESS.size + self._counts.nbytes + self._numbers.nbytes
+        if len(state) != size:
+            raise ValueError(f"the saved state has {len(state)} bytes where {size} belong")
         events, since, drift, warning = PROGRESS.unpack_from(state)
-        tally = np.frombuffer(state, "<i8", counts, PROGRESS.size).astype(np.int64)
+        counts = np.frombuffer(state, "<i8", self._counts.size, PROGRESS.size).reshape(self._counts.shape)
+        numbers = np.frombuffer(state, "<f8", offset=PROGRESS.size + counts.nbytes)
         if not 0 <= events < 1 << 62 or not -1 <= since < max(events, 1) or drift > 1 or warning > 1:
             raise ValueError(f"a warning since event {since} of {events}")
-        if (tally < 0).any() or int(tally.sum(dtype=object)) > events:
+        if (counts < 0).any() or int(counts.sum(dtype=object)) > events:
             raise ValueError(f"counts that do not fit {events} events")
-        row = np.frombuffer(state, "<f8", numbers, PROGRESS.size + 8 * counts).astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            fits = self._fits(tally.reshape(len(self._labels.values), -1), row)
+            fits = self._fits(counts, numbers)
         if not fits:
             raise ValueError(f"numbers that no {type(self).__name__} has after {events} events")
         self._set_progress(events, since, bool(drift), bool(warning))
-        self._set_state(tally, row)
+        self._counts[:], self._numbers[:] = counts, numbers
 
 
 class RecordDetector(Detector, SingleStream):

@@ -1,116 +1,68 @@
-"""The loops of the detectors that LFR is compared with. Arrays and numbers only; names, labels and messages are the
-business of :mod:`fourrates.detectors`, where each rule is told.
+"""What one event does to each detector that LFR is compared with. Arrays and numbers only; names, labels and messages are
+the business of :mod:`fourrates.baselines`, where each rule is told.
 """
 
-cimport cython
-from libc.math cimport sqrt
+from libc.math cimport INFINITY, NAN, sqrt
 from libc.stdint cimport int64_t, uint16_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
+
+import numpy as np
 
 from fourrates.kernel.pairs cimport DRIFT, QUIET, WARNING, Pairs
 
-cdef double INF = float("inf")
-cdef double NAN = float("nan")
-
 cdef enum:
-    BLOCK = 256
+    UNTESTED = -1                 # an event at which nothing is tested: a warning stays open
 
 
 cdef class Baseline(Pairs):
     """What they share: the K x K counts since the last drift, and one row of numbers that holds all the rest.
 
-    A detector gives `watch`, its loop over events, and `begin`, which writes those first numbers that are not 0.
+    A detector gives `take`, what one event does, and `begin`, which writes those first numbers that are not 0.
     """
 
-    cdef Py_ssize_t classes
-    cdef Py_ssize_t size
+    cdef readonly object _counts, _numbers  # arrays, for Python; the pointers are to their memory
     cdef int64_t* confusion       # by true class, then by predicted class
     cdef double* numbers
+    cdef Py_ssize_t classes
+    cdef int64_t span             # events that a verdict is about
 
-    def __dealloc__(self):
-        free(self.confusion)
-        free(self.numbers)
-
-    cdef int allocate(self, Py_ssize_t classes, Py_ssize_t size) except -1:
-        self.classes, self.size = classes, size
-        self.confusion = <int64_t*>calloc(classes * classes, sizeof(int64_t))
-        self.numbers = <double*>calloc(size, sizeof(double))
-        if self.confusion == NULL or self.numbers == NULL:
-            raise MemoryError
+    cdef int allocate(self, Py_ssize_t classes, Py_ssize_t size, int64_t span=1) except -1:
+        cdef int64_t[:, ::1] counts = np.zeros((classes, classes), np.int64)
+        cdef double[::1] numbers = np.zeros(size)
+        self.classes, self.span = classes, span
+        self._counts, self._numbers = np.asarray(counts), np.asarray(numbers)
+        self.confusion, self.numbers = &counts[0, 0], &numbers[0]
         return 0
 
     def _restart(self):
-        memset(self.confusion, 0, self.classes * self.classes * sizeof(int64_t))
-        memset(self.numbers, 0, self.size * sizeof(double))
+        self._counts[:] = 0
+        self._numbers[:] = 0
         self.begin()
 
     cdef void begin(self) noexcept:
         pass
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        """Take events up to the first drift and note each; return how many were taken, with minus for a drift."""
-        return size
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        """Take one event; QUIET, WARNING, DRIFT or UNTESTED."""
+        return UNTESTED
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
                          int* state) noexcept nogil:
-        cdef Py_ssize_t taken = self.watch(truths, preds, size)
-        state[0] = WARNING if self.since >= 0 else QUIET
-        if taken < 0:
-            state[0], taken = DRIFT, -taken
-        self.count(truths, preds, taken)
-        self.events += taken
-        return taken
-
-    @cython.final
-    cdef inline void note(self, int level, int64_t first) noexcept nogil:
-        """Open, keep or close a warning; one that opens now is about the events from `first` on."""
-        if level == QUIET:
-            self.since = -1
-        elif self.since < 0:
-            self.since = first
-
-    @cython.final
-    cdef void count(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t i
-        cdef int64_t positive = 0, guessed = 0, both = 0
-        if self.classes > 2:
-            for i in range(size):
-                self.confusion[truths[i] * self.classes + preds[i]] += 1
-            return
-        for i in range(size):  # three sums are several times faster than one counter after the other
-            positive += truths[i]
-            guessed += preds[i]
-            both += truths[i] & preds[i]
-        self.confusion[0] += size - positive - guessed + both
-        self.confusion[1] += guessed - both
-        self.confusion[2] += positive - both
-        self.confusion[3] += both
-
-    def _crossed(self):
-        """(watched quantity, whether downwards) for each that crossed its detection bound."""
-        return [(0, True)]
-
-    def _confusion(self):
-        cdef Py_ssize_t i, j, classes = self.classes
-        return tuple([tuple([self.confusion[i * classes + j] for j in range(classes)]) for i in range(classes)])
-
-    def _numbers(self):
-        """The row of numbers, in the order each class gives for its own."""
-        return tuple([self.numbers[i] for i in range(self.size)])
-
-    def _shape(self):
-        """(how many counts, how many numbers) make the state."""
-        return self.classes * self.classes, self.size
-
-    def _state(self, int64_t[::1] counts, double[::1] numbers):
-        """Copy out the counts and the numbers."""
-        memcpy(&counts[0], self.confusion, self.classes * self.classes * sizeof(int64_t))
-        memcpy(&numbers[0], self.numbers, self.size * sizeof(double))
-
-    def _set_state(self, const int64_t[::1] counts, const double[::1] numbers):
-        memcpy(self.confusion, &counts[0], self.classes * self.classes * sizeof(int64_t))
-        memcpy(self.numbers, &numbers[0], self.size * sizeof(double))
+        cdef int level
+        for i in range(size):
+            self.confusion[truths[i] * self.classes + preds[i]] += 1
+            self.events += 1
+            level = self.take(truths[i], preds[i])
+            if level == QUIET:
+                self.since = -1
+            elif level != UNTESTED and self.since < 0:
+                self.since = self.events - self.span
+            if level == DRIFT:
+                state[0] = DRIFT
+                return i + 1
+        state[0] = WARNING if self.since >= 0 else QUIET
+        return size
 
 
 cdef struct Running:
@@ -134,21 +86,12 @@ cdef class RunningRates(Baseline):
         self.rate = <Running*>(self.numbers + 1)
         self._forget()
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double hit
-        cdef bint found
-        for i in range(size):
-            hit = truths[i] == preds[i]
-            found = self.touch(&self.rate[truths[i]], hit)
-            found |= self.touch(&self.rate[self.classes + preds[i]], hit)
-            self.note(WARNING if self.numbers[0] > 0 else QUIET, self.events + i)
-            if found:
-                return -(i + 1)
-        return size
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef bint found = self.touch(&self.rate[truth], truth == pred)
+        found |= self.touch(&self.rate[self.classes + pred], truth == pred)
+        return DRIFT if found else WARNING if self.numbers[0] > 0 else QUIET
 
-    @cython.final
-    cdef inline bint touch(self, Running* rate, double hit) noexcept nogil:
+    cdef bint touch(self, Running* rate, double hit) noexcept nogil:
         """One more observation of a rate; whether it crossed a detection bound."""
         cdef double mean, gap, spread, place = QUIET
         rate.n += 1
@@ -165,148 +108,116 @@ cdef class RunningRates(Baseline):
         rate.place = place
         return place == DRIFT
 
-    def _crossed(self):
-        return [(r, self.rate[r].down != 0) for r in range(2 * self.classes) if self.rate[r].place == DRIFT]
 
-    def _rate(self, int r):
-        """(n, ones, total) of a rate."""
-        return self.rate[r].n, self.rate[r].ones, self.rate[r].total
+cdef struct Errors:
+    double n, errors
+    double p_min, s_min           # where p + s was least; infinite before
 
 
 cdef class ErrorRate(Baseline):
-    """The state of DDM. Numbers: n, errors, and p and s where p + s was least (infinite before)."""
+    """The state of DDM."""
 
     cdef double warn, detect, minimum
+    cdef Errors* own
 
     def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
         self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, 4)
+        self.allocate(classes, sizeof(Errors) // sizeof(double))
+        self.own = <Errors*>self.numbers
         self._forget()
 
     cdef void begin(self) noexcept:
-        self.numbers[2] = self.numbers[3] = INF
+        self.own.p_min = self.own.s_min = INFINITY
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i, taken = size
-        cdef double n = self.numbers[0], errors = self.numbers[1], square, room
-        cdef double p_min = self.numbers[2], s_min = self.numbers[3]
-        cdef double least = p_min + s_min, warn = p_min + self.warn * s_min, detect = p_min + self.detect * s_min
-        for i in range(size):
-            n += 1
-            errors += truths[i] != preds[i]
-            if n < self.minimum or errors == 0:
-                continue
-            # p + s < x without division and root: times n, errors + sqrt(square / n) < x n, so square / n < room ** 2
-            # where room = x n - errors is not negative.
-            square = errors * (n - errors)
-            room = least * n - errors
-            if room > 0 and square < room * room * n:
-                p_min = errors / n
-                s_min = sqrt(p_min * (1.0 - p_min) / n)
-                least, warn, detect = p_min + s_min, p_min + self.warn * s_min, p_min + self.detect * s_min
-            room = warn * n - errors
-            if room < 0 or square > room * room * n:
-                self.note(WARNING, self.events + i)
-                room = detect * n - errors
-                if room < 0 or square > room * room * n:
-                    taken = -(i + 1)
-                    break
-            else:
-                self.since = -1
-        self.numbers[0], self.numbers[1], self.numbers[2], self.numbers[3] = n, errors, p_min, s_min
-        return taken
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef Errors* own = self.own
+        cdef double p, s
+        own.n += 1
+        own.errors += truth != pred
+        if own.n < self.minimum or own.errors == 0:
+            return UNTESTED
+        p = own.errors / own.n
+        s = sqrt(p * (1.0 - p) / own.n)
+        if p + s < own.p_min + own.s_min:
+            own.p_min, own.s_min = p, s
+        return (p + s > own.p_min + self.warn * own.s_min) + (p + s > own.p_min + self.detect * own.s_min)
 
-    def _crossed(self):
-        return [(0, False)]
+
+cdef struct Recalled:
+    double n, recall
+    double r_max, s_max           # where R + s was greatest; R minus infinite before
 
 
 cdef class Recall(Baseline):
-    """The state of DDM-OCI. Numbers: n, R, and R and s where R + s was greatest (R minus infinite before)."""
+    """The state of DDM-OCI."""
 
     cdef int watched
-    cdef double decay, gain, warn, detect, minimum
+    cdef double decay, warn, detect, minimum
+    cdef Recalled* own
 
     def _configure(self, Py_ssize_t classes, int watched, double decay, double warn, double detect, double minimum):
-        self.watched, self.decay, self.gain = watched, decay, 1.0 - decay
+        self.watched, self.decay = watched, decay
         self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, 4)
+        self.allocate(classes, sizeof(Recalled) // sizeof(double))
+        self.own = <Recalled*>self.numbers
         self._forget()
 
     cdef void begin(self) noexcept:
-        self.numbers[2] = -INF
+        self.own.r_max = -INFINITY
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i, taken = size
-        cdef double n = self.numbers[0], recall = self.numbers[1], s
-        cdef double r_max = self.numbers[2], s_max = self.numbers[3]
-        for i in range(size):
-            if truths[i] != self.watched:
-                continue
-            n += 1
-            recall = self.decay * recall + self.gain * (preds[i] == self.watched)
-            if n < self.minimum:
-                continue
-            s = sqrt(recall * (1.0 - recall) / n)
-            if recall + s > r_max + s_max:
-                r_max, s_max = recall, s
-            if recall - s < r_max - self.warn * s_max:
-                self.note(WARNING, self.events + i)
-                if recall - s < r_max - self.detect * s_max:
-                    taken = -(i + 1)
-                    break
-            else:
-                self.since = -1
-        self.numbers[0], self.numbers[1], self.numbers[2], self.numbers[3] = n, recall, r_max, s_max
-        return taken
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef Recalled* own = self.own
+        cdef double s
+        if truth != self.watched:
+            return UNTESTED
+        own.n += 1
+        own.recall = self.decay * own.recall + (1.0 - self.decay) * (pred == self.watched)
+        if own.n < self.minimum:
+            return UNTESTED
+        s = sqrt(own.recall * (1.0 - own.recall) / own.n)
+        if own.recall + s > own.r_max + own.s_max:
+            own.r_max, own.s_max = own.recall, s
+        return ((own.recall - s < own.r_max - self.warn * own.s_max)
+                + (own.recall - s < own.r_max - self.detect * own.s_max))
+
+
+cdef struct Distance:
+    double n, last                # events, and the number of the last that was an error
+    double errors, total          # distances, and their sum
+    double squares                # the sum of their squared differences from the mean
+    double most                   # the greatest mean + 2 deviations; 0 before
 
 
 cdef class Distances(Baseline):
-    """The state of EDDM. Numbers: events; the number of the last that was an error; of the distances how many, their
-    sum, and the sum of squared differences from their mean; the greatest mean + 2 deviations (0 before).
-    """
+    """The state of EDDM."""
 
     cdef double warn, detect, minimum
+    cdef Distance* own
 
     def _configure(self, Py_ssize_t classes, double warn, double detect, double minimum):
         self.warn, self.detect, self.minimum = warn, detect, minimum
-        self.allocate(classes, 6)
+        self.allocate(classes, sizeof(Distance) // sizeof(double))
+        self.own = <Distance*>self.numbers
         self._forget()
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t wrong[BLOCK]
-        cdef Py_ssize_t i, end = 0, found, j, taken = size
-        cdef double n = self.numbers[0], last = self.numbers[1]
-        cdef double errors = self.numbers[2], total = self.numbers[3], squares = self.numbers[4]
-        cdef double most = self.numbers[5], mean = total / errors if errors > 0 else 0.0, before, distance, reach
-        while end < size and taken > 0:
-            # Where the errors are is found without a branch, which no processor could foresee.
-            i, end, found = end, min(end + BLOCK, size), 0
-            while i < end:
-                wrong[found] = i
-                found += truths[i] != preds[i]
-                i += 1
-            for j in range(found):
-                distance = n + (wrong[j] + 1) - last
-                last += distance
-                errors += 1
-                total += distance
-                before, mean = mean, total / errors
-                squares += (distance - before) * (distance - mean)
-                if errors < self.minimum:
-                    continue
-                reach = mean + 2.0 * sqrt(squares / errors)
-                if reach > most:
-                    most = reach
-                if reach < self.warn * most:
-                    self.note(WARNING, self.events + wrong[j])
-                    if reach < self.detect * most:
-                        taken = -(wrong[j] + 1)
-                        break
-                else:
-                    self.since = -1
-        self.numbers[0], self.numbers[1] = n + (taken if taken > 0 else -taken), last
-        self.numbers[2], self.numbers[3], self.numbers[4], self.numbers[5] = errors, total, squares, most
-        return taken
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef Distance* own = self.own
+        cdef double distance, before, mean, reach
+        own.n += 1
+        if truth == pred:
+            return UNTESTED
+        distance = own.n - own.last
+        before = own.total / own.errors if own.errors > 0 else 0.0
+        own.last = own.n
+        own.errors += 1
+        own.total += distance
+        mean = own.total / own.errors
+        own.squares += (distance - before) * (distance - mean)
+        if own.errors < self.minimum:
+            return UNTESTED
+        reach = mean + 2.0 * sqrt(own.squares / own.errors)
+        own.most = max(own.most, reach)
+        return (reach < self.warn * own.most) + (reach < self.detect * own.most)
 
 
 cdef class Similarity(Baseline):
@@ -314,13 +225,13 @@ cdef class Similarity(Baseline):
     the batch before, the counts of the present one.
     """
 
-    cdef double warn, detect, batch
+    cdef double warn, detect
     cdef double* before
     cdef double* present
 
-    def _configure(self, Py_ssize_t classes, double warn, double detect, double batch):
-        self.warn, self.detect, self.batch = warn, detect, batch
-        self.allocate(classes, 3 + 2 * classes * classes)
+    def _configure(self, Py_ssize_t classes, double warn, double detect, int64_t batch):
+        self.warn, self.detect = warn, detect
+        self.allocate(classes, 3 + 2 * classes * classes, batch)
         self.before = self.numbers + 3
         self.present = self.before + classes * classes
         self._forget()
@@ -328,21 +239,16 @@ cdef class Similarity(Baseline):
     cdef void begin(self) noexcept:
         self.numbers[2] = NAN
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(size):
-            self.present[truths[i] * self.classes + preds[i]] += 1
-            self.numbers[0] += 1
-            if self.numbers[0] == self.batch and self.compare(self.events + i) == DRIFT:
-                return -(i + 1)
-        return size
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        self.present[truth * self.classes + pred] += 1
+        self.numbers[0] += 1
+        return self.compare() if self.numbers[0] == self.span else UNTESTED
 
-    @cython.final
-    cdef int compare(self, int64_t event) noexcept nogil:
-        """Close the batch whose last event this was."""
+    cdef int compare(self) noexcept nogil:
+        """The batch is full."""
         cdef Py_ssize_t i, cells = self.classes * self.classes
         cdef double across = 0, own = 0, other = 0
-        cdef int level = QUIET
+        cdef int level = UNTESTED
         if self.numbers[1] > 0:
             for i in range(cells):
                 across += self.present[i] * self.before[i]
@@ -350,7 +256,6 @@ cdef class Similarity(Baseline):
                 other += self.before[i] * self.before[i]
             self.numbers[2] = across / sqrt(own * other)
             level = (self.numbers[2] < self.warn) + (self.numbers[2] < self.detect)
-            self.note(level, event + 1 - <int64_t>self.batch)
         self.numbers[0] = 0
         self.numbers[1] += 1
         memcpy(self.before, self.present, cells * sizeof(double))
@@ -376,15 +281,14 @@ cdef class Measures(Baseline):
 
     cdef int watched
     cdef Py_ssize_t history
-    cdef double warn, detect, batch
+    cdef double warn, detect
     cdef Present* present
     cdef Measure* measure
     cdef double* past
 
-    def _configure(self, Py_ssize_t classes, int watched, double warn, double detect, double batch, Py_ssize_t history):
-        self.watched, self.history = watched, history
-        self.warn, self.detect, self.batch = warn, detect, batch
-        self.allocate(classes, (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * history)
+    def _configure(self, Py_ssize_t classes, int watched, double warn, double detect, int64_t batch, Py_ssize_t history):
+        self.watched, self.history, self.warn, self.detect = watched, history, warn, detect
+        self.allocate(classes, (sizeof(Present) + 3 * sizeof(Measure)) // sizeof(double) + 3 * history, batch)
         self.present = <Present*>self.numbers
         self.measure = <Measure*>(self.present + 1)
         self.past = <double*>(self.measure + 3)
@@ -394,29 +298,21 @@ cdef class Measures(Baseline):
         for i in range(3):
             self.measure[i].value = self.measure[i].mean = self.measure[i].error = NAN
 
-    cdef Py_ssize_t watch(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(size):
-            self.present.size += 1
-            self.present.right += truths[i] == preds[i]
-            self.present.positive += truths[i] == self.watched
-            self.present.guessed += preds[i] == self.watched
-            self.present.both += truths[i] == self.watched and preds[i] == self.watched
-            if self.present.size == self.batch and self.compare(self.events + i) == DRIFT:
-                return -(i + 1)
-        return size
-
-    @cython.final
-    cdef int compare(self, int64_t event) noexcept nogil:
-        """Close the batch whose last event this was."""
-        cdef int level = self.weigh(0, self.present.right, self.present.size)
+    cdef int take(self, int truth, int pred) noexcept nogil:
+        cdef int level
+        self.present.size += 1
+        self.present.right += truth == pred
+        self.present.positive += truth == self.watched
+        self.present.guessed += pred == self.watched
+        self.present.both += truth == self.watched and pred == self.watched
+        if self.present.size < self.span:
+            return UNTESTED
+        level = self.weigh(0, self.present.right, self.present.size)
         level = max(level, self.weigh(1, self.present.both, self.present.positive))
         level = max(level, self.weigh(2, self.present.both, self.present.guessed))
-        self.note(level, event + 1 - <int64_t>self.batch)
         memset(self.present, 0, sizeof(Present))
         return level
 
-    @cython.final
     cdef int weigh(self, int which, double ones, double n) noexcept nogil:
         """Hold a measure's new value against its history, then add it there; how far it fell."""
         cdef Measure* measure = &self.measure[which]
@@ -444,11 +340,3 @@ cdef class Measures(Baseline):
         past[<Py_ssize_t>measure.kept % self.history] = measure.value
         measure.kept += 1
         return <int>measure.place
-
-    def _measure(self, int which):
-        """(n, value, mean, error) of a measure."""
-        cdef Measure* measure = &self.measure[which]
-        return measure.n, measure.value, measure.mean, measure.error
-
-    def _crossed(self):
-        return [(i, True) for i in range(3) if self.measure[i].place == DRIFT]
