@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fourrates.evaluate import score, summarise, totals
-from fourrates.retrain import ChampionRetrainer, PermutationTest, RateTest, Retrainer, SequentialTest
+from fourrates.retrain import ChampionRetrainer, PermutationTest, Retrainer, SequentialTest
 from fourrates.retrain.fixed_share import Measure
 from fourrates.streams import permuted
 from paper import settings
@@ -213,8 +213,6 @@ def second_layer(runs: dict[str, int], only: list[str]) -> list[Record]:
             "LFR": None,
             "LFR, permutation test (HLFR)": PermutationTest(size, permutations=39),
             "LFR, permutation test, level 0.5": PermutationTest(size, permutations=19, level=0.5),
-            "LFR, rate test": RateTest(size),
-            "LFR, rate test, level 0.5": RateTest(size, level=0.5),
             "LFR, sequential test": SequentialTest(max(size, 200), wait=size),
             "LFR, sequential test, odds 1.5": SequentialTest(max(size, 200), wait=size, odds=1.5),
         }

@@ -9,11 +9,8 @@ Both take streams one example at a time or in batches, labels at once or late, a
 from fourrates.retrain.champion import ChampionRetrainer, Expert
 from fourrates.retrain.decision import Decision
 from fourrates.retrain.life import FitError, Life
-from fourrates.retrain.permutation import PermutationTest
-from fourrates.retrain.rate_test import RateTest
 from fourrates.retrain.retrainer import Retrainer
-from fourrates.retrain.second_layer import Verdict
-from fourrates.retrain.sequential_test import SequentialTest
+from fourrates.retrain.second_layer import PermutationTest, SequentialTest, Verdict
 
 __all__ = [
     "ChampionRetrainer",
@@ -22,7 +19,6 @@ __all__ = [
     "FitError",
     "Life",
     "PermutationTest",
-    "RateTest",
     "Retrainer",
     "SequentialTest",
     "Verdict",

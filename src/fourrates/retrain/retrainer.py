@@ -52,7 +52,7 @@ class Retrainer(Loop):
         oldest leave.
     max_wait : float or timedelta, optional
         How long they wait at most, in the unit of the times given to `predict` and `observe`.
-    confirm : PermutationTest, RateTest or SequentialTest, optional
+    confirm : PermutationTest or SequentialTest, optional
         A second layer that confirms or dismisses what the detector found, as in HLFR. While it waits for its examples
         the old model serves on, unwatched; a dismissed alarm changes nothing.
     adapt : bool
@@ -123,7 +123,7 @@ class Retrainer(Loop):
     ) -> None:
         super().__init__(model, detector, max_pending, max_wait)
         if confirm is not None and not isinstance(confirm, SecondLayer):
-            raise TypeError(f"confirm must be a PermutationTest, RateTest or SequentialTest, not {confirm!r}")
+            raise TypeError(f"confirm must be a PermutationTest or SequentialTest, not {confirm!r}")
         if adapt and not self._learner.adapts:
             raise TypeError(f"adapt needs a model with partial_fit or warm_start, not {model!r}")
         self.min_examples = check_whole(min_examples, "min_examples", least=2)
@@ -207,13 +207,13 @@ class Retrainer(Loop):
     def _judge(self, drift: Drift) -> None:
         """Ask the second layer: a confirmed drift is noted and learnt from, a dismissed one changes nothing."""
         assert self.confirm is not None
-        start, after = drift.window.start, self.confirm.begins(drift)
+        start = drift.window.start
         before = range(max(self._window.start, start - self.confirm.window), start)
         verdict = self.confirm.test(
             self._learner,
             self.model,
             self._window.part(before),
-            self._window.part(range(after, self.events)),
+            self._window.part(range(start, self.events)),
             drift,
             self.events - 1,
         )

@@ -1,13 +1,19 @@
-"""A second layer behind a detector: more examples are waited for, and an alarm is confirmed or dismissed."""
+"""A second layer behind a detector, as in HLFR: after more examples an alarm is confirmed or dismissed."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fourrates.checks import check_number, check_whole
+from fourrates.retrain.rows import join, take
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from fourrates.findings import Drift
     from fourrates.labels import Codes
     from fourrates.retrain.learner import Learner
@@ -15,6 +21,7 @@ if TYPE_CHECKING:
     Examples = tuple[Any, Codes]  # rows and the codes of their labels
 
 LEAST = 10  # examples on either side of an alarm
+PARTS = (0.1, 0.2, 0.4, 0.8)  # of the change that the alarm shows, which is larger than the one behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +60,14 @@ class Verdict:
 
 
 class SecondLayer:
-    """Judges an alarm by examples before and after it; a subclass says how.
+    """Judges an alarm by the examples before it and those since the drift began; a subclass says how.
 
     Attributes
     ----------
     window : int
-        Examples on either side.
+        Examples before the drift, and as many since it began unless the subclass waits for other numbers.
     level : float
-        An alarm is confirmed if the p-value is at most this.
+        How sure the verdict must be.
     """
 
     def __init__(self, window: int, level: float) -> None:
@@ -69,26 +76,24 @@ class SecondLayer:
             raise ValueError(f"level {level!r} is not in (0, 1)")
         self.level = float(level)
 
-    def begins(self, drift: Drift) -> int:
-        """The first example of those after the alarm."""
-        raise NotImplementedError
-
     def first_look(self, drift: Drift) -> int:
         """How many labels there must have been for the first verdict."""
-        return self.begins(drift) + self.window
+        return drift.window.start + self.window
 
     def pause(self, waited: int) -> int:
         """How many labels later to look again, this many after the alarm, where there was no verdict."""
         return 1
 
-    def p_value(self, learner: Learner, model: Any, before: Examples, after: Examples, seed: int) -> tuple[float, str]:
-        """The p-value and what it is based on; an error if these examples cannot be judged."""
+    def _judge(
+        self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift
+    ) -> tuple[bool, float, str] | None:
+        """Whether the alarm stands, the p-value and what it is based on; None to wait for more labels."""
         raise NotImplementedError
 
     def test(
         self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift, at: int
     ) -> Verdict | None:
-        """Judge an alarm, or return None to be asked again after the next label; one that cannot be judged stands.
+        """Judge an alarm, or return None to be asked again; one that cannot be judged stands.
 
         Parameters
         ----------
@@ -97,7 +102,7 @@ class SecondLayer:
         model : classifier
             The one that serves.
         before, after : pairs of rows and codes
-            The examples.
+            The examples before the drift and since it began.
         drift : Drift
             The alarm.
         at : int
@@ -106,7 +111,173 @@ class SecondLayer:
         try:
             if before[1].size < LEAST:
                 raise ValueError(f"only {before[1].size} examples before the drift")
-            p_value, why = self.p_value(learner, model, before, after, drift.at)
+            found = self._judge(learner, model, before, after, drift)
         except Exception as error:  # of the model's own, too
-            return Verdict(drift, at, True, float("nan"), f"it could not be judged ({error})")
-        return Verdict(drift, at, p_value <= self.level, p_value, why)
+            found = True, float("nan"), f"it could not be judged ({error})"
+        return None if found is None else Verdict(drift, at, *found)
+
+
+class PermutationTest(SecondLayer):
+    """Confirm or dismiss an alarm by the loss of a classifier learnt before it (HLFR, Yu & Abraham, 2017).
+
+    A clone of the model learns from the `window` examples before the drift began and is held against as many since. The
+    same is done with these examples in random orders. If the concept is the same, the order does not matter: the
+    p-value is the share of orders with at least the loss of the true one, the true one counted among them.
+
+    The examples since the beginning are counted from where the detector puts it (`drift.window`), so that those between
+    there and the alarm need not be waited for. HLFR takes them from the alarm on.
+
+    Parameters
+    ----------
+    window : int
+        Examples on either side, 10 or more.
+    permutations : int
+        Random orders, each of which costs one fit.
+    level : float
+        An alarm is confirmed if the p-value is at most this.
+    seed : int
+        For the orders.
+
+    Examples
+    --------
+    At so loose a level LFR alarms five times, at the change at 2,500 and by chance:
+
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import fourrates as fr
+    >>> from fourrates.retrain import PermutationTest, Retrainer
+    >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
+    >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
+    >>> loop = Retrainer(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=PermutationTest(100))
+    >>> loop = loop.fit(X[:500], y[:500])
+    >>> predictions = loop.run(X[500:], y[500:])
+    >>> [(verdict.drift.at, verdict.confirmed, verdict.delay) for verdict in loop.verdicts]
+    [(154, False, 81), (2500, True, 28), (3514, False, 85), (3799, False, 81), (4257, False, 45)]
+    """
+
+    def __init__(self, window: int = 100, *, permutations: int = 99, level: float = 0.05, seed: int = 0) -> None:
+        super().__init__(window, level)
+        self.permutations = check_whole(permutations, "permutations", least=1)
+        if level * (permutations + 1) < 1:
+            raise ValueError(f"{permutations} permutations cannot give a p-value of {level}")
+        self.seed = check_whole(seed, "seed", least=0)
+
+    def __repr__(self) -> str:
+        return (
+            f"PermutationTest({self.window}, permutations={self.permutations}, level={self.level:g}, seed={self.seed})"
+        )
+
+    def _judge(
+        self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift
+    ) -> tuple[bool, float, str]:
+        """The share of orders in which a model trained on the first examples fails as often on the rest."""
+        rows = join([before[0], after[0]])
+        truths = np.concatenate([before[1], after[1]])
+        size = before[1].size
+        random = np.random.default_rng((self.seed, drift.at))
+        ordered = _loss(learner, rows, truths, np.arange(truths.size), size)
+        if ordered is None:
+            raise ValueError("the examples before the drift are of a single class")
+        orders = (random.permutation(truths.size) for _ in range(self.permutations))
+        losses = [loss for order in orders if (loss := _loss(learner, rows, truths, order, size)) is not None]
+        p_value = (1 + sum(loss >= ordered for loss in losses)) / (1 + len(losses))
+        why = f"loss {ordered:.3f}, in random orders {np.mean([*losses, ordered]):.3f}"
+        return p_value <= self.level, p_value, why
+
+
+def _loss(learner: Learner, rows: Any, truths: Codes, order: npt.NDArray[np.intp], size: int) -> float | None:
+    """The share of errors on the last of the examples in this order of what was learnt from the first `size`."""
+    first, rest = order[:size], order[size:]
+    if np.unique(truths[first]).size < 2:
+        return None
+    model = learner.trained(take(rows, first), truths[first])
+    return float(np.mean(learner.ask(model, take(rows, rest)) != truths[rest]))
+
+
+class SequentialTest(SecondLayer):
+    """Confirm or dismiss an alarm by Wald's sequential test on the recalls of the serving model.
+
+    After the alarm the labels are asked: do they fit the recalls before the drift, or recalls that moved the way the
+    detector alarmed at? How far those moved is read from the examples between the start of the drift and the alarm.
+    They look worse than they are, because the alarm chose them, so a tenth, a fifth, two fifths and four fifths of that
+    change, in log-odds, are looked for, each with the same prior. An alarm is confirmed once its labels are `odds`
+    times as likely after a drift as without one, and dismissed once they are `level` times as likely. So a drift is
+    dismissed with a probability of about `level`, and a large one is confirmed after a few labels. After `wait` labels
+    whatever is more likely decides.
+
+    The permutation test asks for proof that there was a change, and loses drifts for which `window` labels are too few.
+    This one takes the alarm's word and looks for proof that there was none.
+
+    Parameters
+    ----------
+    window : int
+        Examples before the drift that say what the recalls were, 10 or more.
+    wait : int
+        Labels after the alarm that are waited for at most. Give as many as a concept can spare.
+    odds : float
+        How many times as likely as without a drift its labels must be to confirm an alarm, more than 1.
+    level : float
+        How likely a drift may be dismissed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import fourrates as fr
+    >>> from fourrates.retrain import Retrainer, SequentialTest
+    >>> X = np.random.default_rng(1).normal(size=(6_000, 2))
+    >>> y = np.where(np.arange(6_000) < 3_000, X[:, 0] > 0, X[:, 1] > 0).astype(int)
+    >>> loop = Retrainer(GaussianNB(), fr.LFR(warn=0.1, detect=0.001), confirm=SequentialTest()).fit(X[:500], y[:500])
+    >>> predictions = loop.run(X[500:], y[500:])
+    >>> for verdict in loop.verdicts:
+    ...     print(verdict)
+    drift at 154 dismissed at 254, p 1.000: its 100 labels are 0.728 times as likely as without a drift
+    drift at 2,500 confirmed at 2,504, p 0.268: its 4 labels are 3.73 times as likely as without a drift
+    drift at 3,514 dismissed at 3,614, p 1.000: its 100 labels are 0.185 times as likely as without a drift
+    drift at 3,800 confirmed at 3,809, p 0.396: its 9 labels are 2.52 times as likely as without a drift
+    """
+
+    def __init__(self, window: int = 200, *, wait: int = 100, odds: float = 2.0, level: float = 0.05) -> None:
+        super().__init__(window, level)
+        self.wait = check_whole(wait, "wait", least=1)
+        self.odds = check_number(odds, "odds")
+        if self.odds <= 1:
+            raise ValueError(f"odds {odds!r} is not more than 1")
+
+    def __repr__(self) -> str:
+        return f"SequentialTest({self.window}, wait={self.wait}, odds={self.odds:g}, level={self.level:g})"
+
+    def first_look(self, drift: Drift) -> int:
+        """After the first label behind the alarm."""
+        return drift.at + 2
+
+    def pause(self, waited: int) -> int:
+        """After each label at first, then each time a tenth more have come."""
+        return min(max(waited // 10, 1), max(self.wait - waited, 1))
+
+    def _judge(
+        self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift
+    ) -> tuple[bool, float, str] | None:
+        right = [learner.ask(model, rows) == truths for rows, truths in (before, after)]
+        classes, seen = len(learner.labels.values), drift.at + 1 - drift.window.start
+        old = _recalls(right[0], before[1], classes)
+        new = _recalls(right[1][:seen], after[1][:seen], classes)
+        moved = np.log(new / (1 - new)) - np.log(old / (1 - old))
+        fresh, truths = right[1][seen:], after[1][seen:]
+        ratios = []
+        for part in PARTS:
+            changed = 1 / (1 + (1 - old) / old * np.exp(-part * moved))
+            steps = np.where(fresh, np.log(changed / old)[truths], np.log((1 - changed) / (1 - old))[truths])
+            ratios.append(float(steps.sum()))
+        most = max(ratios)
+        evidence = most + math.log(sum(math.exp(one - most) for one in ratios) / len(ratios))
+        if math.log(self.level) < evidence < math.log(self.odds) and fresh.size < self.wait:
+            return None
+        why = f"its {fresh.size} labels are {math.exp(min(evidence, 700)):.3g} times as likely as without a drift"
+        return evidence >= 0, min(1.0, math.exp(-evidence)), why
+
+
+def _recalls(right: npt.NDArray[np.bool_], truths: Codes, classes: int) -> npt.NDArray[np.float64]:
+    """The recall of each class, half an example of either kind added."""
+    total, found = (np.bincount(truths[which], minlength=classes) for which in (slice(None), right))
+    return np.asarray((found + 0.5) / (total + 1))
