@@ -175,7 +175,7 @@ def test_runs_end_with_an_alarm_and_the_last_is_censored():
     found = run_length(drifts(9, 29), 100)
     assert found == RunLength(runs=(10, 20), censored=(70,))
     assert (found.alarms, found.events, found.mean) == (2, 100, 50)
-    assert found.error == pytest.approx(50 / math.sqrt(2))
+    assert found.standard_error == pytest.approx(50 / math.sqrt(2))
 
 
 def test_run_lengths_of_several_streams_add_up():

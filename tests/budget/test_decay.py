@@ -1,14 +1,11 @@
 """The decay that finds a change soonest."""
 
-import math
 
 import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.budget.decay import best_decay_from_stream
 from fourrates.budget.simulation import simulated_delay
-from fourrates.streams import SCENARIOS, Scenario
 
 SOUND = [[45, 5], [5, 45]]
 ARL = 10_000
@@ -46,27 +43,6 @@ def test_the_expected_delay_is_that_of_the_detector_with_this_budget():
     )
 
 
-@pytest.mark.slow
-def test_a_stream_with_a_known_change_teaches_the_same_decay():
-    scenario = SCENARIOS["Imbalance2"]
-    given = fr.budget.best_decay(scenario.before, scenario.after, ARL)
-    learned = best_decay_from_stream(*scenario.stream(seed=3), changes=[5_000], arl=ARL)
-    # The rates of the stream are off by a standard error of 2 %, and the curve is flat near its least.
-    assert given.delays[learned.decay] <= 1.05 * given.delay
-
-
-@pytest.mark.slow
-def test_several_changes_and_labels_of_any_kind():
-    names = np.array(["ham", "spam", "egg"])
-    one = np.array([[30, 2, 2], [2, 30, 2], [2, 2, 28]]) / 100
-    two = np.array([[30, 2, 2], [2, 30, 2], [15, 10, 7]]) / 100
-    parts = [Scenario(one, two).stream(seed=1), Scenario(one, two).stream(seed=2)]
-    y_true, y_pred = (names[np.concatenate(side)] for side in zip(*parts, strict=True))
-    best = best_decay_from_stream(y_true, y_pred, [5_000, 10_000, 15_000], ARL, labels=names.tolist())
-    assert math.isfinite(best.delay)
-    assert best.decay < 0.98
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -74,10 +50,6 @@ def test_several_changes_and_labels_of_any_kind():
         (lambda: fr.budget.best_decay(SOUND, np.eye(3), ARL), r"has shape \(3, 3\), not \(2, 2\)"),
         (lambda: fr.budget.best_decay(SOUND, SOUND, ARL, decays=[]), "no decay is given"),
         (lambda: fr.budget.best_decay(SOUND, SOUND, ARL, horizon=0), "horizon 0"),
-        (lambda: best_decay_from_stream([0, 1], [0, 1], [], ARL), "no change is given"),
-        (lambda: best_decay_from_stream([0, 1], [0, 1], [2], ARL), "must ascend between 0 and 2"),
-        (lambda: best_decay_from_stream([0, 1], [0], [1], ARL), "y_true has 2 events, y_pred has 1"),
-        (lambda: best_decay_from_stream([0, 7], [0, 1], [1], ARL), "position 1: 7 in column"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(call, message):

@@ -53,17 +53,6 @@ def test_a_detector_that_never_alarms_stops_at_the_limit():
     assert (found.mean, found.standard_error, found.alarms, found.events) == (math.inf, math.inf, 0, 50_000)
 
 
-def test_progress_reaches_its_end():
-    told = []
-    simulated_run_length(fr.LFR(detect=1e-3), SOUND, 20, progress=lambda *one: told.append(one))
-    assert told[-1] == (20, 20)
-    told.clear()
-    simulated_delay(
-        fr.LFR(), SOUND, BROKEN, streams=150, history=10, horizon=10, progress=lambda *one: told.append(one)
-    )
-    assert told == [(100, 150), (150, 150)]
-
-
 def test_labels_of_any_kind_give_the_same_as_numbers():
     plain = simulated_delay(fr.LFR(), SOUND, BROKEN, streams=20, history=500)
     named = simulated_delay(fr.LFR(labels=["yes", "no"], positive="yes"), SOUND, BROKEN, streams=20, history=500)

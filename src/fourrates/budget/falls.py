@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.budget.confusion import probabilities
-from fourrates.budget.delay import Delay, check_horizon
-from fourrates.budget.simulation import Draw, drifts_of
+from fourrates.budget.delay import check_horizon
+from fourrates.budget.simulation import simulated_delay
 from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ EVENTS = 3_000_000  # drawn for a fall, about this number, before there are fewe
 PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
 LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
 LONGEST = 4_000_000  # events: what takes longer at best is not simulated
-PIECE = 4_096  # events drawn at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,6 @@ def falls(
         raise ValueError(f"history {history!r} must be at least 0")
     before = probabilities(confusion, len(detector.labels.values))
     names = rate_names(detector.labels.values)
-    drawn = Draw(detector, before)
     random = np.random.default_rng(seed)
     found = []
     for which in range(len(before)) if classes is None else classes:
@@ -172,7 +170,9 @@ def falls(
                 continue
             ahead = horizon or int(max(1_000, min(PATIENCE * least, _budget(detector))))
             streams = int(min(max(EVENTS / (history + least), FEWEST), STREAMS))
-            delay = _simulated(detector, drawn, Draw(detector, after), streams, history, ahead, random)
+            delay = simulated_delay(
+                detector, before, after, streams=streams, history=history, horizon=ahead, seed=random
+            )
             median = delay.median if math.isfinite(delay.median) else None
             lost = (median or ahead) > LOST * _budget(detector)
             found.append(Fall(names[which], *rate, median, ahead, delay.within(ahead), streams, lost))
@@ -191,29 +191,3 @@ def _least(detector: Detector, share: float, before: float, after: float) -> flo
     told = after * math.log(after / before) + (1 - after) * math.log((1 - after) / (1 - before))
     budget = min(_budget(detector), 1e12)
     return float(math.log(budget) * (detector.parameters.get("dispersion") or 1.0) / (share * told))
-
-
-def _simulated(
-    detector: Detector,
-    before: Draw,
-    after: Draw,
-    streams: int,
-    history: int,
-    horizon: int,
-    random: np.random.Generator,
-) -> Delay:
-    """The delays of one fall. Streams are drawn in pieces, so that one that alarms soon costs little."""
-    found = np.zeros(horizon)
-    running = detector.clone()
-    for _ in range(streams):
-        running.reset()
-        list(drifts_of(running, before(random, history)))
-        done, size = 0, PIECE
-        while done < horizon:
-            size = min(size, horizon - done)
-            drift = next(drifts_of(running, after(random, size)), None)
-            if drift is not None:
-                found[drift.at - history] += 1
-                break
-            done, size = done + size, 2 * size
-    return Delay(np.cumsum(found) / streams, streams)

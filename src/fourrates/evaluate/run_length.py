@@ -51,8 +51,8 @@ class RunLength:
         return self.events / self.alarms if self.alarms else math.inf
 
     @property
-    def error(self) -> float:
-        """The standard error of the mean, where an alarm is as likely at every event; infinite without alarms."""
+    def standard_error(self) -> float:
+        """Of the mean, where an alarm is as likely at every event; infinite without alarms."""
         return self.mean / math.sqrt(self.alarms) if self.alarms else math.inf
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def run_length(drifts: Iterable[Drift | int], length: int) -> RunLength:
     >>> from fourrates.streams import SCENARIOS
     >>> stream = SCENARIOS["Balance1"].stream(seed=1, length=2_000_000, change=2_000_000)
     >>> found = run_length(fr.LFR(detect=1e-4).update_many(*stream), 2_000_000)
-    >>> f"{found.alarms} alarms, one in {found.mean:,.0f} events, standard error {found.error:,.0f}"
+    >>> f"{found.alarms} alarms, one in {found.mean:,.0f} events, standard error {found.standard_error:,.0f}"
     '301 alarms, one in 6,645 events, standard error 383'
     >>> [round(limit) for limit in found.interval()]
     [5935, 7464]

@@ -62,15 +62,6 @@ class Window:
             self.start += cut
         self.start = max(self.start, position)
 
-    def all(self) -> tuple[Any, Codes]:
-        """The examples and their codes."""
-        return join([rows for rows, _ in self._parts]), self.truths()
-
-    def truths(self) -> Codes:
-        """The codes alone."""
-        parts = [truths for _, truths in self._parts]
-        return np.concatenate(parts) if parts else np.empty(0, np.uint16)
-
     def part(self, window: range) -> tuple[Any, Codes]:
         """The examples at these positions, all of which must be here; of none, empty lists."""
         if window.start < self.start or window.stop > self.positions.stop:
