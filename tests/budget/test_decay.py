@@ -1,6 +1,5 @@
 """The decay that finds a change soonest."""
 
-
 import numpy as np
 import pytest
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from fourrates.distribution import DensityTest, ErrorTest, MarginTest, RankTest
-from fourrates.distribution.kernel_density import bandwidth
+from fourrates.distribution.density import bandwidth
 
 TESTS = [DensityTest, RankTest, MarginTest, ErrorTest]
 every_test = pytest.mark.parametrize("kind", TESTS)

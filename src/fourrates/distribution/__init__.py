@@ -5,11 +5,9 @@ They look at the examples, not at what a classifier makes of them: `EDivisive` f
 a stream with `update_many`, a reference window against the latest one.
 """
 
-from fourrates.distribution.density import DensityTest
+from fourrates.distribution.density import DensityTest, RankTest
 from fourrates.distribution.e_divisive import EDivisive
-from fourrates.distribution.error import ErrorTest
-from fourrates.distribution.margin import MarginTest
-from fourrates.distribution.rank import RankTest
+from fourrates.distribution.margin import ErrorTest, MarginTest
 from fourrates.distribution.two_sample import TwoSampleTest
 from fourrates.distribution.watch import Alarm, Comparison, WindowWatch
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.distribution.examples import Array, Examples, check, joined, together
-from fourrates.distribution.two_sample import check_permutations
 from fourrates.distribution.watch import Comparison, WindowWatch
 from fourrates.kernel import energy
 
@@ -126,7 +125,6 @@ class EDivisive(WindowWatch):
             raise ValueError(f"alpha {self.alpha} is not in (0, 2]")
         if self.min_size < 2:
             raise ValueError(f"min_size {self.min_size}: distances within a segment need at least 2 rows")
-        check_permutations(self.permutations)
         super()._check_settings()
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:

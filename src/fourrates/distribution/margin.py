@@ -1,18 +1,60 @@
-"""The margin test of Dries and Rueckert: how far a linear rule puts new rows from old ones."""
+"""The margin and the error test of Dries and Rueckert: how well a linear rule tells new rows from old ones."""
 
 from __future__ import annotations
 
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fourrates.distribution.examples import Array, Examples
-from fourrates.distribution.separation import check_threshold, held_out_margins
-from fourrates.distribution.two_sample import TwoSampleTest, both_ways, check_permutations, permuted
+from fourrates.distribution.examples import Array, Examples, crossed, together
+from fourrates.distribution.two_sample import TwoSampleTest, both_ways, halves, permuted
 from fourrates.distribution.watch import Comparison
 
+OLD, NEW = -1, 1
+MOST = 1e6  # rows that no C can tell apart are equal
 
-class MarginTest(TwoSampleTest):
+
+class _ByLinearRule(TwoSampleTest):
+    """Compares the margins that a machine which learnt from one half of the rows gives to the other half."""
+
+    def __init__(
+        self,
+        *,
+        threshold: float = 1.2,
+        permutations: int = 999,
+        level: float = 0.05,
+        window: int = 200,
+        step: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.permutations = permutations
+        self.level = level
+        self.window = window
+        self.step = step
+        self.seed = seed
+
+    @abstractmethod
+    def _held_against(self, old: Array, new: Array, random: np.random.Generator) -> Comparison:
+        """Compare the margins of old and of new rows."""
+
+    def _check_settings(self) -> None:
+        if not self.threshold > 0:
+            raise ValueError(f"threshold {self.threshold}: a number of standard errors above 0 is accepted")
+        super()._check_settings()
+
+    def _compare(self, reference: Examples, latest: Examples) -> Comparison:
+        random = np.random.default_rng(self.seed)
+        margins = held_out_margins(reference, latest, self.threshold, self.seed, random)
+        return both_ways(*(self._held_against(old, new, random) for old, new in margins))
+
+
+class MarginTest(_ByLinearRule):
     """Whether a linear support vector machine gives new rows larger margins than old ones in the mean.
 
     A 1-norm machine learns to tell old rows from new ones by one half of both; the mean margins of the other half are
@@ -58,37 +100,92 @@ class MarginTest(TwoSampleTest):
     0.002
     """
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 1.2,
-        permutations: int = 999,
-        level: float = 0.05,
-        window: int = 200,
-        step: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.permutations = permutations
-        self.level = level
-        self.window = window
-        self.step = step
-        self.seed = seed
-
-    def _check_settings(self) -> None:
-        check_permutations(self.permutations)
-        check_threshold(self.threshold)
-        super()._check_settings()
-
-    def _compare(self, reference: Examples, latest: Examples) -> Comparison:
-        random = np.random.default_rng(self.seed)
-        found = [
-            Comparison(float(_ahead(old, new)), permuted(_ahead, old, new, self.permutations, random))
-            for old, new in held_out_margins(reference, latest, self.threshold, self.seed, random)
-        ]
-        return both_ways(*found)
+    def _held_against(self, old: Array, new: Array, random: np.random.Generator) -> Comparison:
+        return Comparison(float(_ahead(old, new)), permuted(_ahead, old, new, self.permutations, random))
 
 
 def _ahead(old: Array, new: Array, axis: int = -1) -> Any:
     """How much larger the margins of the new rows are in the mean."""
     return new.mean(axis=axis) - old.mean(axis=axis)
+
+
+class ErrorTest(_ByLinearRule):
+    """Whether a linear support vector machine tells old rows from new ones with fewer errors than chance allows.
+
+    A 1-norm machine learns from one half of both; its 0-1 error on the other half has a p-value by permutation. Then
+    with the halves exchanged. Two permutations with as many errors are ordered by their mean margins: without that the
+    counts would be too coarse to use up the level.
+
+    Parameters
+    ----------
+    threshold, permutations, level, window, step, seed
+        As of :class:`MarginTest`.
+
+    Notes
+    -----
+    The paper could not be read for this beyond its abstract, which has the zero-one error of a machine. What was left
+    to us is said at :class:`MarginTest`.
+
+    References
+    ----------
+    A. Dries and U. Rueckert, "Adaptive Concept Drift Detection", Statistical Analysis and Data Mining 2(5-6), 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.distribution import ErrorTest
+    >>> random = np.random.default_rng(1)
+    >>> old, new = random.normal(size=(2, 200, 10))
+    >>> found = ErrorTest().fit(old, old[:, 0] > 0).test(new, new[:, 1] > 0)
+    >>> print(f"{found.statistic:.2f} right where chance has 0.50, p-value {found.p_value:.3f}")
+    0.76 right where chance has 0.50, p-value 0.002
+    """
+
+    def _held_against(self, old: Array, new: Array, random: np.random.Generator) -> Comparison:
+        right = ((old < 0).mean() + (new > 0).mean()) / 2
+        return Comparison(float(right), permuted(_right, old, new, self.permutations, random))
+
+
+def _right(old: Array, new: Array, axis: int = -1) -> Any:
+    """Rows told right, of both kinds alike; the margins only order what is equal otherwise."""
+    right = (old < 0).mean(axis=axis) + (new > 0).mean(axis=axis)
+    ahead = np.tanh(new).mean(axis=axis) - np.tanh(old).mean(axis=axis)  # within -2 and 2
+    return right + ahead / (8 * old.shape[axis] * new.shape[axis])
+
+
+def machine(rows: Array, target: npt.NDArray[np.int64], threshold: float, seed: int) -> Any:
+    """The 1-norm machine, most of whose weights are 0, so that features without a change do little harm.
+
+    At C = 1 / (2 z sqrt(rows)) a feature has a weight of its own if old and new rows differ in it by more than about z
+    standard errors. Where none does, C is doubled until one has: a rule without weights would have nothing to say.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    penalty = 1 / (2 * threshold * math.sqrt(len(rows)))
+    while True:
+        fitted = LinearSVC(penalty="l1", dual=False, C=penalty, class_weight="balanced", random_state=seed)
+        with warnings.catch_warnings():
+            # A rule that is not quite the best is as valid to compare by.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(rows, target)
+        if fitted.coef_.any() or penalty > MOST:
+            return fitted
+        penalty *= 2
+
+
+def held_out_margins(
+    reference: Examples, latest: Examples, threshold: float, seed: int, random: np.random.Generator
+) -> Iterator[tuple[Array, Array]]:
+    """Margins of old and of new rows of one half, by a machine that learnt from the other half; then the reverse.
+
+    A margin is the value of the linear rule over the length of its weights, positive where it says "new".
+    """
+    rows = crossed(together(reference, latest))
+    old, new = rows[: len(reference)], rows[len(reference) :]
+    pairs = list(zip(halves(random, len(old)), halves(random, len(new)), strict=True))
+    for (learn_old, learn_new), (ask_old, ask_new) in (pairs, pairs[::-1]):
+        target = np.repeat([OLD, NEW], [len(learn_old), len(learn_new)])
+        fitted = machine(np.concatenate([old[learn_old], new[learn_new]]), target, threshold, seed)
+        length = float(np.linalg.norm(fitted.coef_)) or 1.0
+        yield fitted.decision_function(old[ask_old]) / length, fitted.decision_function(new[ask_new]) / length

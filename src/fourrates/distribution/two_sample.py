@@ -63,12 +63,6 @@ class TwoSampleTest(WindowWatch):
             raise ValueError(f"{name} has {rows} rows; this test needs at least {self._least}")
 
 
-def check_permutations(permutations: int) -> None:
-    """Refuse a number of permutations that gives no p-value."""
-    if permutations < 1:
-        raise ValueError(f"permutations {permutations}: a p-value needs at least 1")
-
-
 def halves(random: np.random.Generator, rows: int) -> Halves:
     """The numbers of the rows, in two halves by chance."""
     order = random.permutation(rows)

@@ -79,6 +79,8 @@ class WindowWatch(BaseEstimator, ABC):
     window: int
     step: int | None
     level: float
+    seed: int
+    permutations: int = 1  # of a test that has none
 
     _reference: Examples | None = None  # complete, or None while it is filled
     _given = False  # whether the reference came with `fit`
@@ -97,6 +99,8 @@ class WindowWatch(BaseEstimator, ABC):
             raise ValueError(f"window {self.window}: this test needs at least {self._least} rows")
         if self.step is not None and self.step < 1:
             raise ValueError(f"step {self.step}: at least 1 row must lie between two comparisons")
+        if self.permutations < 1:
+            raise ValueError(f"permutations {self.permutations}: a p-value needs at least 1")
 
     @property
     def _least(self) -> int:
