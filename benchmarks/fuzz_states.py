@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 import fourrates as fr
-from fourrates.detectors.step import step
 
 SECONDS = 5.0  # the longest that one of them may take
 INTERESTING = [
@@ -152,15 +151,15 @@ def records(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[byte
 
 
 def files(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
-    """Whole states, settings and all; and the same as `step` takes them."""
+    """Whole states, settings and all; and one event over each."""
     kinds = [(type(detector), detector.to_bytes()[:-4]) for detector in fed()]
     while True:
         kind, body = kinds[int(random.integers(len(kinds)))]
 
         def load(saved: bytes, kind: Any = kind) -> Any:
             detector = kind.from_bytes(saved)
-            state, _ = step(saved, detector.labels.values[0], detector.labels.values[1])
-            return kind.from_bytes(state)
+            detector.update(detector.labels.values[0], detector.labels.values[1])
+            return kind.from_bytes(detector.to_bytes())
 
         yield mended(changed(random, body)), load
 

@@ -9,7 +9,6 @@ import pytest
 
 import fourrates as fr
 from fourrates import state
-from fourrates.detectors.step import step
 from fourrates.evidence.alternatives import alternatives
 from fourrates.evidence.rules import LAG, LAG_OF_MANY
 
@@ -115,12 +114,6 @@ def test_a_long_history_is_not_made_for_a_short_state(history):
     forged = state.pack(saved.kind, saved.about | {"history": history}, **saved.sections)
     with pytest.raises(ValueError, match="of 474 bytes is too short for its parameters"):
         fr.baselines.ThreeMeasures.from_bytes(forged)
-
-
-@pytest.mark.parametrize("name", ["Detector", "RecordDetector", "base", "__doc__", "nothing"])
-def test_a_step_over_the_state_of_something_else_is_refused(name):
-    with pytest.raises(ValueError, match=f"the state of a '{name}', which this release does not know"):
-        step(state.pack(name, {"labels": [0, 1]}, state=bytes(300)), 1, 1)
 
 
 # Bytes from anywhere --------------------------------------------------------------------------------------------

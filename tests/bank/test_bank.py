@@ -57,7 +57,7 @@ def state(detector):
     record = detector.record_bytes
     if isinstance(detector, fr.FourRates):
         return detector._progress(), record[HEAD.itemsize :]
-    rules = detector.linear_rules  # the limits of its statistics are found again when they are needed
+    rules = detector.rules  # the limits of its statistics are found again when they are needed
     return detector._progress(), rules.counts(record).tobytes(), rules.statistics(record), rules.crossed(record)
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import fourrates as fr
 from fourrates import plain
-from fourrates.detectors.step import step
 
 
 def pairs(random, size, recalls, mix=None):
@@ -355,30 +354,6 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
     assert one.to_bytes() == whole.to_bytes() == split.to_bytes() == saved.to_bytes() == pickled.to_bytes()
     assert bank[0].detector().record_bytes[32:] == one.record_bytes[32:]
 
-    state, stepped = make().to_bytes(), []
-    for pair in zip(truth.tolist(), pred.tolist(), strict=True):
-        state, findings = step(state, *pair)
-        stepped += findings
-    assert stepped == expected
-    assert state == one.to_bytes()
-
-
-@pytest.mark.slow
-def test_steps_over_many_states_in_turn_do_not_mix_them_up():
-    makers = [fr.FourRates(300, labels=range(k)) for k in (2, 3)] + [fr.LFR(detect=1e-3), fr.FourRates(200)]
-    makers += [fr.FourRates(300 + i) for i in range(70)]  # more than are kept at hand
-    truth, pred = stream((10, (0.99, 0.99)), (12, (0.01, 0.01)), seed=14)
-    pairs = list(zip(truth.tolist(), pred.tolist(), strict=True))
-    states, drifts = [one.to_bytes() for one in makers], 0
-    for part in (pairs[:9], pairs[9:14], pairs[14:]):  # a turn begins with a detector that is no longer at hand
-        for i, one in enumerate(makers):
-            for pair in part:
-                states[i], findings = step(states[i], *pair)
-                drifts += one.update(*pair) is not None
-                assert findings == one.findings
-    assert drifts
-    assert states == [one.to_bytes() for one in makers]
-
 
 # Bad use ----------------------------------------------------------------------------------------------------------
 
@@ -437,8 +412,6 @@ def test_bad_events_are_named_by_value_and_place():
         detector.update_many(["ham", "egg"], ["ham", "ham"])
     with pytest.raises(ValueError, match="truths: code 2 at position 1 is not below 2"):
         detector.update_coded(np.array([0, 2], np.uint16), np.array([0, 0], np.uint16))
-    with pytest.raises(ValueError, match="'egg' in column 'y_pred'"):
-        step(detector.to_bytes(), "ham", "egg")
     assert detector.events == 0
 
 

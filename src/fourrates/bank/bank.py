@@ -242,7 +242,8 @@ class Bank:
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
-        return self._arena.progress(self._slots(keys))
+        events, since = self._arena.progress(self._slots(keys))
+        return events, since
 
     def _slots(self, keys: Any) -> Array:
         """Where the records of these streams lie; a key that is not there is a KeyError."""

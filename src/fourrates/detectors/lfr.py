@@ -162,8 +162,14 @@ class LFR(RecordDetector):
         if arl is not None:
             detect = _level(arl, decays, every_side)
         detects = self._by_rate("detect", DETECT if detect is None else detect, DETECT)
-        watches = self._watches(decays, warns, detects, every_side, correction is not None)
-        self._set_up(watches, every_side, null, self._watched_rates(rates))
+        shared = sum(2 if side == "both" else 1 for side in every_side) if correction else 1
+        watches = [
+            _watches(rate, own, warn, detect, shared)
+            for rate, own, warn, detect in zip(self._names, decays, warns, detects, strict=True)
+        ]
+        watched = self._watched_rates(rates)
+        watches = [own if rate in watched else [] for rate, own in zip(self._names, watches, strict=True)]
+        self._set_up(watches, every_side, null)
 
     def _watched_rates(self, rates: Iterable[str] | None) -> frozenset[str]:
         """The rates to watch, all of them if none are named."""
@@ -186,46 +192,25 @@ class LFR(RecordDetector):
                 raise ValueError(f"{name}: rate {rate!r} is not one of {self._names}")
         return [value.get(rate, default) for rate in self._names]
 
-    def _watches(
-        self,
-        decays: list[tuple[float, ...]],
-        warns: list[float],
-        detects: list[float],
-        sides: list[Sides],
-        corrected: bool,
-    ) -> list[list[Watch]]:
-        """For each rate its statistics, the levels shared between them."""
-        tests = sum(2 if side == "both" else 1 for side in sides) if corrected else 1
-        found = []
-        for rate, own, warn, detect in zip(self._names, decays, warns, detects, strict=True):
-            if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
-                raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
-            shared = tests * len(own)
-            low, high = (
-                check_level(level / shared, f"{name}, as shared,")
-                for name, level in (("warn", warn), ("detect", detect))
-            )
-            found.append([Watch(value, low, high) for value in own])
-        return found
-
-    def _set_up(
-        self, watches: list[list[Watch]], sides: list[Sides], null: Null, watched_rates: frozenset[str]
-    ) -> None:
-        watches = [own if rate in watched_rates else [] for rate, own in zip(self._names, watches, strict=True)]
-        every = [watch for own in watches for watch in own]
-        used = sorted({watch.decay for watch in every})
-        levels = {
-            decay: sorted({level for one in every if one.decay == decay for level in (one.warn, one.detect)})[::-1]
-            for decay in used
-        }
-        tables = {decay: table(decay, levels[decay], null) for decay in used}
+    def _set_up(self, watches: list[list[Watch]], sides: list[Sides], null: Null) -> None:
+        """Look the bounds of every statistic up, in one table for each decay."""
+        levels: dict[float, set[float]] = {}
+        for own in watches:
+            for decay, warn, detect in own:
+                levels.setdefault(decay, set()).update((warn, detect))
+        tables = {decay: table(decay, levels[decay], null) for decay in sorted(levels)}
         self._watched = [(side != "up", side != "down") for side in sides]
-        self._statistics = []
-        settings = []
-        for own, watched in zip(watches, self._watched, strict=True):
-            found = [(levels[one.decay].index(one.warn), levels[one.decay].index(one.detect)) for one in own]
-            self._statistics.append([(tables[one.decay], *at) for one, at in zip(own, found, strict=True)])
-            settings.append([(tables[one.decay], *at, *watched) for one, at in zip(own, found, strict=True)])
+        self._statistics = [
+            [
+                (tables[decay], tables[decay].levels.index(warn), tables[decay].levels.index(detect))
+                for decay, warn, detect in own
+            ]
+            for own in watches
+        ]
+        settings = [
+            [(*statistic, *watched) for statistic in own]
+            for own, watched in zip(self._statistics, self._watched, strict=True)
+        ]
         self._follow(LinearRules(len(self._labels.values), settings))
 
     @property
@@ -261,7 +246,7 @@ class LFR(RecordDetector):
         return self._state_of(self.record_bytes, i)
 
     def _state_of(self, record: bytes, i: int) -> RateState:
-        rules = self.linear_rules
+        rules: Any = self.rules
         counts, classes = rules.counts(record), len(self._labels.values)
         n = int(counts[i].sum() if i < classes else counts[:, i - classes].sum())
         ones = int(counts[i % classes, i % classes])
@@ -280,16 +265,9 @@ class LFR(RecordDetector):
         )
         return RateState(n=n, estimate=estimate if n else float("nan"), statistics=statistics)
 
-    @property
-    def linear_rules(self) -> LinearRules:
-        """The rules it shares with others of the same settings."""
-        rules = self.rules
-        assert isinstance(rules, LinearRules)
-        return rules
-
     def _drift_of(self, record: bytes, head: Head) -> Drift:
         """What a record that just alarmed has to tell."""
-        rules = self.linear_rules
+        rules: Any = self.rules
         owner = [i for i, own in enumerate(self._statistics) for _ in own]
         changes: dict[str, RateChange] = {}
         for test, down in rules.crossed(record):
@@ -319,6 +297,15 @@ def _decays(value: Any) -> tuple[float, ...]:
     if not found or len(set(found)) < len(found):
         raise ValueError(f"decay {value!r} must be one number or several different ones")
     return found
+
+
+def _watches(rate: str, decays: tuple[float, ...], warn: float, detect: float, shared: int) -> list[Watch]:
+    """The statistics of a rate, which share its levels with each other and with so many tests."""
+    if not check_level(detect, f"{rate}: detect") < check_level(warn, f"{rate}: warn"):
+        raise ValueError(f"{rate}: warn {warn!r} is not larger than detect {detect!r}")
+    shared *= len(decays)
+    warn, detect = check_level(warn / shared, "warn, as shared,"), check_level(detect / shared, "detect, as shared,")
+    return [Watch(decay, warn, detect) for decay in decays]
 
 
 def _level(arl: float, decays: list[tuple[float, ...]], sides: list[Sides]) -> float:

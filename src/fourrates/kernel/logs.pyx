@@ -18,28 +18,7 @@ import numpy as np
 
 from fourrates.kernel.memory cimport prefetch
 
-cdef extern from *:
-    """
-    #include <stdlib.h>
-    #if defined(__linux__)
-    #include <sys/mman.h>
-    static void* fourrates_block(size_t size, int large) {
-        const size_t page = (size_t)1 << 21;
-        void* place = NULL;
-        if (!large || size < page) return malloc(size);
-        if (posix_memalign(&place, page, size)) return NULL;
-        madvise(place, size, MADV_HUGEPAGE);
-        return place;
-    }
-    #else
-    static void* fourrates_block(size_t size, int large) { (void)large; return malloc(size); }
-    #endif
-    """
-    # Memory that free takes back; if large, of huge pages where there are any: a third less time for each label.
-    void* block "fourrates_block"(size_t size, bint large) noexcept nogil
-
 cdef enum:
-    FEW = 4                    # chunks, for which ordinary memory does
     LEAST = 6                  # bits of the smallest index
 
 cdef uint32_t NONE = 0xFFFFFFFF
@@ -121,7 +100,7 @@ cdef class Logs:
             return 0
         if self.bits == 32:
             return -1
-        larger = <uint64_t*>block(sizeof(uint64_t) * size * 2, True)
+        larger = <uint64_t*>malloc(sizeof(uint64_t) * size * 2)
         if larger == NULL:
             return -1
         memset(larger, 0xFF, sizeof(uint64_t) * size * 2)
@@ -183,7 +162,7 @@ cdef class Logs:
             self.chunks[fresh].entries = NULL
             self.chunks[fresh].after = NONE
         chunk = &self.chunks[fresh]
-        chunk.entries = <Entry*>block(<size_t>self.chunk_size * sizeof(Entry), self.made >= FEW)
+        chunk.entries = <Entry*>malloc(<size_t>self.chunk_size * sizeof(Entry))
         if chunk.entries == NULL:
             return NONE
         if fresh == self.made:

@@ -7,8 +7,7 @@ Both take streams one example at a time or in batches, labels at once or late, a
 """
 
 from fourrates.retrain.champion import ChampionRetrainer, Expert
-from fourrates.retrain.decision import Decision
-from fourrates.retrain.life import FitError, Life
+from fourrates.retrain.life import Decision, FitError, Life
 from fourrates.retrain.retrainer import Retrainer
 from fourrates.retrain.second_layer import PermutationTest, SequentialTest, Verdict
 

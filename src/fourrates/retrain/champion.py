@@ -11,9 +11,8 @@ import numpy as np
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.retrain.decision import Decision
 from fourrates.retrain.fixed_share import FixedShare
-from fourrates.retrain.life import FitError, Why
+from fourrates.retrain.life import Decision, FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
 from fourrates.retrain.window import Window

@@ -1,4 +1,4 @@
-"""What became of one model, and what went wrong where none came about."""
+"""What became of each model, what a loop decided and why, and what went wrong where no model came about."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Why = Literal["first", "drift", "hand"]
+Kind = Literal["drift", "fit", "wait", "fail"]
+WORDS = {"drift": "", "fit": "retrained ", "wait": "too few examples of a class, waits: ", "fail": "failed: "}
 
 
 class FitError(RuntimeError):
@@ -81,3 +83,34 @@ class Life:
         until = "on" if self.stop is None else f"to {self.stop - 1:,}"
         source = "" if self.window is None else f", learnt from {self.window.start:,} to {self.window.stop - 1:,}"
         return f"{self.start:,} {until}: {self.why}{source}, accuracy {self.accuracy:.3f} of {self.n:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision.
+
+    Attributes
+    ----------
+    at : int
+        Labels observed before it.
+    kind : {"drift", "fit", "wait", "fail"}
+        A drift was found; a model was retrained; its window has too few examples of a class; or the fit failed.
+    about : str
+        The drift, or the model.
+    window : range or None
+        The examples the model was or would have been trained on.
+    reason : str
+        The error of a fit that failed.
+    """
+
+    at: int
+    kind: Kind
+    about: str
+    window: range | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        words = [f"{self.at:,}: {WORDS[self.kind]}{self.about}"]
+        if self.window is not None:
+            words.append(f"on {self.window.start:,} to {self.window.stop - 1:,}")
+        return ", ".join([*words, *filter(None, [self.reason])])

@@ -55,3 +55,10 @@ def permuted(examples: Examples, seed: int) -> Examples:
     concepts = np.split(np.arange(len(examples.labels)), examples.changes)
     order = np.concatenate([random.permutation(concept) for concept in concepts])
     return replace(examples, features=examples.features[order], labels=examples.labels[order])
+
+
+def turned(labels: npt.NDArray[np.bool_], noise: float, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Turn each label, 0 to 1 and 1 to 0, with probability `noise`."""
+    if not 0 <= noise <= 1:
+        raise ValueError(f"noise {noise} is not in [0, 1]")
+    return (labels ^ (random.random(labels.size) < noise)).astype(np.int64)

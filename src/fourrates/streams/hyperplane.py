@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fourrates.streams.examples import Examples
-from fourrates.streams.noise import turned
+from fourrates.streams.examples import Examples, turned
 
 CONCEPTS = 9  # as in the public files
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fourrates.streams.examples import Examples
-from fourrates.streams.noise import turned
+from fourrates.streams.examples import Examples, turned
 
 
 def sea(
