@@ -200,7 +200,7 @@ def test_bounds_mirror_when_the_bits_are_flipped():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("null_name", ["exact", "plugin", "monte-carlo"])
+@pytest.mark.parametrize("null_name", ["exact", "plugin"])
 @pytest.mark.parametrize("decay", [1e-9, 0.01, 0.3, 0.61803398875, 0.9])
 def test_an_atom_never_lies_outside_its_own_bounds(decay, null_name):
     # Given that all bits are equal R takes one value only. A bound rounded the wrong way would alarm for ever.
@@ -230,11 +230,10 @@ def test_the_plugin_null_is_the_binomial_law():
 @pytest.mark.slow
 def test_monte_carlo_agrees_with_the_plugin_null():
     # The 1 % quantile of 10,000 draws lies between their ranks 60 and 140 but for 4 standard errors.
-    table, simulated = null.table(0.9, (0.01,), "plugin"), null.table(0.9, (0.01,), "monte-carlo")
+    table = null.table(0.9, (0.01,), "plugin")
     for n, k in [(10, 8), (50, 40), (94, 90), (500, 400)]:
         wide = null.bounds(n, k, 0.006, 0.9, "plugin").lower - OUTWARD
         narrow = null.bounds(n, k, 0.014, 0.9, "plugin").lower + OUTWARD
-        assert wide <= simulated.lower(0, n, k) <= narrow
         assert wide <= null.monte_carlo(n, k, 0.01).lower <= narrow
         assert wide <= table.lower(0, n, k) <= narrow
 

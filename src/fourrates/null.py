@@ -3,14 +3,14 @@
 A rate that has seen n bits, k of them ones, carries R <- eta R + (1 - eta) I from R0 = 1/2 on. While the concept is
 stable every arrangement of the k ones is equally likely, whatever the true rate is, so the law of R given (n, k) is
 known with nothing estimated. :func:`bounds` answers "how low and how high may R be, given n and k, at this level?"
-from any of three nulls; :func:`table` gives the same answers as the table that detectors look them up in.
+from either of two nulls; :func:`table` gives the same answers as the table that detectors look them up in.
 
 ``exact``
     The conditional law given (n, k). P(R < lower) <= level and P(R > upper) <= level hold for every n and k.
 ``plugin``
     The paper's idea: independent bits with chance k / n of a one, as if k / n were the truth.
-``monte-carlo``
-    The paper's Algorithm 2: the plug-in law by simulation. It exists only to compare.
+
+The paper's Algorithm 2 simulates the plug-in law. :func:`monte_carlo` does so, to compare.
 
 How the exact bounds are computed, and why they hold (proofs: docs/mathematics.md):
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     Arrays = tuple[npt.NDArray[np.float32], ...]
 
-Null = Literal["exact", "plugin", "monte-carlo"]
+Null = Literal["exact", "plugin"]
 NULLS: tuple[Null, ...] = get_args(Null)
 
 LARGEST_DECAY = 0.996
@@ -83,7 +83,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
         Probability left outside, on each side.
     decay : float
         The factor eta.
-    null : {"exact", "plugin", "monte-carlo"}
+    null : {"exact", "plugin"}
         Which law.
 
     Examples
@@ -99,9 +99,7 @@ def bounds(n: int, k: int, level: float, decay: float = 0.9, null: Null = "exact
     return Bounds(found.lower(0, n, k), found.upper(0, n, k))
 
 
-def table(
-    decay: float, levels: Iterable[float], null: Null = "exact", *, samples: int = 10_000, seed: int = 0
-) -> Table:
+def table(decay: float, levels: Iterable[float], null: Null = "exact") -> Table:
     """Bounds for every (n, k) at several levels: built once, kept in memory and in the user's cache folder.
 
     Parameters
@@ -110,18 +108,15 @@ def table(
         The factor eta, in (0, 1), at most 0.996.
     levels : iterable of float
         Each in [1e-9, 0.5).
-    null : {"exact", "plugin", "monte-carlo"}
+    null : {"exact", "plugin"}
         Which law.
-    samples, seed : int
-        Size and seed of the simulation, for "monte-carlo" only.
     """
     levels = tuple(sorted({check_level(level, "level") for level in levels}, reverse=True))
     if not levels:
         raise ValueError("no level is given")
     if null not in NULLS:
         raise ValueError(f"null {null!r} is not one of {NULLS}")
-    simulation = (samples, seed) if null == "monte-carlo" else None
-    return _table(check_decay(decay), levels, null, simulation)
+    return _table(check_decay(decay), levels, null)
 
 
 def check_decay(decay: float) -> float:
@@ -143,9 +138,9 @@ def check_level(level: float, name: str) -> float:
 
 
 @lru_cache(maxsize=64)
-def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tuple[int, int] | None) -> Table:
+def _table(decay: float, levels: tuple[float, ...], null: Null) -> Table:
     described = ",".join(level.hex() for level in levels)
-    key = f"fourrates {VERSION} {null} {decay.hex()} {described} {simulation}"
+    key = f"fourrates {VERSION} {null} {decay.hex()} {described}"
     marks = MARKS if null == "exact" else 0
     few = FEW if null == "exact" else 1
     window = _window(decay)
@@ -156,10 +151,7 @@ def _table(decay: float, levels: tuple[float, ...], null: Null, simulation: tupl
     ]
     arrays = cache.read(key, sum(map(math.prod, shapes)), lambda found: _is_sound(found, shapes, window))
     if arrays is None:
-        if simulation is None:
-            arrays = _build(decay, levels, exact=null == "exact")
-        else:
-            arrays = _simulate(decay, levels, *simulation)
+        arrays = _build(decay, levels, exact=null == "exact")
         cache.write(key, arrays)
     return Table(decay, levels, *arrays)
 
@@ -320,34 +312,6 @@ class _Enumerated:
     def column(self, x: float, out: npt.NDArray[np.float64]) -> None:
         """As :meth:`fourrates.kernel.law.Lattice.column`."""
         out[:] = self.counts[np.searchsorted(self.values, x + 1e-9)] / self.counts[-1]
-
-
-def _simulate(decay: float, levels: tuple[float, ...], samples: int, seed: int) -> Arrays:
-    """Bounds at 101 values of the rate, each serving the rates nearest to it, as in the paper's look-up."""
-    window = _window(decay)
-    random = np.random.default_rng(seed)
-    rates = np.linspace(0, 1, 101)
-    statistic = np.full((rates.size, samples), 0.5)
-    near = np.zeros((len(levels), (window + 1) * (window + 2) // 2), np.float32)
-    quantiles = np.empty((len(levels), rates.size))
-    for n in range(1, window + 1):
-        draw = random.random(samples)
-        statistic *= decay
-        statistic += (1 - decay) * (draw < rates[:, None])
-        nearest = np.rint(100 * (n - np.arange(n + 1)) / n).astype(np.int64)
-        asked = np.unique(nearest)
-        quantiles[:, asked] = np.quantile(statistic[asked], levels, axis=1, method="lower")
-        start = n * (n + 1) // 2
-        near[:, start : start + n + 1] = _clear_of(quantiles[:, nearest])
-    quantiles = np.quantile(statistic, levels, axis=1, method="lower")
-    values = np.arange(STEPS + 1) / STEPS
-    far = np.full((len(levels), 1, STEPS + 1), -1, np.float32)
-    for i in range(len(levels)):
-        # The quantile grows with the rate: the largest share of zeros belongs to the lowest rate that allows x.
-        lowest = np.searchsorted(np.maximum.accumulate(quantiles[i]), values, side="left")
-        allowed = lowest < rates.size
-        far[i, 0, allowed] = np.minimum(1 - rates[lowest[allowed]] + 0.005, 1)
-    return near, far, np.zeros((len(levels), 1, 1), np.float32)
 
 
 def monte_carlo(

@@ -66,7 +66,7 @@ class LFR(RecordDetector):
         The positive one of two labels; the second if not given.
     sides : {"both", "down", "up"} or mapping by rate
         Which moves raise an alarm; "down" is degradation only.
-    null : {"exact", "plugin", "monte-carlo"}
+    null : {"exact", "plugin"}
         Where the bounds come from, see :mod:`fourrates.null`. Only "exact" is a guarantee.
     correction : {None, "bonferroni"}
         With "bonferroni", `warn` and `detect` are levels of a whole step: divided by the number of rates and watched

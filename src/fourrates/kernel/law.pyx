@@ -104,7 +104,7 @@ cdef class Lattice:
             value *= self.decay
         return value
 
-    cdef void adopt(self, long k, long first, long size) noexcept nogil:
+    cdef void replace_row(self, long k, long first, long size) noexcept nogil:
         """Make the scratch row the k-th, its negligible ends dropped."""
         cdef Row* row = &self.row[k]
         cdef float* cdf = self.scratch
@@ -145,7 +145,7 @@ cdef class Lattice:
         add(self.scratch, first, outer, last, zero, 0, c0)
         add(self.scratch, first, outer, last, one, shift, c1)
         add(self.scratch, first, outer, last, one, shift + 1, c2)
-        self.adopt(k, first, last - first)
+        self.replace_row(k, first, last - first)
 
     cdef void coarsen(self, double factor, long[::1] source, float[:, ::1] weight) noexcept nogil:
         """Every row from the units of Q back to those of R: a point moves to factor * point and is split.
@@ -179,7 +179,7 @@ cdef class Lattice:
                 else:
                     self.scratch[i - first] = (weight[0, i] * value_at(row, s) + weight[1, i] * value_at(row, s + 1)
                                                + weight[2, i] * value_at(row, s + 2))
-            self.adopt(k, first, last - first)
+            self.replace_row(k, first, last - first)
 
     cdef double quantile(self, long k, double level, double unit) noexcept nogil:
         """The largest lattice point x with P(statistic < x) <= level, in units of R."""

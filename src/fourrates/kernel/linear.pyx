@@ -26,9 +26,20 @@ from fourrates.kernel.tables cimport (
 cdef enum:
     WORTH = 6             # observations: a look ahead over fewer costs more than it saves
     PLACE = 2             # bits of the place
+    NOWHERE = 3           # the number of them that is no place
     LONGEST = (1 << 30) - 1
 
 cdef double FULL = 65535.0  # the largest limit
+
+
+cdef inline int place_of(const Cell* cell) noexcept nogil:
+    """INSIDE, UNDER or OVER, as at the last observation."""
+    return <int>(cell.calm & ((1 << PLACE) - 1))
+
+
+cdef inline int64_t calm_until(const Cell* cell) noexcept nogil:
+    """The number of observations up to which the limits hold; 0 where there are none."""
+    return <int64_t>(cell.calm >> PLACE)
 
 
 cdef int settle(const Grid* grid, const Test* test, Cell* cell, int64_t n, int64_t ones) noexcept nogil:
@@ -37,9 +48,9 @@ cdef int settle(const Grid* grid, const Test* test, Cell* cell, int64_t n, int64
     cdef int64_t row, last = horizon(grid, n, &row)
     cdef int place = classify(grid, test, cell.statistic, n, ones, row, &found)
     cdef Limits limits
-    if place != <int>(cell.calm & 3):
+    if place != place_of(cell):
         found |= MOVED
-    elif n <= cell.calm >> PLACE:
+    elif n <= calm_until(cell):
         return found
     cell.calm = place
     if last - n >= WORTH:
@@ -62,11 +73,11 @@ cdef inline int observe(const Layout* layout, Cell* cells, int begin, int end, i
         statistic = test.decay * cell.statistic + test.gain * hit
         cell.statistic = statistic
         scaled = statistic * FULL
-        if n > cell.calm >> PLACE or scaled < cell.low or scaled > cell.high:
+        if n > calm_until(cell) or scaled < cell.low or scaled > cell.high:
             if n <= layout.grid[j].window:  # the table is small there, and no limit is needed
                 crossed = 0
                 place = classify(&layout.grid[j], test, statistic, n, ones, 0, &crossed)
-                if place != <int>cell.calm:
+                if place != place_of(cell):
                     cell.calm = place
                     crossed |= MOVED
                 found |= crossed
@@ -79,7 +90,7 @@ cdef inline bint outside(const Layout* layout, const Cell* cells) noexcept nogil
     """Whether any statistic stands outside its warning bounds."""
     cdef int j
     for j in range(layout.tests):
-        if cells[j].calm & 3 != INSIDE:
+        if place_of(&cells[j]) != INSIDE:
             return True
     return False
 
@@ -176,7 +187,7 @@ cdef class LinearRules(Rules):
         cdef Cell* cells = <Cell*>(record + self.layout.cells)
         cdef int j
         for j in range(self.tests):
-            cells[j].calm &= 3
+            cells[j].calm = place_of(&cells[j])
 
     cdef int step(self, char* record, int truth, int pred) noexcept nogil:
         return take(&self.layout, record, truth, pred)
@@ -218,7 +229,7 @@ cdef class LinearRules(Rules):
             for j in range(self.tests):
                 if not 0.0 <= cells[j].statistic <= 1.0:
                     raise ValueError(f"a statistic of {cells[j].statistic}, not in [0, 1]")
-                if cells[j].calm & 3 == 3:
+                if place_of(&cells[j]) == NOWHERE:
                     raise ValueError("a statistic that stands nowhere")
             if outside(&self.layout, cells) != (head.events & WARNED != 0):
                 raise ValueError("a warning that does not fit where the statistics stand")

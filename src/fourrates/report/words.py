@@ -202,7 +202,7 @@ AFTER = {
     "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
 }
 MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
-LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
+LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in"}
 
 
 def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
