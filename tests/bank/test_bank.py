@@ -18,7 +18,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from fourrates.kernel.index import Index
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -303,38 +302,6 @@ def test_a_dictionary_begins_streams_only_for_keys_that_occur():
     bank = fr.Bank()
     bank.update(keys, [1, 1, 1], [1, 1, 1])
     assert set(bank) == {"a", "c"}
-
-
-@pytest.mark.slow
-@given(st.lists(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-50, 50), st.integers(0, 10**6)))))
-@settings(max_examples=100, deadline=None)
-def test_the_index_is_a_dictionary(batches):
-    index, known = Index(5), {}
-    for batch in batches:
-        for key in batch:
-            known.setdefault(key, len(known))
-        slots = np.empty(len(batch), np.int32)
-        index.take(np.array(batch, np.int64), False, index.size, slots)
-        assert slots.tolist() == [known[key] for key in batch]
-    keys = np.array([*known, 10**17], np.int64)
-    slots = np.empty(keys.size, np.int32)
-    index.find(keys, False, slots)
-    assert slots.tolist() == [*known.values(), known.get(10**17, -1)]
-
-
-@pytest.mark.parametrize("scale", [1, -1, 3, 1 << 40])
-def test_the_index_grows_from_array_to_table_and_back_when_that_is_smaller(scale):
-    index = Index(5)
-    random = np.random.default_rng(5)
-    keys = random.permutation(300_000) * scale
-    slots = np.empty(keys.size, np.int32)
-    index.take(keys, False, 0, slots)
-    assert (slots == np.arange(keys.size)).all()
-    again = np.empty_like(slots)
-    index.find(keys[::-1].copy(), False, again)
-    assert (again[::-1] == slots).all()
-    assert index.dense == (abs(scale) < 8)
-    assert index.nbytes <= 44 * keys.size
 
 
 # Bad input --------------------------------------------------------------------------------------------------------

@@ -1,57 +1,17 @@
-"""E-divisive against its definition, and what it finds."""
+"""E-divisive: what it finds, and when."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from fourrates.distribution import EDivisive, e_divisive
-from fourrates.kernel import energy
-
-
-def by_definition(points, alpha, min_size):
-    """The largest statistic over all (tau, kappa), each from the means over its blocks of distances: cubic and more."""
-    distances = np.linalg.norm(points[:, None] - points[None], axis=2) ** alpha
-    best = (-np.inf, 0, 0)
-    for kappa in range(2 * min_size, len(points) + 1):
-        for tau in range(min_size, kappa - min_size + 1):
-            n, m = tau, kappa - tau
-            between = distances[:tau, tau:kappa].mean()
-            first = distances[:tau, :tau].sum() / (n * (n - 1))  # over pairs of different rows
-            second = distances[tau:kappa, tau:kappa].sum() / (m * (m - 1))
-            best = max(best, (n * m / (n + m) * (2 * between - first - second), tau, kappa))
-    return best
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(
-    ("rows", "size", "alpha", "min_size"), [(20, 1, 1.0, 2), (24, 3, 0.7, 3), (30, 2, 2.0, 5), (26, 1, 1.5, 13)]
-)
-def test_the_best_split_is_that_of_the_definition(seed, rows, size, alpha, min_size):
-    points = np.random.default_rng(seed).normal(size=(rows, size))
-    points[rows // 2 :] += seed / 4
-    kept, work = np.empty((rows, rows)), np.empty((6, rows + 1))
-    energy.distances(points, alpha, kept)
-    statistic, tau, kappa = by_definition(points, alpha, min_size)
-    for matrix in (kept, np.empty((0, 0))):
-        found = energy.best_split(points, matrix, np.arange(rows), alpha, min_size, work)
-        assert found == (pytest.approx(statistic, rel=1e-12), tau, kappa)
 
 
 def test_the_second_part_may_end_before_the_segment_does():
     # 60 rows, then 20 far away, then 60 like the first: against all that follows the middle would be diluted.
     random = np.random.default_rng(1)
     points = np.concatenate([random.normal(size=60), random.normal(5, size=20), random.normal(size=60)])[:, None]
-    _, tau, kappa = energy.best_split(points, np.empty((0, 0)), np.arange(140), 1.0, 10, np.empty((6, 141)))
-    assert (tau, kappa) == (60, 80)
     assert EDivisive(min_size=10).fit(points).change_points_.tolist() == [60, 80]
-
-
-def test_an_order_of_rows_is_split_as_the_rows_in_that_order():
-    random = np.random.default_rng(3)
-    points, order = random.normal(size=(40, 2)), random.permutation(40)
-    work = np.empty((6, 41))
-    there = energy.best_split(np.ascontiguousarray(points[order]), np.empty((0, 0)), np.arange(40), 1.0, 5, work)
-    assert energy.best_split(points, np.empty((0, 0)), order, 1.0, 5, work) == there
 
 
 def test_changes_of_mean_and_spread_are_found_where_they_are():

@@ -13,11 +13,11 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from fourrates.kernel.pending import Pending
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
+from fourrates.kernel.pending import Pending
 
 
 @pytest.fixture(scope="module", autouse=True)
