@@ -60,7 +60,7 @@ def test_other_levels_get_a_table_of_their_own(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "empty", "foreign", "binary", "longer", "other shape"])
+@pytest.mark.parametrize("damage", ["flipped bit", "cut short", "empty", "foreign", "binary", "longer"])
 def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
     first = null.table(*QUESTION)
     (path,) = folder.iterdir()
@@ -73,7 +73,6 @@ def test_a_damaged_file_is_rebuilt_and_replaced(folder, damage, monkeypatch):
             "foreign": whole.replace(b"exact", b"other"),
             "binary": os.urandom(4096),
             "longer": whole + b"1234",
-            "other shape": whole.replace(b" 2,129", b" 1,258", 1),
         }[damage]
     )
     null._table.cache_clear()
@@ -92,7 +91,7 @@ def test_a_forged_file_with_a_right_checksum_is_rebuilt(folder, forgery, monkeyp
     first = null.table(*QUESTION)
     (path,) = folder.iterdir()
     key = path.read_bytes().split(b"\n")[0].decode()
-    near, far, few = (array.copy() for array in cache.read(key, 10**7, lambda found: True))
+    near, far, few = (array.copy() for array in (first.near, first.far, first.few))
     if forgery in ("nan", "infinite", "out of range"):
         near[0, 10] = {"nan": np.nan, "infinite": np.inf, "out of range": -0.5}[forgery]
     elif forgery == "rising":

@@ -1,7 +1,7 @@
 """Tables of bounds on disk: one file a table in the user's cache folder.
 
-A file is three lines of text, padded to a whole number of blocks, and the numbers: what the table is of, the shapes of
-its arrays, a checksum. It is written to one side and then moved in place, so no reader ever sees half a file; one that
+A file is two lines of text, padded to a whole number of blocks, and the numbers: what the table is of, which says the
+shapes of its arrays too, and a checksum. It is written to one side and then moved in place, so no reader ever sees half a file; one that
 is cut short, damaged, of another table, or whose numbers cannot be those of such a table counts as not there: a
 checksum finds damage, but whoever forges a file forges that too. Only light modules are imported: with a table in the
 cache the first detector takes milliseconds.
@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Arrays = tuple[npt.NDArray[np.float32], ...]
 
-HEADER = 1 << 16  # bytes; more than the three lines of text ever have
+HEADER = 1 << 16  # bytes; more than the two lines of text ever have
 BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie
 
 
@@ -48,13 +48,11 @@ def folder() -> str:
 
 def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
     """Keep the arrays under `key`, one line of text. Where nothing can be written, nothing is, and no error either."""
-    arrays = tuple(arrays)
     payload = b"".join(array.astype("<f4").tobytes() for array in arrays)
-    shapes = " ".join(",".join(map(str, array.shape)) for array in arrays)
     path = _path(key)
     if path.startswith("~"):
         return
-    text = f"{key}\n{shapes}\n{_checksum(key, shapes, payload)}".encode()
+    text = f"{key}\n{_checksum(key, payload)}".encode()
     with suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
         files.sweep(folder())
@@ -62,38 +60,29 @@ def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
             file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
 
 
-def read(key: str, numbers: int, is_sound: Callable[[Arrays], bool]) -> Arrays | None:
-    """Bring back the arrays kept under `key`, or None if there is no file of them, or one that is not sound.
-
-    No more is read than this number of values takes.
-    """
+def read(key: str, shapes: Sequence[tuple[int, ...]]) -> Arrays | None:
+    """Bring back the arrays of these shapes kept under `key`, or None if there is no file of them, or a damaged one."""
+    sizes = [math.prod(shape) for shape in shapes]
     try:
         if not os.path.isfile(path := _path(key)):  # whoever opened a pipe would wait
             return None
-        most = 4 * numbers + HEADER
         with open(path, "rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            return None
-        start = 0
-        for _ in range(3):
-            start = content.index(b"\n", start) + 1
-        found, shapes, checksum = content[: start - 1].decode().split("\n")
-        if found != key or int(checksum) != _checksum(key, shapes, memoryview(content)[start:]):
+            content = file.read(4 * sum(sizes) + HEADER)  # no more than a sound file has
+        start = content.index(b"\n", content.index(b"\n") + 1) + 1
+        found, checksum = content[: start - 1].decode().split("\n")
+        if found != key or int(checksum) != _checksum(key, memoryview(content)[start:]):
             return None
         values = np.frombuffer(content, "<f4", offset=start).astype(np.float32, copy=False)
-        arrays, end = [], 0
-        for text in shapes.split():
-            shape = tuple(map(int, text.split(",")))
-            begin, end = end, end + math.prod(shape)
-            arrays.append(values[begin:end].reshape(shape))
-        return tuple(arrays) if end == values.size and is_sound(tuple(arrays)) else None
+        if values.size != sum(sizes):
+            return None
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
     except (OSError, ValueError):  # not there, cut short, or not ours
         return None
 
 
-def _checksum(key: str, shapes: str, payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, zlib.crc32(f"{key} {shapes}".encode()))
+def _checksum(key: str, payload: bytes | memoryview) -> int:
+    return zlib.crc32(payload, zlib.crc32(key.encode()))
 
 
 def _path(key: str) -> str:

@@ -149,20 +149,18 @@ def _table(decay: float, levels: tuple[float, ...], null: Null) -> Table:
         (len(levels), marks + 1, STEPS + 1),
         (len(levels), marks + 1, few),
     ]
-    arrays = cache.read(key, sum(map(math.prod, shapes)), lambda found: _is_sound(found, shapes, window))
-    if arrays is None:
+    arrays = cache.read(key, shapes)
+    if arrays is None or not _is_sound(arrays, window):
         arrays = _build(decay, levels, exact=null == "exact")
         cache.write(key, arrays)
     return Table(decay, levels, *arrays)
 
 
-def _is_sound(arrays: Arrays, shapes: list[tuple[int, ...]], window: int) -> bool:
-    """Whether these can be the arrays of a table: of the right shapes, in range, and falling where they must.
+def _is_sound(arrays: Arrays, window: int) -> bool:
+    """Whether these can be the arrays of a table: in range, and falling where they must.
 
     A bound falls with the level and with the number of zeros, the share of zeros that allows a value with the value.
     """
-    if [array.shape for array in arrays] != shapes:
-        return False
     near, far, rare = arrays
     lowest = -2 * CLEAR  # of a bound clear of an atom at 0
     if not all(((least <= array) & (array <= 1)).all() for array, least in ((near, lowest), (far, -1), (rare, 0))):
