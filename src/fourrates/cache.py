@@ -1,10 +1,10 @@
 """Tables of bounds on disk: one file a table in the user's cache folder.
 
 A file is two lines of text, padded to a whole number of blocks, and the numbers: what the table is of, which says the
-shapes of its arrays too, and a checksum. It is written to one side and then moved in place, so no reader ever sees half a file; one that
-is cut short, damaged, of another table, or whose numbers cannot be those of such a table counts as not there: a
-checksum finds damage, but whoever forges a file forges that too. Only light modules are imported: with a table in the
-cache the first detector takes milliseconds.
+shapes of its arrays too, and a checksum. It is written to one side and then moved in place, so no reader ever sees half
+a file; one that is cut short, damaged or of another table counts as not there. Whoever forges a file forges the
+checksum too: :mod:`fourrates.null` looks at the numbers. Only light modules are imported: with a table in the cache the
+first detector takes milliseconds.
 """
 
 from __future__ import annotations
