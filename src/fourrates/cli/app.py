@@ -22,7 +22,15 @@ from fourrates.cli.errors import Stopped
 from fourrates.io import InputError
 from fourrates.names import printable
 
-EXTRAS = {"rich": "cli", "jinja2": "cli", "pyarrow": "io", "narwhals": "io", "matplotlib": "plot", "pooch": "data"}
+EXTRAS = {
+    "rich": "cli",
+    "jinja2": "cli",
+    "pyarrow": "io",
+    "narwhals": "io",
+    "msgspec": "io",
+    "matplotlib": "plot",
+    "pooch": "data",
+}
 
 
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

@@ -13,8 +13,8 @@ from fourrates.events.columns import checked_column, distinct, is_missing
 from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder, classes_in
 from fourrates.events.rows import UNLABELLED, Bad, BadRow, InputError, NoColumn
-from fourrates.io.ahead import ahead
 from fourrates.io.lines import MAX_LINE
+from fourrates.io.prefetch import prefetch
 from fourrates.io.remarks import Remarks, skipped
 from fourrates.labels import Labels
 
@@ -179,7 +179,7 @@ class Events:
         >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
         [[0, 1]]
         """
-        return ahead(self._batches(ahead(self.tables())))
+        return prefetch(self._batches(prefetch(self.tables())))
 
     def tables(self) -> Iterator[Table]:
         """What is read, before it is turned into codes."""

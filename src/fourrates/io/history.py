@@ -84,9 +84,9 @@ class NewPart:
         self.first_rows = ""
         self._digest = digest
 
-    def text(self, header: bytes) -> Chain:
-        """The new whole lines, behind the header if they do not start with it."""
-        return Chain(header if self.start else b"", _NewLines(self))
+    def text(self) -> Chain:
+        """The new whole lines."""
+        return Chain(b"", _NewLines(self))
 
     def new_rows(self, table: Table) -> Table | None:
         """The rows of a table behind those read; None if there are none."""

@@ -17,9 +17,9 @@ import numpy as np
 from fourrates.events.batch import Batch
 from fourrates.events.door import Columns
 from fourrates.events.rows import Bad, InputError
-from fourrates.io.ahead import ahead
 from fourrates.io.events import classes_of
 from fourrates.io.lines import MAX_LINE
+from fourrates.io.prefetch import prefetch
 from fourrates.io.remarks import Remarks, skipped
 from fourrates.io.sides import ROW_BITS, LateLabels, Predictions, Rows
 from fourrates.join import LabelJoin
@@ -166,7 +166,7 @@ class Joined:
 
     def ahead(self) -> Iterator[Batch]:
         """Iterate with the next batches in the making."""
-        return ahead(iter(self))
+        return prefetch(iter(self))
 
     def __iter__(self) -> Iterator[Batch]:
         first, second = self._predictions, self._labels_from
