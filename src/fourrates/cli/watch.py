@@ -147,7 +147,6 @@ def _opened(
         positive=positive,
         bad=data.bad,
     )
-    assert isinstance(events, Events)  # labels in a place of their own are for detect
     counts = None
     if chosen.reference is not None:
         named = Columns(data.truth, data.pred, data.score, by=data.by)

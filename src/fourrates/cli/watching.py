@@ -84,7 +84,7 @@ class Watching:
 
     def _odd(self) -> dict[str, str]:
         """What is odd about the rows; what became of those before a resumption is in their own summary."""
-        odd = self.events.odd()
+        odd = self.events.data_warnings()
         if self._before:
             odd.pop("skipped", None)
         return odd
