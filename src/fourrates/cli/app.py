@@ -19,8 +19,8 @@ import fourrates
 from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, completion
 from fourrates.cli.commands import SETTINGS, Commands, help_of, option
 from fourrates.cli.errors import Stopped
+from fourrates.escaping import printable
 from fourrates.io import InputError
-from fourrates.names import printable
 
 EXTRAS = {
     "rich": "cli",

@@ -19,16 +19,16 @@ from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.ticker import Ticker
+from fourrates.escaping import printable
 from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError
-from fourrates.names import printable
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
-    from fourrates.cli.progress import Progress
+    from fourrates.cli.states import Progress
     from fourrates.io import Batch, History
 
 SHOWN = 40  # findings in the table
@@ -262,12 +262,12 @@ def _remark(job: _Job, new: int) -> None:
 
 
 def _save(job: _Job, state: Path) -> None:
-    from fourrates.cli.progress import Progress
+    from fourrates.cli.states import Progress
 
     assert job.history is not None
     Progress(
         watch=job.watch.to_bytes(),
-        columns=job.events.columns,
+        columns=asdict(job.events.columns),
         threshold=job.threshold,
         asked=job.asked,
         files=job.history.to_list(),
@@ -335,7 +335,7 @@ def _write(watch: Watch, events: Events, findings: list[Finding], outputs: Outpu
 
 def _saved(state: Path, max_state: int) -> Progress | None:
     """What an earlier run left; none did where there is no such file."""
-    from fourrates.cli.progress import Progress
+    from fourrates.cli.states import Progress
 
     return Progress.load(state, max_state)
 

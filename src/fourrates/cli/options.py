@@ -19,11 +19,11 @@ from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
+from fourrates.escaping import printable
 from fourrates.frames import PeekedBatches, check_own_references, make, open_events, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
 from fourrates.io.data_warnings import explain_all_missing
 from fourrates.labels import Labels
-from fourrates.names import printable
 from fourrates.state import MAX_STATE
 from fourrates.watch import MAX_SEGMENTS, Watch
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.report import charts
 from fourrates.report.facts import Facts, FindingFacts, gather
 from fourrates.report.template import render

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Moment, Move, Stream
 from fourrates.watch.dispersion import in_words
