@@ -23,7 +23,7 @@ from fourrates.events.clock import looks_like_time
 from fourrates.events.columns import EMPTY, checked_column
 from fourrates.events.rows import InputError
 from fourrates.io.lines import LineBuffer, check_length
-from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
+from fourrates.io.opening import BLOCK, Chain, first_line, opened, pyarrow
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -242,7 +242,8 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     if not os.path.exists(source):  # a pipe cannot be read again
         return row + header
     with opened(source)[0] as stream:
-        text = io.TextIOWrapper(io.BufferedReader(Readable(stream)), encoding="utf-8", errors="replace", newline="")
+        bytes_ = io.BufferedReader(Chain(b"", stream))
+        text = io.TextIOWrapper(bytes_, encoding="utf-8", errors="replace", newline="")
         reader, left = csv.reader(text, delimiter=delimiter), row + header
         with suppress(csv.Error):
             for fields in reader:
