@@ -8,7 +8,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,11 @@ from fourrates.cli.commands import Decorator, argument, gathered, option, togeth
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
 from fourrates.escaping import printable
-from fourrates.frames import PeekedBatches, check_own_references, make, open_events, reference_counts
+from fourrates.frames import PeekedBatches, make, open_events, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
-from fourrates.io.data_warnings import explain_all_missing
 from fourrates.labels import Labels
 from fourrates.state import MAX_STATE
-from fourrates.watch import MAX_SEGMENTS, Watch
+from fourrates.watch import MAX_SEGMENTS
 
 DATA, DETECTOR, LIMITS, OUTPUT, RESUME = "Input", "Detector", "Limits", "Output", "Resume"
 
@@ -212,20 +211,12 @@ def events_of(files: Any, columns: Columns, labels_from: str | None = None, **op
         return open_events(files, columns, labels_from, say=say, **options)
 
 
-def begun(events: Events) -> PeekedBatches:
+def peeked(events: Events) -> PeekedBatches:
     """The batches, the first of them read."""
     try:
         return PeekedBatches(events.ahead())
     except KeyboardInterrupt:
         raise Stopped("stopped before the first events were read") from None
-
-
-def started(events: Events, files: Sequence[str]) -> PeekedBatches:
-    """Batches of which there is at least one, the first of them read."""
-    batches = begun(events)
-    if batches.is_empty:
-        raise InputError(explain_all_missing(files, events.rows, events.warnings.unlabelled))
-    return batches
 
 
 # The detector -----------------------------------------------------------------------------------------------
@@ -300,13 +291,6 @@ def make_detector(
             say=(lambda _: None) if quiet else say,
             name="--budget",
         )
-
-
-def make_watch(chosen: Spec, labels: Labels, arl: str | None, times: Any, reference: Any, trace: Any = None) -> Watch:
-    """As :func:`make_detector`, at the beginning of its watch; references may be given by segment."""
-    made = make_detector(chosen, labels, arl, times, None if isinstance(reference, dict) else reference)
-    with checked():
-        return Watch(made, references=check_own_references(reference, made), trace=trace)
 
 
 COUNTS = re.compile(r"[\d\s,;\[\]]+")

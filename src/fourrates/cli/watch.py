@@ -18,10 +18,10 @@ from fourrates.cli.commands import argument, command, gathered, option
 from fourrates.cli.delivery import channels, deliver_rest, open_spool
 from fourrates.cli.errors import checked
 from fourrates.cli.picture import Lines, Picture
-from fourrates.cli.session import change_budget, check_same, resumed
+from fourrates.cli.session import open_watch, resumed
 from fourrates.cli.states import Checkpoint, check_columns, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
-from fourrates.io import Columns, Events, InputError, Tail
+from fourrates.io import Events, InputError, Tail
 from fourrates.watch import Watch
 
 ALERTS = "Alerts"
@@ -147,18 +147,11 @@ def _opened(
         positive=positive,
         bad=data.bad,
     )
-    counts = None
-    if chosen.reference is not None:
-        named = Columns(data.truth, data.pred, data.score, by=data.by)
-        counts = opt.reference_of(chosen.reference, events, named, data.threshold)
-    if watched is None:
-        times = None if begun is None else begun.times
-        watched = opt.make_watch(opt.spec(chosen.detector or opt.DEFAULT), events.labels, chosen.arl, times, counts)
-    elif saved is not None:
+    if watched is not None:
         _check_by(watched, data.by, state)
-        check_same(watched, chosen.detector, events.labels, counts, state)
-        if chosen.arl is not None:
-            change_budget(watched, chosen.arl, saved.budget)
+    times = None if begun is None else begun.times
+    before = {} if saved is None else {"arl": saved.budget}
+    watched = open_watch(watched, events, data, chosen, state, threshold=data.threshold, times=times, before=before)
     watched.max_segments = limits.max_segments
     return watched, events
 
