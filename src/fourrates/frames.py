@@ -98,13 +98,11 @@ def detect(
     >>> print(found.summary())  # doctest: +SKIP
     """
     said: list[str] = []
-    by_segment: dict[str, Counts] | None = None
-    made = detector if isinstance(detector, Detector) else None
-    if made is not None:
+    if isinstance(detector, Detector):
         for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
-        labels, positive = made.parameters["labels"], made.parameters["positive"]
+        labels, positive = detector.parameters["labels"], detector.parameters["positive"]
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
@@ -115,15 +113,20 @@ def detect(
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
         raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
-    if made is None:
-        kind = FourRates if detector is None else detector
-        if not (isinstance(kind, type) and issubclass(kind, Detector)):
-            raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
-        own = None if reference is None else reference_counts(reference, events, asked, threshold)
-        one = None if isinstance(own, dict) else own
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
-        by_segment = check_own_references(own, made)
-    watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
+    if isinstance(detector, Detector):
+        watch = Watch(detector, trace=tracer(many=by is not None))
+    else:
+        counts = None if reference is None else reference_counts(reference, events, asked, threshold)
+        watch = new_watch(
+            FourRates if detector is None else detector,
+            events.labels,
+            counts,
+            tracer(many=by is not None),
+            arl=arl,
+            budget=budget,
+            times=begun.times,
+            say=said.append,
+        )
     findings: list[Finding] = []
     for batch in begun:
         findings += watch.update(batch, events.keys)
@@ -131,6 +134,23 @@ def detect(
         said.append(without_reference(watch))
     said += events.data_warnings().values()
     return Findings(watch, events, findings, said)
+
+
+def new_watch(
+    kind: type[Detector],
+    labels: Labels,
+    reference: Counts | dict[str, Counts] | None,
+    trace: Callable[[Detector], Trace] | None,
+    **options: Any,
+) -> Watch:
+    """A watch with a new detector, whose reference may be one for each segment; options as for :func:`make`."""
+    if not (isinstance(kind, type) and issubclass(kind, Detector)):
+        raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {kind!r}")
+    by_segment = reference if isinstance(reference, dict) else None
+    detector = make(kind, labels, reference=None if isinstance(reference, dict) else reference, **options)
+    if by_segment is not None and not isinstance(detector, FourRates):
+        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
+    return Watch(detector, references=by_segment, trace=trace)
 
 
 def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
@@ -298,15 +318,6 @@ def _counted(
         keys = np.zeros(batch.rows.size, np.int64) if batch.keys is None else batch.keys
         np.add.at(counts, (keys, batch.truths, batch.preds), 1)
     return counts, pairs.keys
-
-
-def check_own_references(own: Counts | dict[str, Counts] | None, detector: Detector) -> dict[str, Counts] | None:
-    """References by segment, if that is what they are, and the detector takes any."""
-    if not isinstance(own, dict):
-        return None
-    if not isinstance(detector, FourRates):
-        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
-    return own
 
 
 def without_reference(watch: Watch) -> str:

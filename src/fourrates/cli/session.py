@@ -11,7 +11,7 @@ import numpy as np
 from fourrates.budget.words import is_duration, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.errors import checked
-from fourrates.frames import check_own_references
+from fourrates.frames import new_watch
 from fourrates.io import Columns, InputError
 from fourrates.watch import Watch
 
@@ -55,10 +55,18 @@ def open_watch(
             _change_budget(resumed, chosen.arl, before.get("arl"))
         return resumed
     spec = opt.spec(chosen.detector or opt.DEFAULT)
-    one_for_all = None if isinstance(counts, dict) else counts
-    detector_made = opt.make_detector(spec, events.labels, chosen.arl, times, one_for_all)
     with checked():
-        return Watch(detector_made, references=check_own_references(counts, detector_made), trace=trace)
+        return new_watch(
+            spec.kind,
+            events.labels,
+            counts,
+            trace,
+            parameters=spec.parameters,
+            budget=chosen.arl,
+            times=times,
+            say=opt.say,
+            name="--budget",
+        )
 
 
 def _check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
