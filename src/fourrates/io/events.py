@@ -112,6 +112,8 @@ class Events:
         The files read so far.
     utc : bool
         Whether times carry a zone; they are then given in UTC.
+    settled, labelled : bool
+        Whether it is known which column is what, and what the classes are.
     warnings : DataWarnings
         Problems of the rows so far; :meth:`data_warnings` has them in sentences.
     """
@@ -136,7 +138,7 @@ class Events:
             raise InputError("predictions come from a column of labels or from a score, not from both")
         self.columns, self.bad, self.max_line, self.history = columns, bad, max_line, history
         self.labels = labels if labels is not None else Labels((0, 1))
-        self._labelled, self._positive = labels is not None, positive
+        self.labelled, self._positive = labels is not None, positive
         self.door = Door(self.labels, columns, 0.5 if threshold is None else threshold, bad)
         self.keys: list[str] = self.door.names
         self.rows = self.skipped = 0
@@ -147,26 +149,16 @@ class Events:
         self._threshold = threshold
         self._say = say or (lambda sentence: None)
         self._source = source
-        self._settled = False
+        self.settled = False
 
     @property
     def positive(self) -> Hashable:
         """The positive label of two, as asked for or as guessed; None where there are more."""
         return self.labels.values[1] if len(self.labels.values) == 2 else None
 
-    @property
-    def labelled(self) -> bool:
-        """Whether the labels are known."""
-        return self._labelled
-
-    @property
-    def settled(self) -> bool:
-        """Whether it is known which column is what."""
-        return self._settled
-
     def settle(self, columns: Columns) -> None:
         """Go on with the columns of an earlier reading, without a look at the names that are there."""
-        self.columns, self._settled = columns, True
+        self.columns, self.settled = columns, True
         self.door = Door(self.door.encoder, columns, self.threshold, self.bad)
         self.keys = self.door.names
 
@@ -204,7 +196,7 @@ class Events:
             if name not in names:
                 raise NoColumn(where, name, listed(names))
         columns = self._guess(names, where)
-        if columns.time is None and not self._settled:
+        if columns.time is None and not self.settled:
             columns = replace(columns, time=guess_column("time", times, columns.used()))
         guessed = [
             f"{what} in column {getattr(columns, kind)!r}"
@@ -215,9 +207,9 @@ class Events:
         if guessed:
             self._say((where if self.names_source else "") + ", ".join(guessed))
         others = [name for name in times if name not in columns.used()]
-        if columns.time is None and others and not self._settled:
+        if columns.time is None and others and not self.settled:
             self._say(f"no times are read; dates stand in column {listed(others)} (--time)")
-        self.columns, self._settled = columns, True
+        self.columns, self.settled = columns, True
         return columns
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
@@ -251,7 +243,7 @@ class Events:
         return InputError(f"{where}which column holds the {what}? There are {listed(names)}{hint}")
 
     def _check_score(self, score: str | None, where: str) -> None:
-        if score is not None and self._labelled and len(self.labels.values) != 2:
+        if score is not None and self.labelled and len(self.labels.values) != 2:
             raise InputError(f"{where}a score goes with two labels, not with {len(self.labels.values)}")
 
     def _set_labels(self, labels: Iterable[Hashable]) -> None:
@@ -267,7 +259,7 @@ class Events:
         preds: Counter[Hashable] = Counter()
         source, rows = "", 0
         for table in tables:
-            if not self._settled:
+            if not self.settled:
                 self.resolve(list(table.data), table.times, table.source)
             for name, met in ((self.columns.truth, truths), (self.columns.pred, preds)):
                 met.update(classes_of(table, name))
@@ -277,7 +269,7 @@ class Events:
     def take_labels(self, truths: Counter[Hashable], preds: Counter[Hashable], source: str, rows: int) -> None:
         """Settle the labels: those that stand in so many of the first `rows` rows of a source."""
         met = truths | preds
-        self._labelled = True
+        self.labelled = True
         is_mistake = {0, 1} <= met.keys() and not all(isinstance(label, int) for label in met)
         if met.keys() <= {0, 1} or is_mistake:  # a word among 0 and 1 is refused with its row
             self._set_labels((0, 1))
@@ -316,8 +308,8 @@ class Events:
 
     def batch(self, table: Table) -> Iterator[Batch]:
         """The events of a table; none if every row is skipped."""
-        columns = self.columns if self._settled else self.resolve(list(table.data), table.times, table.source)
-        if not self._labelled:
+        columns = self.columns if self.settled else self.resolve(list(table.data), table.times, table.source)
+        if not self.labelled:
             self.learn_labels([table])
         self.door.columns = columns
         reading = self.door.reading(table)

@@ -120,7 +120,7 @@ class _Side(Events):
         self.bases: list[int] = []  # for each file, the rows of those before it
         tables = self.tables()
         self.first = first = next(tables, None)
-        if first is not None and not self._settled:
+        if first is not None and not self.settled:
             self.resolve(list(first.data), first.times, first.source)
         return tables if first is None else chain([first], tables)
 
@@ -197,7 +197,7 @@ class _Labels(_Side):
 
     def use_labels(self, labels: Labels) -> None:
         """Read with the labels of the other side."""
-        self._labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
+        self.labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
 
 
 class Joined(_Side):
