@@ -117,16 +117,10 @@ def detect(
         watch = Watch(detector, trace=tracer(many=by is not None))
     else:
         counts = None if reference is None else reference_counts(reference, events, asked, threshold)
-        watch = new_watch(
-            FourRates if detector is None else detector,
-            events.labels,
-            counts,
-            tracer(many=by is not None),
-            arl=arl,
-            budget=budget,
-            times=begun.times,
-            say=said.append,
-        )
+        kind = FourRates if detector is None else detector
+        trace = tracer(many=by is not None)
+        options = {"arl": arl, "budget": budget, "times": begun.times, "say": said.append}
+        watch = new_watch(kind, events.labels, counts, trace, **options)
     findings: list[Finding] = []
     for batch in begun:
         findings += watch.update(batch, events.keys)
