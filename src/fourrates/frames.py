@@ -16,8 +16,8 @@ from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
+from fourrates.io.data_warnings import explain_all_missing
 from fourrates.io.opening import pyarrow
-from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import rate_names
 from fourrates.watch import Now, Watch
 from fourrates.watch.dispersion import dispersions, in_words
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
-    from fourrates.io import Joined
     from fourrates.labels import Labels
     from fourrates.watch.trace import Trace
 
@@ -99,54 +98,63 @@ def detect(
     >>> print(found.summary())  # doctest: +SKIP
     """
     said: list[str] = []
-    by_segment: dict[str, Counts] | None = None
-    made = detector if isinstance(detector, Detector) else None
-    if made is not None:
+    if isinstance(detector, Detector):
         for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
-        labels, positive = made.parameters["labels"], made.parameters["positive"]
+        labels, positive = detector.parameters["labels"], detector.parameters["positive"]
     source = reusable(source)
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
-    events: Events | Joined
-    if labels_from is not None:
-        from fourrates.io import joined
-
-        late = Columns(truth=truth, id=id)
-        columns = Columns(None, pred, score, time, by, id)
-        events = joined(
-            source,
-            labels_from,
-            columns=columns,
-            label_columns=late,
-            labels=labels,
-            positive=positive,
-            threshold=threshold,
-            say=said.append,
-        )
-    else:
-        events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
+    events = open_events(
+        source, asked, labels_from, labels=labels, positive=positive, threshold=threshold, say=said.append
+    )
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
-        raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
-    if made is None:
+        raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
+    if isinstance(detector, Detector):
+        watch = Watch(detector, trace=tracer(many=by is not None))
+    else:
+        counts = None if reference is None else reference_counts(reference, events, asked, threshold)
         kind = FourRates if detector is None else detector
-        if not (isinstance(kind, type) and issubclass(kind, Detector)):
-            raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
-        own = None if reference is None else reference_counts(reference, events, asked, threshold)
-        one = None if isinstance(own, dict) else own
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
-        by_segment = check_own_references(own, made)
-    watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
+        trace = tracer(many=by is not None)
+        options = {"arl": arl, "budget": budget, "times": begun.times, "say": said.append}
+        watch = new_watch(kind, events.labels, counts, trace, **options)
     findings: list[Finding] = []
     for batch in begun:
         findings += watch.update(batch, events.keys)
     if watch.without_reference:
         said.append(without_reference(watch))
-    said += events.odd().values()
+    said += events.data_warnings().values()
     return Findings(watch, events, findings, said)
+
+
+def new_watch(
+    kind: type[Detector],
+    labels: Labels,
+    reference: Counts | dict[str, Counts] | None,
+    trace: Callable[[Detector], Trace] | None,
+    **options: Any,
+) -> Watch:
+    """A watch with a new detector, whose reference may be one for each segment; options as for :func:`make`."""
+    if not (isinstance(kind, type) and issubclass(kind, Detector)):
+        raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {kind!r}")
+    by_segment = reference if isinstance(reference, dict) else None
+    detector = make(kind, labels, reference=None if isinstance(reference, dict) else reference, **options)
+    if by_segment is not None and not isinstance(detector, FourRates):
+        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
+    return Watch(detector, references=by_segment, trace=trace)
+
+
+def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
+    """Read events that have their labels with them, or in a place of their own; options as for `io.read`."""
+    if labels_from is None:
+        return read(source, columns=columns, **options)
+    from fourrates.io import joined
+
+    late = Columns(truth=columns.truth, id=columns.id)
+    return joined(source, labels_from, columns=replace(columns, truth=None), label_columns=late, **options)
 
 
 class PeekedBatches:
@@ -252,7 +260,7 @@ def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str
 
 
 def reference_counts(
-    reference: Any, events: Events | Joined, columns: Columns, threshold: float | None = None
+    reference: Any, events: Events, columns: Columns, threshold: float | None = None
 ) -> Counts | dict[str, Counts]:
     """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data.
 
@@ -304,15 +312,6 @@ def _counted(
         keys = np.zeros(batch.rows.size, np.int64) if batch.keys is None else batch.keys
         np.add.at(counts, (keys, batch.truths, batch.preds), 1)
     return counts, pairs.keys
-
-
-def check_own_references(own: Counts | dict[str, Counts] | None, detector: Detector) -> dict[str, Counts] | None:
-    """References by segment, if that is what they are, and the detector takes any."""
-    if not isinstance(own, dict):
-        return None
-    if not isinstance(detector, FourRates):
-        raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
-    return own
 
 
 def without_reference(watch: Watch) -> str:
@@ -370,7 +369,7 @@ class Findings:
         What was chosen from the data, in sentences.
     """
 
-    def __init__(self, watch: Watch, source: Events | Joined, findings: list[Finding], said: list[str]) -> None:
+    def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
         self.watch, self.said = watch, said
         self._source, self._findings = source, findings
 

@@ -192,7 +192,7 @@ def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp
     events = io.read(path, bad="skip")
     (batch,) = events
     assert (batch.truths.tolist(), batch.preds.tolist(), batch.rows.tolist()) == ([1, 0], [1, 0], [1, 3])
-    assert (events.rows, events.skipped, events.remarks.unlabelled) == (4, 2, 1)
+    assert (events.rows, events.skipped, events.warnings.unlabelled) == (4, 2, 1)
     where = {"x.csv": "line 5", "x.jsonl": "line 4", "x.parquet": "row 4"}[name]
     with pytest.raises(io.InputError, match=f"{where}: the value in column 'y_pred' is missing"):
         list(io.read(path))
@@ -432,3 +432,39 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_two_labels(tmp_path, pa
     (batch,) = events
     assert [events.labels.values[code] for code in batch.truths] == [pair[i % 2] for i in range(12)]
     assert [events.labels.values[code] for code in batch.preds] == [pair[i % 3 % 2] for i in range(12)]
+
+
+@pytest.mark.parametrize("block", [5, 16, 64, 1 << 20])
+def test_a_line_end_between_quotes_does_not_end_a_row_wherever_blocks_are_cut(tmp_path, monkeypatch, block):
+    path = tmp_path / "x.csv"
+    rows = [f'{i % 2},"a ""word"",\nand\n\nmore {i}",{i % 3 % 2}\n' for i in range(40)]
+    path.write_text("\ny_true,note,y_pred\n" + "".join(rows))
+    monkeypatch.setattr("fourrates.io.formats.BLOCK", block)
+    events = io.read(path, columns=io.Columns(by="note"))
+    assert together(events) == ([i % 2 for i in range(40)], [i % 3 % 2 for i in range(40)])
+    assert events.keys == [f'a "word",\nand\n\nmore {i}' for i in range(40)]
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+def test_a_word_among_the_scores_of_a_csv_file_is_a_bad_row(tmp_path, monkeypatch, block):
+    path = tmp_path / "x.csv"
+    path.write_text("y_true,score\n" + "1,0.75\n" * 40 + "0,egg\n" + "0,0.25\n" * 40)
+    monkeypatch.setattr("fourrates.io.formats.BLOCK", block)
+    with pytest.raises(io.InputError, match="line 42: 'egg' in column 'score' is not a score"):
+        list(io.read(path))
+    events = io.read(path, bad="skip")
+    assert together(events) == ([1] * 40 + [0] * 40, [1] * 40 + [0] * 40)
+    assert (events.rows, events.skipped) == (81, 1)
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+def test_json_lines_may_be_blank_and_have_nan_for_what_is_missing(tmp_path, monkeypatch, block):
+    path = tmp_path / "x.jsonl"
+    plain = '{"y_true": 1, "more": [{}], "y_pred": 0}\n'
+    path.write_text(plain * 9 + '\n{"y_true": NaN, "y_pred": 1}\n  \n{"y_true": 0, "y_pred": 1}\n' + plain * 9)
+    monkeypatch.setattr("fourrates.io.formats.BLOCK", block)
+    events = io.read(path)
+    batches = list(events)
+    assert together(batches) == ([1] * 9 + [0] + [1] * 9, [0] * 9 + [1] + [0] * 9)
+    assert np.concatenate([batch.rows for batch in batches]).tolist() == [*range(1, 10), *range(11, 21)]
+    assert (events.rows, events.skipped, events.warnings.unlabelled) == (20, 1, 1)

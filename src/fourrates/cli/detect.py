@@ -17,19 +17,20 @@ from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped
-from fourrates.cli.session import change_budget, check_same, resumed
+from fourrates.cli.session import open_watch, resumed
+from fourrates.cli.states import Progress
 from fourrates.cli.ticker import Ticker
+from fourrates.escaping import printable
 from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
-from fourrates.io import Columns, Events, InputError
-from fourrates.names import printable
+from fourrates.io import Events, InputError
+from fourrates.io.data_warnings import explain_all_missing
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
-    from fourrates.cli.progress import Progress
-    from fourrates.io import Batch, History, Joined
+    from fourrates.io import Batch, History
 
 SHOWN = 40  # findings in the table
 LISTED = 10  # open drifts above it
@@ -173,7 +174,7 @@ class _Job:
     """What is read, what watches it, and what there was before."""
 
     watch: Watch
-    events: Events | Joined
+    events: Events
     batches: Iterable[Batch]
     history: History | None
     threshold: float | None
@@ -192,14 +193,18 @@ def _opened(
     """The files and the watch, new or as the state has it; None if there is nothing to begin with."""
     classes, columns, threshold = opt.labels_of(data.labels), data.columns, data.threshold
     positive = opt.label_of(data.positive, classes)
-    saved = None if state is None else _saved(state, limits.max_state)
+    saved = None if state is None else Progress.load(state, limits.max_state)
     if saved is not None:
         columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
     trace = None if outputs.report is None and outputs.plot is None else tracer(many=columns.by is not None)
     watch = None if saved is None else resumed(saved.watch, state, trace)
     if watch is not None and data.labels is None:
         classes, positive = watch.detector.parameters["labels"], watch.detector.parameters["positive"]
-    history = None if state is None else _history(saved)
+    history = None
+    if state is not None:
+        from fourrates.io import History  # which takes a while
+
+        history = History.from_list([] if saved is None else saved.files, opt.say)
     events = opt.events_of(
         files,
         columns,
@@ -208,28 +213,22 @@ def _opened(
         positive=positive,
         bad=data.bad,
         labels_from=data.labels_from,
-        history=history,
         max_line=limits.max_line,
+        **({} if history is None else {"history": history}),
     )
-    if saved is not None and isinstance(events, Events):
+    if saved is not None:
         events.settle(columns)
-    batches = opt.started(events, files) if history is None else opt.begun(events)
+    batches = opt.peeked(events)
+    if batches.is_empty and history is None:
+        raise InputError(explain_all_missing(files, events.rows, events.warnings.unlabelled))
+    if batches.is_empty and watch is None:
+        return None
+    before = {} if saved is None else saved.asked
+    watch = open_watch(
+        watch, events, data, chosen, state, threshold=threshold, times=batches.times, before=before, trace=trace
+    )
     asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
-    reference, counts = chosen.reference, None
-    if reference is not None and (saved is None or saved.asked.get("reference") != reference):
-        named = Columns(data.truth, data.pred, data.score, by=data.by)
-        counts = opt.reference_of(reference, events, named, threshold)
-    if watch is None:
-        if batches.is_empty:
-            return None
-        spec = opt.spec(chosen.detector or opt.DEFAULT)
-        watch = opt.make_watch(spec, events.labels, chosen.arl, batches.times, counts, trace)
-    elif saved is not None:
-        detector = None if chosen.detector == saved.asked.get("detector") else chosen.detector
-        check_same(watch, detector, events.labels, counts, state)
-        if chosen.arl is not None:
-            change_budget(watch, chosen.arl, saved.asked.get("arl"))
-        asked = saved.asked | {name: value for name, value in asked.items() if value is not None}
+    asked = {**asked, **before, **{name: text for name, text in asked.items() if text is not None}}
     return _Job(watch, events, batches, history, threshold, asked, saved is not None)
 
 
@@ -250,7 +249,10 @@ def _read(job: _Job, progress: bool | None) -> list[Finding]:
 def _remark(job: _Job, new: int) -> None:
     """Say what is odd about the data, and what was not read."""
     watch = job.watch
-    for sentence in [*([without_reference(watch)] if watch.without_reference else []), *job.events.odd().values()]:
+    for sentence in [
+        *([without_reference(watch)] if watch.without_reference else []),
+        *job.events.data_warnings().values(),
+    ]:
         opt.say(sentence)
     if job.history is not None and (unchanged := job.history.unchanged()) is not None:
         opt.say(unchanged)
@@ -259,12 +261,10 @@ def _remark(job: _Job, new: int) -> None:
 
 
 def _save(job: _Job, state: Path) -> None:
-    from fourrates.cli.progress import Progress
-
     assert job.history is not None
     Progress(
         watch=job.watch.to_bytes(),
-        columns=job.events.columns,
+        columns=asdict(job.events.columns),
         threshold=job.threshold,
         asked=job.asked,
         files=job.history.to_list(),
@@ -314,7 +314,7 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
 
 
-def _write(watch: Watch, events: Events | Joined, findings: list[Finding], outputs: Outputs) -> None:
+def _write(watch: Watch, events: Events, findings: list[Finding], outputs: Outputs) -> None:
     """Write the files that are asked for."""
     if outputs.csv is not None:
         disk.write(outputs.csv, output.as_csv(findings, events.utc))
@@ -330,20 +330,6 @@ def _write(watch: Watch, events: Events | Joined, findings: list[Finding], outpu
         opt.say(f"picture: {outputs.plot}")
 
 
-def _saved(state: Path, max_state: int) -> Progress | None:
-    """What an earlier run left; none did where there is no such file."""
-    from fourrates.cli.progress import Progress
-
-    return Progress.load(state, max_state)
-
-
-def _history(saved: Progress | None) -> History:
-    """What earlier runs have read."""
-    from fourrates.io import History
-
-    return History.from_list([] if saved is None else saved.files, opt.say)
-
-
 def _same_threshold(saved: float | None, asked: float | None) -> float | None:
     if asked is not None and asked != saved:
         raise InputError(f"the state was saved with the threshold {saved}; {asked} is asked for now")
@@ -354,7 +340,7 @@ def _counted(findings: list[Finding]) -> str:
     return counted(finding.kind for finding in findings)
 
 
-def _print(watch: Watch, events: Events | Joined, findings: list[Finding]) -> None:
+def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
     """How things are now, then what was found on the way."""
     seen = opt.several(watch.events, "event")
     if events.columns.by is not None:

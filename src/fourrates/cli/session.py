@@ -1,8 +1,8 @@
-"""What `detect` and `watch` share: resume a watch, and see that the options do not ask for another one."""
+"""What `detect` and `watch` share: a new watch, or one resumed from a state if the options do not ask for another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,15 @@ import numpy as np
 from fourrates.budget.words import is_duration, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.errors import checked
-from fourrates.io import InputError
+from fourrates.frames import new_watch
+from fourrates.io import Columns, InputError
 from fourrates.watch import Watch
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from fourrates.detectors import Detector
+    from fourrates.io import Events
     from fourrates.labels import Labels
 
 
@@ -27,7 +31,45 @@ def resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | 
         raise InputError(f"{path}: {error}") from None
 
 
-def check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
+def open_watch(
+    resumed: Watch | None,
+    events: Events,
+    data: opt.Data,
+    chosen: opt.Chosen,
+    state: Path | None,
+    *,
+    threshold: float | None,
+    times: npt.NDArray[np.datetime64] | None,
+    before: Mapping[str, str | None],
+    trace: Callable[[Detector], Any] | None = None,
+) -> Watch:
+    """The watch that is asked for; `before` has the options that the state was saved with."""
+    counts = None
+    if chosen.reference is not None and chosen.reference != before.get("reference"):
+        named = Columns(data.truth, data.pred, data.score, by=data.by)
+        counts = opt.reference_of(chosen.reference, events, named, threshold)
+    if resumed is not None:
+        detector = None if chosen.detector == before.get("detector") else chosen.detector
+        _check_same(resumed, detector, events.labels, counts, state)
+        if chosen.arl is not None:
+            _change_budget(resumed, chosen.arl, before.get("arl"))
+        return resumed
+    spec = opt.spec(chosen.detector or opt.DEFAULT)
+    with checked():
+        return new_watch(
+            spec.kind,
+            events.labels,
+            counts,
+            trace,
+            parameters=spec.parameters,
+            budget=chosen.arl,
+            times=times,
+            say=opt.say,
+            name="--budget",
+        )
+
+
+def _check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
     """Raise if the options ask for another detector, other classes or other references than those of the state."""
     kept = watch.detector
     chosen = opt.spec(detector or opt.DEFAULT)
@@ -53,8 +95,8 @@ def _settings(detector: Detector) -> dict[str, Any]:
     return {name: value for name, value in detector.parameters.items() if name != "warn"}
 
 
-def change_budget(watch: Watch, asked: str, before: str | None = None) -> None:
-    """Go on with another budget; one in time is translated by the volume that was seen so far.
+def _change_budget(watch: Watch, asked: str, before: str | None) -> None:
+    """Change the budget; one in time is translated by the volume that was seen so far.
 
     One in time that is the same as `before`, the one asked for earlier, stays the number of events it was then.
     """

@@ -102,11 +102,7 @@ def diagnose(
     for batch in begun:
         drifts += sum(finding.kind == "drift" for finding in watch.update(batch, events.keys))
     dispersion = dispersions(watch)
-    names = rate_names(events.labels.values)
-    pairs, correlation = look.errors.pairs(), look.errors.correlations()
-    told = np.isfinite(correlation)
-    own = {names[i]: float(correlation[i]) for i in np.flatnonzero(told)}
-    beyond = told & (correlation > ERRORS / np.sqrt(np.maximum(pairs, 1)))
+    correlation, correlated = _correlations(look.errors, rate_names(events.labels.values))
     return Diagnosis(
         events=watch.events,
         rows=events.rows,
@@ -115,8 +111,8 @@ def diagnose(
         labels=tuple(events.labels.values),
         confusion=tuple(tuple(row) for row in look.counts.tolist()),
         clock=_clocked(look.clock, events.utc),
-        correlation=MappingProxyType(own),
-        correlated=tuple(names[i] for i in np.flatnonzero(beyond)),
+        correlation=MappingProxyType(correlation),
+        correlated=correlated,
         dispersion=MappingProxyType(dispersion),
         cycles=tuple(look.hours.cycles()),
         repeats=_repeats(look),
@@ -184,6 +180,13 @@ class _Look:
             self.has_ids = True
             self.ids.take([column[at] for at in kept] if isinstance(column, list) else column.take(kept))
         self.rows.take(*told_apart)
+
+
+def _correlations(errors: Errors, names: Sequence[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """By recall, the correlation of its errors; and those beyond what chance makes."""
+    known = {name: float(value) for name, value in zip(names, errors.correlations(), strict=False) if value == value}
+    chance = dict(zip(names, ERRORS / np.sqrt(np.maximum(errors.pairs(), 1)), strict=False))
+    return known, tuple(name for name, value in known.items() if value > chance[name])
 
 
 def _clocked(clock: Clock, utc: bool) -> Clocked | None:

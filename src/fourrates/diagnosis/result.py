@@ -14,7 +14,7 @@ from fourrates import plain
 from fourrates.budget.falls import Fall
 from fourrates.budget.words import UNITS, duration
 from fourrates.diagnosis.cycles import Cycle
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.watch.dispersion import in_words
 
 Matrix = tuple[tuple[int, ...], ...]
@@ -324,16 +324,9 @@ class Diagnosis:
             "correlated": list(self.correlated),
             "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
             "cycles": [
-                {
-                    "what": one.what,
-                    "label": None if one.place is None else self.labels[one.place],
-                    "period": one.period,
-                    "low": one.low,
-                    "high": one.high,
-                    "low_at": one.low_at,
-                    "high_at": one.high_at,
-                }
-                for one in self.cycles
+                {"label": None if cycle.place is None else self.labels[cycle.place]}
+                | {name: getattr(cycle, name) for name in ("what", "period", "low", "high", "low_at", "high_at")}
+                for cycle in self.cycles
             ],
             "repeated_ids": self.repeats.ids,
             "repeated_rows": self.repeats.rows,
