@@ -281,7 +281,7 @@ def test_only_what_arrives_ends_a_silence_of_the_stream(start):
 
     def position():
         service = served.app.state.service
-        (found,) = asyncio.run_coroutine_threadsafe(service.observer.watched(), service.writer._loop).result(10)
+        (found,) = asyncio.run_coroutine_threadsafe(service.watched(), service.writer._loop).result(10)
         return found.position
 
     seen = [position()]

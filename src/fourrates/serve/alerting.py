@@ -28,7 +28,9 @@ from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import AlertItem, notification, test_notification
+from fourrates.serve.registry import Live
 from fourrates.serve.store import Store, StoredFinding, StoreError
+from fourrates.serve.views import segment_json
 
 log = logging.getLogger("fourrates.serve.alerts")
 
@@ -39,47 +41,47 @@ REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknow
 STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
 MOST = 1_000  # alerts kept of one monitor
-TOLD = 20  # open drifts of a monitor whose rates are put into words
+IN_WORDS = 20  # open drifts of a monitor whose rates are put into words
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A monitor as the alerts see it.
-
-    Attributes
-    ----------
-    id, uid, name
-        Its number and its name in the store, and its name for people.
-    alerts : AlertsConfig
-        Where its alerts go, and which.
-    mix : str
-        What a shift of the classes is.
-    silenced_until : float or None
-        In seconds since 1970.
-    position : int
-        Changes whenever events, predictions or labels arrive, and only then.
-    warning : bool
-        Whether it warns.
-    waiting_since : float or None
-        Since when the oldest prediction waits for its label.
-    open : sequence or None
-        The open drifts: the values of a segment by column, None for the overall stream, and its rates now in words.
-        None if they are too many to tell.
-    damaged : bool
-        Whether it cannot be loaded: its alerts stay as they are until it can.
-    """
+    """A monitor as the alerts see it; times are in seconds since 1970."""
 
     id: int
     uid: str
     name: str
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
-    mix: str = "report"
+    mix: str = "report"  # what a shift of the classes is
     silenced_until: float | None = None
-    position: int = 0
+    position: int = 0  # changes whenever events, predictions or labels arrive, and only then
     warning: bool = False
-    waiting_since: float | None = None
+    waiting_since: float | None = None  # since when the oldest prediction waits for its label
+    # The segments with an open drift, None for the overall stream, and their rates now in words; None if too many.
     open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
-    damaged: bool = False
+    damaged: bool = False  # it cannot be loaded: its alerts stay as they are until it can
+
+
+def watched(live: Live) -> Watched:
+    """What the alerts see of a monitor; called in the writer thread."""
+    monitor, config = live.monitor, live.monitor.config
+    since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
+    opened = None
+    if len(segments := monitor.watch.open_since) <= MOST:
+        words = {drift.segment: drift.rates_in_words() for drift in monitor.watch.now().open[:IN_WORDS]}
+        opened = [(segment_json(monitor, name), words.get(name, "")) for name in segments]
+    return Watched(
+        id=live.row.id,
+        uid=live.row.uid,
+        name=live.name,
+        alerts=config.alerts,
+        mix=config.mix,
+        silenced_until=live.row.silenced_until,
+        position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
+        warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
+        waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
+        open=opened,
+    )
 
 
 class Active(msgspec.Struct, kw_only=True):
@@ -113,19 +115,7 @@ class State(msgspec.Struct, kw_only=True):
 
 
 class Alerting:
-    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time.
-
-    Parameters
-    ----------
-    store : Store
-        Holds the findings, and the documents.
-    channels : Channels
-        Where alerts go.
-    group_wait, group_interval, repeat, stands : float
-        Seconds: what is sent together, how often at most, and how often again.
-    clock : Clock, optional
-        The time of day.
-    """
+    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time."""
 
     def __init__(
         self,

@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 import fourrates
+from fourrates.plain import finite
+from fourrates.serve.registry import Live
+from fourrates.serve.views import drifted_segments, status_of
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -31,7 +35,7 @@ OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A monitor in numbers; `last_event` is in seconds since 1970."""
+    """A monitor in numbers; `last_event` is in seconds since 1970, `rates` are now and normal."""
 
     name: str
     status: str
@@ -44,29 +48,48 @@ class Sample:
     segments: int
     drifted_segments: int
     last_event: float | None
-    rates: Mapping[str, tuple[float | None, float | None]]  # now and normal
+    rates: Mapping[str, tuple[float | None, float | None]]
+
+
+def sample(live: Live) -> Sample:
+    """The numbers of a monitor; called in the writer thread."""
+    monitor = live.monitor
+    counts = monitor.join.counts
+    return Sample(
+        name=live.name,
+        status=status_of(monitor)[0],
+        evidence=finite(min(monitor.detector.evidence, 1.0)) or 0.0,
+        events=monitor.events,
+        waiting=counts["waiting"],
+        waiting_labels=counts["waiting_labels"],
+        drifts=live.drifts,
+        rejected=live.rejected,
+        segments=len(monitor.segments),
+        drifted_segments=drifted_segments(monitor),
+        last_event=finite(monitor.last_time),
+        rates={
+            name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
+            for name, state in islice(monitor.detector.rates.items(), MOST_RATES)
+        },
+    )
 
 
 PER_MONITOR: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
-    ("evidence", "Evidence of a drift, as a share of what an alarm takes.", lambda one: one.evidence),
-    ("predictions_waiting", "Predictions that wait for their label.", lambda one: one.waiting),
-    ("labels_waiting", "Labels that wait for their prediction.", lambda one: one.waiting_labels),
-    ("rejected_rows", "Rows set aside that are kept.", lambda one: one.rejected),
-    ("segments", "Segments that are watched.", lambda one: one.segments),
-    ("segments_drifted", "Segments that have drifted.", lambda one: one.drifted_segments),
-    ("last_event_timestamp_seconds", "When the last event happened.", lambda one: one.last_event),
+    ("evidence", "Evidence of a drift, as a share of what an alarm takes.", lambda sample: sample.evidence),
+    ("predictions_waiting", "Predictions that wait for their label.", lambda sample: sample.waiting),
+    ("labels_waiting", "Labels that wait for their prediction.", lambda sample: sample.waiting_labels),
+    ("rejected_rows", "Rejected rows that are kept.", lambda sample: sample.rejected),
+    ("segments", "Segments that are watched.", lambda sample: sample.segments),
+    ("segments_drifted", "Segments that have drifted.", lambda sample: sample.drifted_segments),
+    ("last_event_timestamp_seconds", "When the last event happened.", lambda sample: sample.last_event),
 )
 
 
 class Metrics:
     """The numbers of a server.
 
-    Parameters
-    ----------
-    samples : callable
-        Given a place and a number, the monitors there, in the order of their names; awaited.
-    server : callable
-        Numbers about the server itself, by name: those that end in ``_total`` are counters.
+    `samples` gives the monitors at so many places from one on, in the order of their names; `server` numbers about the
+    server itself, of which those whose names end in ``_total`` are counters.
     """
 
     def __init__(
@@ -121,22 +144,22 @@ def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
     meaning = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
     rate = GaugeMetricFamily("fourrates_rate", meaning, labels=["monitor", "rate"])
     normal = GaugeMetricFamily("fourrates_rate_normal", "What a rate should be.", labels=["monitor", "rate"])
-    for one in samples:
-        events.add_metric([one.name], one.events)
-        drifts.add_metric([one.name], one.drifts)
+    for sample in samples:
+        events.add_metric([sample.name], sample.events)
+        drifts.add_metric([sample.name], sample.drifts)
         for word in STATUSES:
-            status.add_metric([one.name, word], float(one.status == word))
-        for name, (now, expected) in list(one.rates.items())[:MOST_RATES]:
+            status.add_metric([sample.name, word], float(sample.status == word))
+        for name, (now, expected) in sample.rates.items():
             if now is not None:
-                rate.add_metric([one.name, name], now)
+                rate.add_metric([sample.name, name], now)
             if expected is not None:
-                normal.add_metric([one.name, name], expected)
+                normal.add_metric([sample.name, name], expected)
     yield from (status, events, drifts, rate, normal)
-    for name, told, value_of in PER_MONITOR:
-        family = GaugeMetricFamily(f"fourrates_{name}", told, labels=["monitor"])
-        for one in samples:
-            if (value := value_of(one)) is not None:
-                family.add_metric([one.name], value)
+    for name, meaning, value_of in PER_MONITOR:
+        family = GaugeMetricFamily(f"fourrates_{name}", meaning, labels=["monitor"])
+        for sample in samples:
+            if (value := value_of(sample)) is not None:
+                family.add_metric([sample.name], value)
         yield family
 
 
@@ -173,11 +196,8 @@ class Observed:
                 self.metrics.observe(method, route, status, time.perf_counter() - began)
 
 
-class _Families:
+class _Families(list[Metric]):
     """What `generate_latest` takes for a registry."""
 
-    def __init__(self, families: list[Metric]) -> None:
-        self.families = families
-
     def collect(self) -> list[Metric]:
-        return self.families
+        return self
