@@ -38,7 +38,7 @@ KIND = "alerts"  # of the documents in the store
 GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is sent together
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
 REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is sent again
-STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
+SHIFT_LASTS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
 MOST = 1_000  # alerts kept of one monitor
 IN_WORDS = 20  # open drifts of a monitor whose rates are put into words
@@ -122,14 +122,12 @@ class Alerting:
         store: Store,
         channels: Channels,
         *,
-        group_wait: float = GROUP_WAIT,
         group_interval: float = GROUP_INTERVAL,
         repeat: float = REPEAT,
-        stands: float = STANDS,
         clock: Clock | None = None,
     ) -> None:
         self.store, self.channels, self.clock = store, channels, clock or Clock()
-        self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
+        self.group_interval, self.repeat = group_interval, repeat
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
         self._epoch = store.epoch  # of the store, when they were loaded
@@ -150,7 +148,7 @@ class Alerting:
             except TimeoutError:
                 pass
             else:
-                await asyncio.sleep(self.group_wait)
+                await asyncio.sleep(GROUP_WAIT)
             self._woken.clear()
             try:
                 await asyncio.to_thread(self.tick, self.clock.now(), await watched())
@@ -342,21 +340,22 @@ class Alerting:
 
     def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
         """Alerts that are about how things stand, not about what was found."""
-        rules, name = monitor.alerts, monitor.name
+        rules = monitor.alerts
         arrived = self._last_arrival(monitor, state, now)
-        standing: list[tuple[str, bool, str]] = []
-        limit = None if rules.silent_after is None else seconds(rules.silent_after, "silent_after")
-        text = f"{name}: no events for more than {rules.silent_after}"
-        standing.append(("silent", limit is not None and now - arrived > limit, text))
-        limit = None if rules.labels_overdue is None else seconds(rules.labels_overdue, "labels_overdue")
-        since = monitor.waiting_since
-        text = f"{name}: predictions wait for their labels for more than {rules.labels_overdue}"
-        standing.append(("labels_overdue", limit is not None and since is not None and now - since > limit, text))
-        standing.append(("warning", rules.warnings and monitor.warning, f"{name}: warning, a rate may be moving"))
-        for kind, fires, text in standing:
+        waits = monitor.waiting_since
+        overdue = "predictions wait for their labels for more than"
+        for kind, fires, text in (
+            ("silent", _is_over(rules.silent_after, now - arrived), f"no events for more than {rules.silent_after}"),
+            (
+                "labels_overdue",
+                waits is not None and _is_over(rules.labels_overdue, now - waits),
+                f"{overdue} {rules.labels_overdue}",
+            ),
+            ("warning", rules.warnings and monitor.warning, "warning, a rate may be moving"),
+        ):
             active = state.active.get(_fingerprint(monitor, kind, None))
             if fires and (active is None or active.ends is not None):
-                _fire(monitor, state, kind, now, text)
+                _fire(monitor, state, kind, now, f"{monitor.name}: {text}")
             elif not fires and active is not None and active.ends is None:
                 _end(active, now)
 
@@ -378,7 +377,7 @@ class Alerting:
 
     def _expire(self, state: State, now: float) -> None:
         for active in state.active.values():
-            if active.ends is None and active.kind == "shift" and now - active.changed > self.stands:
+            if active.ends is None and active.kind == "shift" and now - active.changed > SHIFT_LASTS:
                 _end(active, now)
             if active.ends is None and not active.acknowledged and not active.pending:
                 last = active.notified if active.notified is not None else active.changed
@@ -424,6 +423,11 @@ class Alerting:
             else:
                 del state.active[fingerprint]
         return items
+
+
+def _is_over(limit: str | None, lasted: float) -> bool:
+    """Whether something lasted longer than a limit in words."""
+    return limit is not None and lasted > seconds(limit, "limit")
 
 
 def _fingerprint(monitor: Watched, kind: str, segment: dict[str, Any] | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -100,10 +99,9 @@ class Api:
         """All monitors, by name."""
 
         def look() -> dict[str, list[dict[str, Any]]]:
-            now = time.time()
             damaged = sorted(self.registry.damaged.items())
             return {
-                "monitors": [live.summary(now) for _, live in sorted(self.registry.lives.items())],
+                "monitors": [live.summary() for _, live in sorted(self.registry.lives.items())],
                 "damaged": [{"name": name, "problem": problem} for name, (_, problem) in damaged],
             }
 
@@ -130,7 +128,7 @@ class Api:
 
         made, old = await self.writer.ask(make)
         if made is not None:
-            self.hub.publish("summary", name, {key: made[key] for key in _summary_keys(made)})
+            self.hub.publish("summary", name, await self._ask(request, Live.summary))
             return json(made, 201)
         assert old is not None
         check_change(old, config)
@@ -197,7 +195,7 @@ class Api:
             seen = Batch(SEEN, now, 0, config=msgspec.json.encode(AcceptedDrift(segment, body["at"])))
             await self.writer.submit(self.registry.get(request.path_params["name"]), seen, Rejections())
 
-        def note(live: Live) -> dict[str, Any]:
+        def note(live: Live) -> tuple[dict[str, Any], str]:
             self.registry.store.acknowledge(found.id, now)
             found.acknowledged = now
             body = finding_json(found)
@@ -205,10 +203,9 @@ class Api:
                 live.last_finding = body
             if live.drift is not None and live.drift["id"] == found.id:
                 live.drift = body
-            return body
+            return body, live.row.uid
 
-        body = await self._ask(request, note)
-        uid = await self._ask(request, lambda live: live.row.uid)
+        body, uid = await self._ask(request, note)
         await asyncio.to_thread(self.alerting.acknowledge, uid, found.id, now)
         self.hub.publish("finding", request.path_params["name"], body)
         return json(body)
@@ -229,14 +226,13 @@ class Api:
     async def series(self, request: Request) -> Response:
         """How the rates went."""
         points = number(request, "points", 600, 2, 2_000)
-
         return json(await self._ask(request, lambda live: live.monitor.drawn(points)))
 
     async def rejected(self, request: Request) -> Response:
-        """Rows that were set aside."""
+        """Rejected rows that were kept."""
         limit = number(request, "limit", 100, 1, 1_000)
         found = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
-        rows = [{"time": views.iso(row.at), **_object(row.body)} for row in found]
+        rows = [{"time": views.iso(row.made), **_object(row.body)} for row in found]
         return json({"rejected": rows})
 
     # Silence --------------------------------------------------------------------------------------------------
@@ -255,13 +251,10 @@ class Api:
         return await self._set_silence(request, None)
 
     async def _set_silence(self, request: Request, until: float | None) -> Response:
-        summary = await self._ask(request, lambda live: self._silenced(live, until))
+        await self._ask(request, lambda live: self.registry.silence(live, until))
+        summary = await self._ask(request, Live.summary)
         self.hub.publish("summary", summary["name"], summary)  # for the pages of others
         return json(summary)
-
-    def _silenced(self, live: Live, until: float | None) -> dict[str, Any]:
-        self.registry.silence(live, until)
-        return live.summary()
 
     async def test_alert(self, request: Request) -> Response:
         """Send a test to the channels of a monitor, and say what became of it."""
@@ -294,7 +287,3 @@ async def _check_channels(config: MonitorConfig) -> None:
 def _object(body: bytes) -> dict[str, Any]:
     found = msgspec.json.decode(body)
     return found if isinstance(found, dict) else {"problem": str(found)}
-
-
-def _summary_keys(detail: dict[str, Any]) -> list[str]:
-    return [*detail][: [*detail].index("silenced_until") + 1]

@@ -33,74 +33,44 @@ PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
 class Live:
-    """A monitor that runs.
-
-    Attributes
-    ----------
-    row : MonitorRow
-        What the store knows of it.
-    monitor : Monitor
-        Its state, up to and including the batch at `position` of the journal.
-    plan : Plan
-        How bodies for it are read.
-    unsaved : int
-        Bytes of the journal since the last snapshot.
-    saved : int
-        Bytes of that snapshot.
-    drift : dict or None
-        The latest drift of the whole.
-    """
+    """A monitor that runs: its state up to and including the batch at `position` of the journal."""
 
     def __init__(self, row: MonitorRow, monitor: Monitor, position: int) -> None:
         self.row, self.monitor, self.position = row, monitor, position
         self.plan = Plan(monitor.config)
-        self.unsaved = self.saved = 0
+        self.unsaved = self.saved = 0  # bytes of the journal since the last snapshot, and of that snapshot
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
-        self.drift: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None  # the latest overall
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.row.name
 
-    def about(self) -> dict[str, Any]:
-        """What a summary tells besides the state."""
+    def summary(self) -> dict[str, Any]:
+        """What the list of monitors shows."""
         return {
+            **views.summary(self.monitor, self.name, time.time()),
             "drifts": self.drifts,
             "last_finding": self.last_finding,
             "drift": self.drift if None in self.monitor.watch.open_since else None,
             "silenced_until": views.iso(self.row.silenced_until),
         }
 
-    def summary(self, now: float | None = None) -> dict[str, Any]:
-        """Its summary."""
-        return views.summary(self.monitor, self.name, self.about(), time.time() if now is None else now)
-
     def detail(self) -> dict[str, Any]:
         """Its summary and its detail."""
-        counts = {"rejected": self.rejected}
-        return {**self.summary(), **views.detail(self.monitor, counts)}
+        return {**self.summary(), **views.detail(self.monitor, {"rejected": self.rejected})}
 
 
 class Registry:
-    """All monitors, by name.
-
-    Attributes
-    ----------
-    lives : dict
-        Those that run.
-    damaged : dict
-        Those that cannot be loaded: what the store knows of each, and why not.
-    uncertain : bool
-        Whether a change of the store may or may not have reached it: then :meth:`refresh` is due.
-    """
+    """All monitors, by name: those that run, and those that are damaged, with the reason."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
         self.lives: dict[str, Live] = {}
         self.damaged: dict[str, tuple[MonitorRow, str]] = {}
-        self.uncertain = False
+        self.uncertain = False  # whether a change may or may not have reached the store: then a refresh is due
 
     def refresh(self, stale: Container[int] = ()) -> None:
         """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""

@@ -70,8 +70,8 @@ def events_per_hour(monitor: Monitor, now: float) -> float:
     return round((monitor.events - before) * HOUR / span, 1)
 
 
-def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> dict[str, Any]:
-    """What the list of monitors shows; `about` is what the store knows besides."""
+def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
+    """What the list of monitors shows of the state of one."""
     status, since = status_of(monitor)
     counts = monitor.join.counts
     return {
@@ -87,7 +87,6 @@ def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> d
         "drifted_segments": drifted_segments(monitor),
         "open": open_json(monitor),
         "last_event": iso(monitor.last_time),
-        **about,
     }
 
 
