@@ -15,7 +15,7 @@ from servers import Client, Postgres, Server, postgres_programs
 
 from fourrates.io import InputError
 from fourrates.serve.batch import EVENTS
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.feed import Topic, parse_topics
 from fourrates.serve.messages import BatchReader

@@ -15,9 +15,8 @@ from starlette.routing import BaseRoute, Route
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting
 from fourrates.serve.batch import CONFIG, SEEN, AcceptedDrift, Batch
-from fourrates.serve.bodies import Rejections
+from fourrates.serve.bodies import Rejections, segment_name
 from fourrates.serve.channels import check_channels
-from fourrates.serve.columns import segment_name
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body

@@ -47,12 +47,6 @@ class Reader:
         """Whether an event is for this reader."""
         return self.monitor is None or message.monitor == self.monitor
 
-    def take(self) -> bytes:
-        """What waits, in one piece."""
-        found = b"".join(self.waiting)
-        self.waiting.clear()
-        return found
-
 
 class Hub:
     """Takes events and hands them to all readers; used in the event loop alone."""
@@ -136,7 +130,8 @@ class Hub:
                     reader.lost = False
                     yield self._body("resync", self._number, {})
                 elif reader.waiting:
-                    yield reader.take()
+                    waiting, reader.waiting = reader.waiting, []
+                    yield b"".join(waiting)
                 elif clock() >= heartbeat:
                     yield b": still here\n\n"
                 else:

@@ -18,8 +18,17 @@ from fourrates.engines.kafka.chunk import Message, RejectedMessage
 from fourrates.engines.kafka.reader import ARROW
 from fourrates.events.columns import json_number
 from fourrates.serve.batch import Batch
-from fourrates.serve.bodies import ARROW_TYPES, Body, Limits, Rejected, Rejections, body_of_rows, read_rows, read_table
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import (
+    ARROW_TYPES,
+    Body,
+    Limits,
+    Plan,
+    Rejected,
+    Rejections,
+    body_of_rows,
+    make_batch,
+    read_table,
+)
 from fourrates.serve.errors import ApiError
 
 COLUMNS = ("y_true", "truth", "y_pred", "pred", "score")  # a list in one of them makes a message columns
@@ -102,20 +111,20 @@ class BatchReader:
         if table.time is None:
             table.time = [_stamp(message, now) for message in messages]
         limits = Limits(len(rows), self.limits.bytes)
-        batch, _, bad = read_rows(self.kind, table, plan, now, limits=limits, skip=True)
+        batch, bad = make_batch(self.kind, table, plan, now, limits=limits, skip=True, shown_rows=len(rows))
         rejected, refused = [], []
-        for row in bad.several(len(rows), unlabelled=True):  # a message each
+        for row in bad:  # a message each
             message = messages[row.row]
             problem = _placed(topic, partition, message, row.problem)
             values = {name: value for name, value in rows[row.row].items() if value is not None}
-            rejected.append(Rejected(0, row.column, row.code, problem, values))
+            rejected.append(replace(row, row=0, problem=problem, values=values))
             refused.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
         return self._portion(partition, messages, batch, Rejections(rejected), refused)
 
     def _of_columns(self, topic: str, partition: int, message: Message) -> Portion:
         plan, now = self.plan(), self.now()
         table = self._table(message, plan)
-        batch, bad, _ = read_rows(self.kind, table, plan, now, limits=self.limits, skip=True)
+        batch, bad = make_batch(self.kind, table, plan, now, limits=self.limits, skip=True)
         if table.time is None:
             batch.received = _stamp(message, now)
         placed = (replace(row, problem=_placed(topic, partition, message, row.problem)) for row in bad)
@@ -147,10 +156,10 @@ class BatchReader:
         if value.startswith(ARROW):
             return read_table(value, ARROW_TYPES[0], plan.by, self.limits)
         table = read_table(value, "application/json", plan.by, self.limits)
-        apart = [name for name in plan.by if name not in (table.by or {})]
+        apart = [name for name in plan.by if name not in table.by]
         if apart:  # columns of `by` next to the others
             record = _decoder.decode(value)
-            table.by = {**(table.by or {}), **{name: record[name] for name in apart if type(record.get(name)) is list}}
+            table.by |= {name: record[name] for name in apart if type(record.get(name)) is list}
         return table
 
 

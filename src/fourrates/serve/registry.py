@@ -19,7 +19,7 @@ import msgspec
 from fourrates.findings import Finding
 from fourrates.serve import views
 from fourrates.serve.batch import Entry, decode
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window

@@ -41,15 +41,7 @@ class JsonLines(logging.Formatter):
 
 
 def run(settings: Settings, *, level: str = "info") -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    settings : Settings
-        What the server is started with.
-    level : str
-        Of the log, which goes to stderr as lines of JSON.
-    """
+    """Serve until interrupted; the log, from a level on, goes to stderr as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

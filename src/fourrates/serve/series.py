@@ -81,18 +81,15 @@ class Series:
 
     def to_state(self) -> tuple[int, bytes, bytes]:
         """Everything, as :meth:`restore` takes it."""
-        long, recent = (b"".join(point.astype("<f8").tobytes() for point in one) for one in self._both())
+        long, recent = (b"".join(point.astype("<f8").tobytes() for point in part) for part in (self.long, self.recent))
         return self.stride, long, recent
 
     def restore(self, stride: int, long: bytes, recent: bytes) -> None:
-        """Go on from what :meth:`to_state` gave."""
+        """Resume from what :meth:`to_state` gave."""
         self.stride = stride
-        for own, saved in zip(self._both(), (long, recent), strict=True):
-            own[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
+        for part, saved in ((self.long, long), (self.recent, recent)):
+            part[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
         self.last = float(self.recent[-1][1]) if self.recent else 0.0
-
-    def _both(self) -> tuple[list[Point], list[Point]]:
-        return self.long, self.recent
 
     def last_point(self, names: tuple[str, ...], share_of: int, present: Sequence[Point]) -> dict[str, Any]:
         """How things stand, with the same names as the whole series."""
@@ -102,7 +99,8 @@ class Series:
         rows = np.stack(recent) if recent else np.empty((0, self.width))
         found = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
         rates = {
-            rate: {name: _last(column) for name, column in one.items()} for rate, one in found.pop("rates").items()
+            rate: {name: _last(column) for name, column in columns.items()}
+            for rate, columns in found.pop("rates").items()
         }
         return {**{name: _last(column) for name, column in found.items()}, "rates": rates}
 

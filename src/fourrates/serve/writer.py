@@ -26,9 +26,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from fourrates.serve.batch import CONFIG, Batch, Entry, can_join, encode, joined
-from fourrates.serve.bodies import Rejections
+from fourrates.serve.bodies import Plan, Rejections
 from fourrates.serve.clock import Clock
-from fourrates.serve.columns import Plan
 from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.monitor import row_of
