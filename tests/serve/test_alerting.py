@@ -15,7 +15,8 @@ import pytest
 from receiver import Receiver
 
 pytest.importorskip("starlette")
-from fourrates.serve.alerting import Alerting, Watched
+from fourrates.serve.alert_state import Watched
+from fourrates.serve.alerting import Alerting
 from fourrates.serve.channels import Channels, channel_of, check_channels
 from fourrates.serve.config import AlertsConfig
 from fourrates.serve.settings import Settings

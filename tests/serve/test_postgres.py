@@ -15,7 +15,8 @@ pytest.importorskip("psycopg")
 import psycopg
 from servers import Client, Postgres, Proxy, Server
 
-from fourrates.serve.alerting import Alerting, Watched
+from fourrates.serve.alert_state import Watched
+from fourrates.serve.alerting import Alerting
 from fourrates.serve.channels import Channels
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Group, JournalRow, StoreAway, StoreError, open_store

@@ -20,7 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
-from fourrates.serve.alerting import Alerting, Watched, watched
+from fourrates.serve.alert_state import Watched, watched
+from fourrates.serve.alerting import Alerting
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.channels import Channels
