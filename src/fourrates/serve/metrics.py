@@ -33,56 +33,44 @@ ENDLESS = "/api/stream"  # an answer that takes as long as somebody listens
 OTHER = "other"
 
 
+# What there is about each monitor, besides its status and its rates; those that end in _total are counters.
+PER_MONITOR: dict[str, tuple[str, Callable[[Live], float | None]]] = {
+    "events_total": ("Pairs of truth and prediction watched.", lambda live: live.monitor.events),
+    "drifts_total": ("Drifts found.", lambda live: live.drifts),
+    "evidence": (
+        "Evidence of a drift, as a share of what an alarm takes.",
+        lambda live: finite(min(live.monitor.detector.evidence, 1.0)) or 0.0,
+    ),
+    "predictions_waiting": ("Predictions that wait for their label.", lambda live: live.monitor.join.counts["waiting"]),
+    "labels_waiting": (
+        "Labels that wait for their prediction.",
+        lambda live: live.monitor.join.counts["waiting_labels"],
+    ),
+    "rejected_rows": ("Rejected rows that are kept.", lambda live: live.rejected),
+    "segments": ("Segments that are watched.", lambda live: len(live.monitor.segments)),
+    "segments_drifted": ("Segments that have drifted.", lambda live: drifted_segments(live.monitor)),
+    "last_event_timestamp_seconds": ("When the last event happened.", lambda live: finite(live.monitor.last_time)),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A monitor in numbers; `last_event` is in seconds since 1970, `rates` are now and normal."""
+    """A monitor in numbers, by the names of :data:`PER_MONITOR`; `rates` are now and normal."""
 
     name: str
     status: str
-    evidence: float
-    events: int
-    waiting: int
-    waiting_labels: int
-    drifts: int
-    rejected: int
-    segments: int
-    drifted_segments: int
-    last_event: float | None
+    numbers: Mapping[str, float | None]
     rates: Mapping[str, tuple[float | None, float | None]]
 
 
 def sample(live: Live) -> Sample:
     """The numbers of a monitor; called in the writer thread."""
-    monitor = live.monitor
-    counts = monitor.join.counts
-    return Sample(
-        name=live.name,
-        status=status_of(monitor)[0],
-        evidence=finite(min(monitor.detector.evidence, 1.0)) or 0.0,
-        events=monitor.events,
-        waiting=counts["waiting"],
-        waiting_labels=counts["waiting_labels"],
-        drifts=live.drifts,
-        rejected=live.rejected,
-        segments=len(monitor.segments),
-        drifted_segments=drifted_segments(monitor),
-        last_event=finite(monitor.last_time),
-        rates={
-            name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
-            for name, state in islice(monitor.detector.rates.items(), MOST_RATES)
-        },
-    )
-
-
-PER_MONITOR: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
-    ("evidence", "Evidence of a drift, as a share of what an alarm takes.", lambda sample: sample.evidence),
-    ("predictions_waiting", "Predictions that wait for their label.", lambda sample: sample.waiting),
-    ("labels_waiting", "Labels that wait for their prediction.", lambda sample: sample.waiting_labels),
-    ("rejected_rows", "Rejected rows that are kept.", lambda sample: sample.rejected),
-    ("segments", "Segments that are watched.", lambda sample: sample.segments),
-    ("segments_drifted", "Segments that have drifted.", lambda sample: sample.drifted_segments),
-    ("last_event_timestamp_seconds", "When the last event happened.", lambda sample: sample.last_event),
-)
+    rates = {
+        name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
+        for name, state in islice(live.monitor.detector.rates.items(), MOST_RATES)
+    }
+    numbers = {name: value_of(live) for name, (_, value_of) in PER_MONITOR.items()}
+    return Sample(live.name, status_of(live.monitor)[0], numbers, rates)
 
 
 class Metrics:
@@ -131,34 +119,32 @@ class Metrics:
         info.add_metric([fourrates.__version__], 1.0)
         yield info
         for name, value in self._server().items():
-            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            yield kind(
-                f"fourrates_{name}", name.removesuffix("_total").replace("_", " ").capitalize() + ".", value=value
-            )
+            meaning = name.removesuffix("_total").replace("_", " ").capitalize() + "."
+            yield _family(name, meaning, value=value)
+
+
+def _family(name: str, meaning: str, **options: Any) -> Any:
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(f"fourrates_{name}", meaning, **options)
 
 
 def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
-    status = GaugeMetricFamily("fourrates_status", "1 for how a monitor stands.", labels=["monitor", "status"])
-    events = CounterMetricFamily("fourrates_events", "Pairs of truth and prediction watched.", labels=["monitor"])
-    drifts = CounterMetricFamily("fourrates_drifts", "Drifts found.", labels=["monitor"])
+    status = _family("status", "1 for the status of a monitor.", labels=["monitor", "status"])
     meaning = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
-    rate = GaugeMetricFamily("fourrates_rate", meaning, labels=["monitor", "rate"])
-    normal = GaugeMetricFamily("fourrates_rate_normal", "What a rate should be.", labels=["monitor", "rate"])
+    rate = _family("rate", meaning, labels=["monitor", "rate"])
+    normal = _family("rate_normal", "What a rate should be.", labels=["monitor", "rate"])
     for sample in samples:
-        events.add_metric([sample.name], sample.events)
-        drifts.add_metric([sample.name], sample.drifts)
         for word in STATUSES:
             status.add_metric([sample.name, word], float(sample.status == word))
-        for name, (now, expected) in sample.rates.items():
-            if now is not None:
-                rate.add_metric([sample.name, name], now)
-            if expected is not None:
-                normal.add_metric([sample.name, name], expected)
-    yield from (status, events, drifts, rate, normal)
-    for name, meaning, value_of in PER_MONITOR:
-        family = GaugeMetricFamily(f"fourrates_{name}", meaning, labels=["monitor"])
+        for name, values in sample.rates.items():
+            for family, value in zip((rate, normal), values, strict=True):
+                if value is not None:
+                    family.add_metric([sample.name, name], value)
+    yield from (status, rate, normal)
+    for name, (meaning, _) in PER_MONITOR.items():
+        family = _family(name, meaning, labels=["monitor"])
         for sample in samples:
-            if (value := value_of(sample)) is not None:
+            if (value := sample.numbers.get(name)) is not None:
                 family.add_metric([sample.name], value)
         yield family
 

@@ -62,6 +62,10 @@ def _record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": [*fields]}
 
 
+def _each(schema: Schema, *names: str) -> dict[str, Schema]:
+    return dict.fromkeys(names, schema)
+
+
 BOOL: Schema = {"type": "boolean"}
 NUMBER: Schema = {"type": "number"}
 WHOLE: Schema = {"type": "integer"}
@@ -74,87 +78,68 @@ STATUS: Schema = {"enum": ["stable", "warning", "drifted", "waiting"]}
 DIRECTION: Schema = {"enum": ["up", "down"]}
 LABEL: Schema = {"type": ["boolean", "integer", "number", "string"]}
 MATRIX, COLUMN, NUMBERS, SEGMENT = _list(_list(COUNT)), _list(LABEL), _list(_maybe(NUMBER)), _maybe(OBJECT)
-INTERVAL = _record(value=_maybe(NUMBER), lower=_maybe(NUMBER), upper=_maybe(NUMBER), n=_maybe(NUMBER))
+INTERVAL = _record(**_each(_maybe(NUMBER), "value", "lower", "upper", "n"))
 RATE_NOW = _record(state={"enum": [*get_args(Condition)]}, normal=_maybe(INTERVAL), now=_maybe(INTERVAL), enough=COUNT)
-DETAIL = _record(
-    config=OBJECT,
-    arl=NUMBER,
-    labels=COLUMN,
-    rates=_map(_ref("Rate")),
-    mix=_map(_maybe(NUMBER)),
-    confusion=MATRIX,
-    shift=_maybe(_record(at=WHOLE, started=_maybe(WHOLE), before=INTERVAL, after=INTERVAL)),
-    counts=_map(COUNT),
-)
+MAYBE_NUMBER, MAYBE_WHOLE, MAYBE_MOMENT = _maybe(NUMBER), _maybe(WHOLE), _maybe(MOMENT)
+
 SCHEMAS: dict[str, Schema] = {
     "Error": _record(error=_record(code=STRING, message=STRING, where=OBJECT)),
     "Summary": _record(
         name=STRING,
         status=STATUS,
-        since=_maybe(MOMENT),
         evidence=SHARE,
-        events=COUNT,
         events_per_hour=NUMBER,
-        waiting=COUNT,
-        waiting_labels=COUNT,
-        segments=COUNT,
-        drifted_segments=COUNT,
         open=_list(_ref("OpenDrift")),
-        last_event=_maybe(MOMENT),
-        drifts=COUNT,
-        last_finding=_maybe(_ref("Finding")),
-        drift=_maybe(_ref("Finding")),
-        silenced_until=_maybe(MOMENT),
+        **_each(COUNT, "events", "waiting", "waiting_labels", "segments", "drifted_segments", "drifts"),
+        **_each(MAYBE_MOMENT, "since", "last_event", "silenced_until"),
+        **_each(_maybe(_ref("Finding")), "last_finding", "drift"),
     ),
     "Rate": _record(
-        estimate=_maybe(NUMBER),
-        lower=_maybe(NUMBER),
-        upper=_maybe(NUMBER),
         n=NUMBER,
         baseline=_maybe(INTERVAL),
-        evidence=_maybe(NUMBER),
-        dispersion=_maybe(NUMBER),
+        **_each(MAYBE_NUMBER, "estimate", "lower", "upper", "evidence", "dispersion"),
         **RATE_NOW["properties"],
     ),
     "RateNow": RATE_NOW,
     "OpenDrift": _record(
         segment=SEGMENT,
         at=WHOLE,
-        started=_maybe(WHOLE),
-        time=_maybe(MOMENT),
-        started_time=_maybe(MOMENT),
+        started=MAYBE_WHOLE,
         confirmed=BOOL,
         harm=NUMBER,
         directions=_map(DIRECTION),
         now=_map(_ref("RateNow")),
+        **_each(MAYBE_MOMENT, "time", "started_time"),
     ),
-    "Detail": {"allOf": [_ref("Summary"), DETAIL]},
+    "Detail": {
+        "allOf": [
+            _ref("Summary"),
+            _record(
+                config=OBJECT,
+                arl=NUMBER,
+                labels=COLUMN,
+                rates=_map(_ref("Rate")),
+                mix=_map(MAYBE_NUMBER),
+                confusion=MATRIX,
+                shift=_maybe(_record(at=WHOLE, started=MAYBE_WHOLE, before=INTERVAL, after=INTERVAL)),
+                counts=_map(COUNT),
+            ),
+        ]
+    },
     "Change": _record(
-        rate=STRING,
-        direction=DIRECTION,
-        before=_maybe(INTERVAL),
-        after=_maybe(INTERVAL),
-        evidence=_maybe(NUMBER),
+        rate=STRING, direction=DIRECTION, evidence=MAYBE_NUMBER, **_each(_maybe(INTERVAL), "before", "after")
     ),
     "Finding": _record(
-        id=STRING,
         kind={"enum": [*get_args(Kind)]},
-        monitor=STRING,
         segment=SEGMENT,
         at=WHOLE,
-        drift=_maybe(WHOLE),
         closes=BOOL,
-        since=_maybe(WHOLE),
-        started=_maybe(WHOLE),
         started_between=_maybe(_list(WHOLE)),
-        time=_maybe(MOMENT),
-        started_time=_maybe(MOMENT),
         changes=_list(_ref("Change")),
-        confusion=_maybe(MATRIX),
-        confusion_before=_maybe(MATRIX),
-        confusion_after=_maybe(MATRIX),
-        text=STRING,
-        acknowledged=_maybe(MOMENT),
+        **_each(STRING, "id", "monitor", "text"),
+        **_each(MAYBE_WHOLE, "drift", "since", "started"),
+        **_each(MAYBE_MOMENT, "time", "started_time", "acknowledged"),
+        **_each(_maybe(MATRIX), "confusion", "confusion_before", "confusion_after"),
     ),
     "Segment": _record(
         segment=SEGMENT,
@@ -164,7 +149,7 @@ SCHEMAS: dict[str, Schema] = {
         rates=_map(_ref("RateNow")),
         discovery=BOOL,
     ),
-    "Taken": _record(accepted=COUNT, repeated=COUNT, rejected=COUNT, findings=_list(STRING)),
+    "Taken": _record(findings=_list(STRING), **_each(COUNT, "accepted", "repeated", "rejected")),
 }
 
 # By method and path; ingest is the same for its three paths.
@@ -196,7 +181,7 @@ ANSWERS: dict[tuple[str, str], Schema] = {
 BATCH: Schema = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("y_true", "y_pred", "truth", "pred"), COLUMN),
+        **_each(COLUMN, "y_true", "y_pred", "truth", "pred"),
         "score": _list(NUMBER),
         "id": _list({"type": ["integer", "string"]}),
         "time": _list({"type": ["number", "string"]}),
