@@ -136,20 +136,18 @@ class DiskQueue:
 
     def entries(self, status: int = WAITING) -> list[Entry]:
         """What is in the queue, oldest first."""
-        with self._transaction() as execute:
-            rows = execute(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", (status,)).fetchall()
-        return [Entry(*row) for row in rows]
+        return [
+            Entry(*row) for row in self._run(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", status)
+        ]
 
     def channels(self) -> set[str]:
         """The channels for which something waits."""
-        with self._transaction() as execute:
-            return {name for (name,) in execute("SELECT DISTINCT channel FROM entries WHERE status = ?", (WAITING,))}
+        return {name for (name,) in self._run("SELECT DISTINCT channel FROM entries WHERE status = ?", WAITING)}
 
     def waiting(self, channel: str) -> tuple[int, int, int]:
         """The rows that wait for a channel, and the first and the last place in which they do; 0 if none."""
-        with self._transaction() as execute:
-            count = "SELECT total(rows), min(place), max(place) FROM entries WHERE channel = ? AND status = ?"
-            rows, first, last = execute(count, (channel, WAITING)).fetchone()
+        count = "SELECT total(rows), min(place), max(place) FROM entries WHERE channel = ? AND status = ?"
+        ((rows, first, last),) = self._run(count, channel, WAITING)
         return int(rows), first or 0, last or 0
 
     # Delivery -----------------------------------------------------------------------------------------------
@@ -195,27 +193,20 @@ class DiskQueue:
         self._change(entry, "id = ?, body = ?, rows = ?", rest.id, rest.body, rest.rows)
 
     def _change(self, entry: Entry, change: str, *values: object) -> None:
-        with self._transaction() as execute:
-            execute(
-                f"UPDATE entries SET {change} WHERE place = ? AND status = ? AND holder = ?",
-                (*values, entry.place, WAITING, self.holder),
-            )
+        where = "place = ? AND status = ? AND holder = ?"
+        self._run(f"UPDATE entries SET {change} WHERE {where}", *values, entry.place, WAITING, self.holder)
 
     def remove(self, entry: Entry) -> None:
         """Forget an entry."""
-        with self._transaction() as execute:
-            execute("DELETE FROM entries WHERE place = ?", (entry.place,))
+        self._run("DELETE FROM entries WHERE place = ?", entry.place)
 
     def hasten(self, channel: str) -> None:
         """Make everything that waits for a channel due at once."""
-        with self._transaction() as execute:
-            execute("UPDATE entries SET due = 0.0 WHERE channel = ? AND status = ? AND due > 0", (channel, WAITING))
+        self._run("UPDATE entries SET due = 0.0 WHERE channel = ? AND status = ? AND due > 0", channel, WAITING)
 
     def next_due(self, channel: str) -> float | None:
         """Seconds until an entry of the channel is due (0: now); None if none waits."""
-        with self._transaction() as execute:
-            due = "SELECT min(due) FROM entries WHERE channel = ? AND status = ?"
-            (first,) = execute(due, (channel, WAITING)).fetchone()
+        ((first,),) = self._run("SELECT min(due) FROM entries WHERE channel = ? AND status = ?", channel, WAITING)
         return None if first is None else max(0.0, first - time.time())
 
     def close(self) -> None:
@@ -224,6 +215,11 @@ class DiskQueue:
             self._disconnect()
 
     # SQLite -------------------------------------------------------------------------------------------------
+
+    def _run(self, sql: str, *values: object) -> list[Any]:
+        """Run one statement, and return its rows."""
+        with self._transaction() as execute:
+            return list(execute(sql, values).fetchall())
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:

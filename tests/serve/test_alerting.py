@@ -16,8 +16,7 @@ from receiver import Receiver
 
 pytest.importorskip("starlette")
 from fourrates.serve.alert_state import Watched
-from fourrates.serve.alerting import Alerting
-from fourrates.serve.channels import Channels, channel_of, check_channels
+from fourrates.serve.alerting import Alerting, Channels, channel_of, check_channels
 from fourrates.serve.config import AlertsConfig
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Group, StoredFinding, open_store

@@ -16,8 +16,7 @@ import psycopg
 from servers import Client, Postgres, Proxy, Server
 
 from fourrates.serve.alert_state import Watched
-from fourrates.serve.alerting import Alerting
-from fourrates.serve.channels import Channels
+from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Group, JournalRow, StoreAway, StoreError, open_store
 from fourrates.serve.store import postgres as module

@@ -1,4 +1,4 @@
-"""Alerts posted to an address, as signed JSON.
+"""Alerts posted to an address, as signed JSON or as Slack takes them.
 
 Only an answer of 2xx counts as delivered. Redirects are not followed: they would turn a POST into a GET and lose what
 it carries. One deadline holds for the whole call, from the look-up of the name to the last byte of a dripping answer.
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fourrates.alerts.channel import Alert, Failure, Impatient
+from fourrates.alerts.payload import encode
 from fourrates.alerts.signature import ID, SIGNATURE, TIMESTAMP, key_of, sign
+from fourrates.alerts.text import defused
 
 if TYPE_CHECKING:
     import ssl
@@ -136,6 +138,27 @@ class Webhook:
                 _finish_reading(answer, stream, min(COURTESY, (end - time.monotonic()) / 2))
         reason = "".join(letter for letter in answer.reason[:80] if letter.isprintable())
         return answer.status, reason, _seconds(answer.headers.get("Retry-After"))
+
+
+class Slack(Webhook):
+    """Posts the text of each alert as ``{"text": ...}``; what would mention or notify somebody in it does nothing.
+
+    Mattermost, Rocket.Chat and others take the same.
+
+    Parameters
+    ----------
+    url : str
+        The address of the webhook, which is its secret.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
+
+    def deliver(self, alert: Alert) -> None:
+        """Post it; Slack answers 200 where it has taken it."""
+        message = {"text": f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}", "mrkdwn": False}
+        super().deliver(Alert(alert.id, encode(message), message))
 
 
 def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import threading
+import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from fourrates.alerts import Spool, channel_of
 from fourrates.disk_queue import QueueError
 from fourrates.serve.alert_state import MonitorAlerts, State, Watched
-from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
 from fourrates.serve.notification import AlertItem, notification, test_notification
 from fourrates.serve.store import Store, StoredFinding, StoreError
@@ -27,6 +30,7 @@ from fourrates.serve.store import Store, StoredFinding, StoreError
 log = logging.getLogger("fourrates.serve.alerts")
 
 KIND = "alerts"  # of the documents in the store
+FILE = "alerts.spool"  # in the folder of the server
 GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is sent together
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
 REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is sent again
@@ -112,11 +116,11 @@ class Alerting:
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
         states = self._all()
-        found: dict[int, list[StoredFinding]] = {}
+        by_monitor: dict[int, list[StoredFinding]] = {}
         for finding in self.store.unalerted():
-            found.setdefault(finding.monitor, []).append(finding)
+            by_monitor.setdefault(finding.monitor, []).append(finding)
         for monitor in watched:
-            findings = found.pop(monitor.id, [])
+            findings = by_monitor.pop(monitor.id, [])
             try:
                 if not monitor.damaged:
                     self._look(monitor, states.setdefault(monitor.uid, State()), findings, now)
@@ -132,7 +136,7 @@ class Alerting:
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
         self._watched = {monitor.uid: monitor for monitor in watched}
-        rest = [finding.id for findings in found.values() for finding in findings]
+        rest = [finding.id for findings in by_monitor.values() for finding in findings]
         if rest:  # of monitors that were removed meanwhile
             self.store.mark_alerted(rest)
 
@@ -167,14 +171,14 @@ class Alerting:
         with self.store.in_epoch(self._epoch):
             self.store.put_document(KIND, uid, msgspec.json.encode(state))
 
-    def _look(self, monitor: Watched, state: State, found: list[StoredFinding], now: float) -> None:
+    def _look(self, monitor: Watched, state: State, findings: list[StoredFinding], now: float) -> None:
         before = msgspec.json.encode(state)
         alerts = MonitorAlerts(monitor, state, now)
-        fresh = [finding for finding in found if finding.id not in state.seen]
+        fresh = [finding for finding in findings if finding.id not in state.seen]
         for finding in fresh:
             alerts.take(finding)
         if fresh:
-            state.seen = [finding.id for finding in found]
+            state.seen = [finding.id for finding in findings]
         alerts.end_closed()
         alerts.check_rules(self._last_arrival(alerts))
         alerts.expire(self.repeat)
@@ -185,8 +189,8 @@ class Alerting:
             state.notified = now
         if msgspec.json.encode(state) != before:
             self._put(monitor.uid, state)
-        if found:
-            self.store.mark_alerted([finding.id for finding in found])
+        if findings:
+            self.store.mark_alerted([finding.id for finding in findings])
         if state.outbox:
             for payload in state.outbox:
                 self.channels.put(monitor.alerts.channels, payload)
@@ -208,3 +212,67 @@ class Alerting:
             arrived = -math.inf if was_silent else now
         self._arrivals[monitor.uid] = monitor.position, arrived
         return arrived
+
+
+def check_channels(addresses: Iterable[str]) -> None:
+    """Raise a ValueError unless all of these are addresses of channels."""
+    for address in addresses:
+        channel_of(address)
+
+
+class Channels:
+    """The channels of a server; alerts for any of them wait in one file, in the folder of the server.
+
+    Webhooks are signed if the variable FOURRATES_WEBHOOK_SECRET is set.
+    """
+
+    def __init__(self, data: str | os.PathLike[str]) -> None:
+        self.path = Path(data) / FILE
+        self._secret = os.environ.get("FOURRATES_WEBHOOK_SECRET") or None
+        self._spools: dict[str, Spool] = {}
+        self._lock = threading.Lock()
+
+    def open(self, addresses: Iterable[str]) -> list[Spool]:
+        """The spools of these addresses, each with its one channel; what waits in them begins to be delivered."""
+        spools = []
+        with self._lock:
+            for address in dict.fromkeys(addresses):
+                if address not in self._spools:
+                    try:
+                        channel = channel_of(address, self._secret)
+                    except ValueError as error:
+                        log.error("no alerts to a channel: %s", error)
+                        continue
+                    self._spools[address] = Spool(self.path, [channel], tell=lambda text: log.warning("%s", text))
+                spools.append(self._spools[address])
+        return spools
+
+    def put(self, addresses: Iterable[str], payload: Mapping[str, Any]) -> None:
+        """Put an alert on the disk for each of these addresses; one that is there already is not put twice."""
+        for spool in self.open(addresses):
+            spool.put(payload)
+
+    def test(self, addresses: Iterable[str], payload: Mapping[str, Any], patience: float = 5.0) -> list[dict[str, Any]]:
+        """Put an alert, wait a moment, and tell for each channel whether it arrived, or what the problem is."""
+        self.put(addresses, payload)
+        end = time.monotonic() + patience
+        results = []
+        for spool in self.open(addresses):
+            (name,) = spool.channels
+            while (waits := _waits(spool, payload["id"])) is not None and time.monotonic() < end:
+                time.sleep(0.05)
+            results.append({"channel": name, "delivered": waits is None, "problem": waits or None})
+        return results
+
+    def close(self, deadline: float = 5.0) -> None:
+        """Deliver what can be delivered within this number of seconds; the rest stays in the file."""
+        end = time.monotonic() + deadline
+        with self._lock:
+            spools = [*self._spools.values()]
+        for spool in spools:
+            spool.close(max(0.0, end - time.monotonic()))
+
+
+def _waits(spool: Spool, id: str) -> str | None:
+    """The problem with an alert that waits, empty before an attempt failed; None if it does not wait any more."""
+    return next((entry.problem for entry in spool.pending() if entry.id == id), None)

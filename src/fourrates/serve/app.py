@@ -21,10 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
 from fourrates.serve.alert_state import Watched, watched
-from fourrates.serve.alerting import Alerting
+from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
-from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
 from fourrates.serve.errors import ApiError, defect, error_body, unavailable
 from fourrates.serve.ingest import Disconnected

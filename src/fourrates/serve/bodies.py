@@ -112,16 +112,16 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
         raise ApiError(415, "bad_encoding", f"content encoding {encoding[:40]!r} is not gzip", {"accepted": ["gzip"]})
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
     try:
-        found = unpacker.decompress(body, limit + 1)
+        unpacked = unpacker.decompress(body, limit + 1)
     except zlib.error as error:
         raise ApiError(400, "bad_gzip", f"the body cannot be unpacked: {error}") from None
-    if len(found) > limit:
+    if len(unpacked) > limit:
         raise ApiError(413, "too_large", f"the body unpacks to more than {limit:,} bytes", {"limit": limit})
     if not unpacker.eof:
         raise ApiError(400, "bad_gzip", "the packed body ends too early")
     if unpacker.unused_data:  # rows that would be lost without a word
         raise ApiError(400, "bad_gzip", "something follows the packed body; pack it in one piece")
-    return found
+    return unpacked
 
 
 def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) -> Body:

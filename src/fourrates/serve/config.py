@@ -122,10 +122,10 @@ def seconds(text: str, name: str) -> float:
     form = DURATION.fullmatch(text.lower())
     if form is None or form[2] not in UNITS:
         raise ValueError(f"{name} {text!r:.80} is not written like '30 minutes' or '7 days'")
-    found = float(form[1]) * UNITS[form[2]]
-    if not 0 < found < 1e10:
+    length = float(form[1]) * UNITS[form[2]]
+    if not 0 < length < 1e10:
         raise ValueError(f"{name} {text!r:.80} is not a length of time")
-    return found
+    return length
 
 
 def check_name(name: str) -> str:

@@ -94,15 +94,10 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self._observe: dict[tuple[str, str, int], Callable[[float], None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
-        key = (method, route, status // 100)
-        observe = self._observe.get(key)
-        if observe is None:
-            observe = self._observe[key] = self._seconds.labels(method, route, f"{status // 100}xx").observe
-        observe(seconds)
+        self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     async def text(self) -> bytes:
         """Everything, as Prometheus reads it."""

@@ -295,10 +295,10 @@ class Monitor:
     @classmethod
     def restore(cls, saved: bytes | memoryview, key: bytes, settings: Settings) -> Monitor:
         """Bring back what :meth:`snapshot` gave; bytes that it cannot have given are a ValueError."""
-        found = unpack(saved)
-        about, sections = found.about, found.sections
-        if found.kind != "Monitor":
-            raise ValueError(f"this is the state of {found.kind}, not of a monitor")
+        state = unpack(saved)
+        about, sections = state.about, state.sections
+        if state.kind != "Monitor":
+            raise ValueError(f"this is the state of {state.kind}, not of a monitor")
         try:
             monitor = cls(msgspec.convert(about["config"], MonitorConfig), key, settings)
             for name in COUNTS:
