@@ -112,7 +112,7 @@ class Alerting:
                 raise
 
     def _tick(self, now: float, watched: Sequence[Watched]) -> None:
-        if self._states is None:
+        if not self._watched:  # the first look
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
         states = self._all()

@@ -23,7 +23,7 @@ from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
-from fourrates.serve.monitor import Monitor, seconds_of
+from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import MonitorRow, Store, StoredFinding, StoreError
 
@@ -144,11 +144,11 @@ class Registry:
         if len(self.lives) >= self.settings.max_monitors:
             limit = self.settings.max_monitors
             raise ApiError(409, "too_many_monitors", f"there are {limit:,} monitors already", {"limit": limit})
-        key, saved = os.urandom(16), msgspec.json.encode(config)
+        key = os.urandom(16)
         monitor = Monitor(config, key, self.settings)
         snapshot = monitor.snapshot()  # so that settings which change later do not change what went before
         with self._changing():
-            row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time(), snapshot)
+            row = self.store.add_monitor(name, uuid.uuid4().hex, key, snapshot)
         live = self.lives[name] = Live(row, monitor, self.store.position)
         live.saved = len(snapshot)
         return live
@@ -181,8 +181,8 @@ class Registry:
                     for all_, after in zip(body["confusion"], window.confusion, strict=True)
                 ]
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
-        time, saved = seconds_of(finding.time), msgspec.json.encode(body)
-        return StoredFinding(body["id"], live.row.id, finding.kind, time, saved, examples, segment=finding.segment)
+        saved = msgspec.json.encode(body)
+        return StoredFinding(body["id"], live.row.id, finding.kind, saved, examples, segment=finding.segment)
 
     # Snapshots ------------------------------------------------------------------------------------------------
 

@@ -357,7 +357,6 @@ class Writer:
         commit.group.findings += stored
         commit.findings += [(live, finding) for finding in stored]
         if batch.kind == CONFIG:
-            commit.group.configs.append((batch.config, row.id))
             live.plan = Plan(monitor.config)
         if len(run) == 1:
             self._note(

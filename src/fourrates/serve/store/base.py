@@ -20,7 +20,7 @@ AT_ONCE = 500  # rows written in one statement
 CHUNK = 64  # rows of the journal read at a time
 SNAPSHOTS = ("monitor", "generation", "position", "size")
 PARTS = ("monitor", "generation", "part", "body")
-FINDING = "id, monitor, kind, time, body, acknowledged, segment"
+FINDING = "id, monitor, kind, body, acknowledged, segment"
 
 
 class StoreError(Exception):
@@ -39,8 +39,6 @@ class MonitorRow:
     name: str
     uid: str
     key: bytes
-    config: bytes
-    created: float
     silenced_until: float | None = None
 
 
@@ -78,7 +76,6 @@ class StoredFinding:
     id: str
     monitor: int
     kind: str
-    time: float
     body: bytes  # JSON
     examples: bytes | None = None  # the ids of its window, as JSON
     acknowledged: float | None = None
@@ -107,7 +104,6 @@ class Group:
     keys: list[KeyRow] = field(default_factory=list)
     findings: list[StoredFinding] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
-    configs: list[tuple[bytes, int]] = field(default_factory=list)  # new settings, and whose they are
     sources: list[SourceRow] = field(default_factory=list)
 
 
@@ -215,21 +211,18 @@ class Store(ABC):
 
     def monitors(self) -> list[MonitorRow]:
         """All monitors."""
-        rows = self._read("SELECT id, name, uid, key, config, created, silenced_until FROM monitors ORDER BY id")
-        return [MonitorRow(a, b, c, bytes(d), bytes(e), f, g) for a, b, c, d, e, f, g in rows]
+        rows = self._read("SELECT id, name, uid, key, silenced_until FROM monitors ORDER BY id")
+        return [MonitorRow(id, name, uid, bytes(key), silenced_until) for id, name, uid, key, silenced_until in rows]
 
-    def add_monitor(
-        self, name: str, uid: str, key: bytes, config: bytes, created: float, snapshot: bytes = b""
-    ) -> MonitorRow:
+    def add_monitor(self, name: str, uid: str, key: bytes, snapshot: bytes = b"") -> MonitorRow:
         """A new monitor, with its first snapshot."""
         with self._transaction():
             number = self._count_up("monitor")
-            columns = ("id", "name", "uid", "key", "config", "created")
-            self._insert("monitors", columns, [(number, name, uid, key, config, created)])
+            self._insert("monitors", ("id", "name", "uid", "key"), [(number, name, uid, key)])
             if snapshot:
                 self._insert("snapshot_parts", PARTS, [(number, 0, 0, snapshot)])
                 self._insert("snapshots", SNAPSHOTS, [(number, 0, self.position, len(snapshot))])
-        return MonitorRow(number, name, uid, key, config, created)
+        return MonitorRow(number, name, uid, key)
 
     def _count_up(self, name: str) -> int:
         """The next number of a counter."""
@@ -262,7 +255,7 @@ class Store(ABC):
 
     def commit(self, group: Group) -> None:
         """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
-        others = group.keys or group.findings or group.rejected or group.configs or group.sources
+        others = group.keys or group.findings or group.rejected or group.sources
         with self._lock:
             self._ensure_open()
             with self._transaction() if others else nullcontext():  # a single statement is one by itself
@@ -272,8 +265,6 @@ class Store(ABC):
                 self._insert("keys", KeyRow._fields, group.keys)
                 self._insert("rejected", RejectedRow._fields, group.rejected)
                 self._insert_findings(group.findings)
-                for config, monitor in group.configs:
-                    self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
                 for at in group.sources:
                     part = (at.monitor, at.source, at.part)
                     self._query("DELETE FROM sources WHERE monitor = ? AND source = ? AND part = ?", part)
@@ -283,10 +274,10 @@ class Store(ABC):
 
     def _insert_findings(self, findings: list[StoredFinding]) -> None:
         rows = [
-            (number, finding.id, finding.monitor, finding.segment, finding.kind, finding.time, finding.body, 0)
+            (number, finding.id, finding.monitor, finding.segment, finding.kind, finding.body, 0)
             for number, finding in enumerate(findings, self._sequence + 1)
         ]
-        self._insert("findings", ("sequence", "id", "monitor", "segment", "kind", "time", "body", "alerted"), rows)
+        self._insert("findings", ("sequence", "id", "monitor", "segment", "kind", "body", "alerted"), rows)
         examples = [(finding.id, finding.examples) for finding in findings if finding.examples is not None]
         self._insert("examples", ("finding", "body"), examples)
 
@@ -438,5 +429,5 @@ class Store(ABC):
 
 
 def _finding(row: Sequence[Any]) -> StoredFinding:
-    number, monitor, kind, time, body, acknowledged, segment = row
-    return StoredFinding(number, monitor, kind, time, bytes(body), acknowledged=acknowledged, segment=segment)
+    number, monitor, kind, body, acknowledged, segment = row
+    return StoredFinding(number, monitor, kind, bytes(body), acknowledged=acknowledged, segment=segment)
