@@ -25,7 +25,7 @@ from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
 from fourrates.serve.clock import Clock
-from fourrates.serve.errors import ApiError, defect, error_body, unavailable
+from fourrates.serve.errors import ApiError, defect, unavailable
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, sample
@@ -228,14 +228,9 @@ def create_app(settings: Settings) -> Starlette:
     app = Starlette(
         routes=routes,
         lifespan=service.lifespan,
-        exception_handlers={
-            ApiError: _api_error,
-            HTTPException: _http_error,
-            StoreError: _unavailable,
-            QueueError: _unavailable,
-            Disconnected: _gone,
-            Exception: _defect,
-        },
+        exception_handlers=dict.fromkeys(
+            (ApiError, HTTPException, StoreError, QueueError, Disconnected, Exception), _answer_error
+        ),
     )
     app.add_middleware(
         Access,
@@ -252,25 +247,16 @@ def create_app(settings: Settings) -> Starlette:
     return app
 
 
-async def _api_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return error.response()
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return unavailable(str(error)).response()
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    codes = {404: "not_found", 405: "bad_method"}
-    body = error_body(codes.get(error.status_code, "refused"), str(error.detail), {"path": request.url.path[:200]})
-    return Response(body, error.status_code, headers=error.headers, media_type="application/json")
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)
-
-
-async def _defect(request: Request, error: Exception) -> Response:
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """What a request is answered with when something is wrong."""
+    if isinstance(error, ApiError):
+        return error.response()
+    if isinstance(error, StoreError | QueueError):
+        return unavailable(str(error)).response()
+    if isinstance(error, Disconnected):
+        return Response(status_code=499)
+    if isinstance(error, HTTPException):
+        code = {404: "not_found", 405: "bad_method"}.get(error.status_code, "refused")
+        where = {"path": request.url.path[:200]}
+        return ApiError(error.status_code, code, str(error.detail), where, dict(error.headers or {})).response()
     return defect().response()

@@ -5,6 +5,7 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import time
@@ -172,12 +173,8 @@ def _too_many_rows(limits: Limits) -> ApiError:
 def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
     """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
     decoder = _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
-    rows = blank = number = start = 0
-    while start < len(body):
-        end = body.find(b"\n", start)
-        line = body[start : len(body) if end < 0 else end]
-        start = len(body) if end < 0 else end + 1
-        number += 1
+    rows = blank = 0
+    for number, line in enumerate(io.BytesIO(body), 1):
         if not line.strip():
             blank += 1
             if blank > limits.rows:
@@ -332,6 +329,14 @@ def _seconds(times: Any, received: float, bad: BadRows, column: Any) -> Any:
     bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(column, row))))
     # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
     return np.minimum(seconds, received)
+
+
+def to_json(value: Any) -> bytes:
+    """Values of rejected rows as JSON; in Python's words where JSON has none for them."""
+    try:
+        return msgspec.json.encode(value, enc_hook=str)
+    except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
+        return msgspec.json.encode(repr(value).encode("utf-8", "replace").decode())
 
 
 def _brief(column: Any, row: int) -> Any:

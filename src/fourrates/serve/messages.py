@@ -28,6 +28,7 @@ from fourrates.serve.bodies import (
     body_of_rows,
     make_batch,
     read_table,
+    to_json,
 )
 from fourrates.serve.errors import ApiError
 
@@ -192,7 +193,4 @@ def _as_columns(rows: list[Rejected], by: list[str]) -> bytes:
     names = dict.fromkeys(name for row in rows for name in row.values)
     columns: dict[str, Any] = {name: [row.values.get(name) for row in rows] for name in names}
     inner = {name: columns.pop(name) for name in by if name in columns}
-    try:
-        return msgspec.json.encode({**columns, **({"by": inner} if inner else {})}, enc_hook=str)
-    except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
-        return repr(columns | inner).encode("utf-8", "replace")
+    return to_json({**columns, **({"by": inner} if inner else {})})

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fourrates.serve.batch import CONFIG, Batch, Entry, can_join, encode, joined
-from fourrates.serve.bodies import Plan, Rejections
+from fourrates.serve.bodies import Plan, Rejections, to_json
 from fourrates.serve.clock import Clock
 from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
@@ -374,7 +374,7 @@ class Writer:
         self, job: Ingest, commit: _Commit, monitor: int, accepted: int, repeated: int, findings: list[str]
     ) -> None:
         """Have the answer of a request, and what else is kept of it, go with the group."""
-        commit.group.rejected += [RejectedRow(monitor, job.batch.received, _json(row)) for row in job.rejected]
+        commit.group.rejected += [RejectedRow(monitor, job.batch.received, to_json(row)) for row in job.rejected]
         counts = {"accepted": accepted, "repeated": repeated, "rejected": job.rejected.total}
         answer = msgspec.json.encode({**counts, "findings": findings})
         commit.answers.append((job.answer, answer))
@@ -476,13 +476,6 @@ def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, byte
         problem = "this Idempotency-Key came with another body before"
         commit.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
     return True
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value, enc_hook=str)
-    except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
-        return msgspec.json.encode(repr(value).encode("utf-8", "replace").decode())
 
 
 def _failpoint(name: str, count: int) -> None:
