@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 WAITING, DELIVERED, DEAD = 0, 1, 2
 MEMORY = ":memory:"
@@ -29,7 +29,6 @@ VERSION = 1
 BUSY = 30.0  # seconds to wait for another process that writes
 AHEAD = 86_400.0  # seconds; a moment further ahead was written by a clock that has been set back since
 KEEP = 7 * 86_400.0  # seconds for which the id of a delivered entry is remembered
-Full = Literal["drop-oldest", "refuse"]
 
 # SQLite keeps whatever is written into a column; its own check of the file reports rows that break these conditions.
 TABLES = (
@@ -64,34 +63,16 @@ class DamagedQueue(QueueError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in the queue, on its way through one channel.
-
-    Attributes
-    ----------
-    id, channel : str
-        What it is, and through which channel it goes.
-    body : bytes
-        Its content: for an alert, the payload as JSON.
-    rows : int
-        How much it counts for.
-    created : float
-        When it was put, in seconds since 1970.
-    tries : int
-        Attempts so far.
-    problem : str
-        Why the last one failed.
-    place : int
-        Its place in the file.
-    """
+    """Something in the queue, on its way through one channel: `problem` is why the last of its `tries` failed."""
 
     id: str
     channel: str
-    body: bytes
-    rows: int = 1
-    created: float = 0.0
+    body: bytes  # for an alert, the payload as JSON
+    rows: int = 1  # how much it counts for
+    created: float = 0.0  # in seconds since 1970
     tries: int = 0
     problem: str = ""
-    place: int = 0
+    place: int = 0  # in the file
 
 
 class DiskQueue:
@@ -102,22 +83,11 @@ class DiskQueue:
     path : path
         The file; made, for its owner alone, if it is not there. ``":memory:"`` is a queue in memory.
     limit, limit_bytes : int
-        Entries, and bytes of them, that may wait.
-    full : {"drop-oldest", "refuse"}
-        What happens beyond that: the oldest are dropped, or the new ones are refused with an error.
+        Entries, and bytes of them, that may wait; beyond that the oldest are dropped.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        limit: int = 10_000,
-        limit_bytes: int = 1 << 26,
-        full: Full = "drop-oldest",
-    ) -> None:
-        if full not in ("drop-oldest", "refuse"):
-            raise ValueError(f"full {full!r} is not one of 'drop-oldest', 'refuse'")
-        self.path, self.limit, self.limit_bytes, self.full = os.fspath(path), limit, limit_bytes, full
+    def __init__(self, path: str | os.PathLike[str], *, limit: int = 10_000, limit_bytes: int = 1 << 26) -> None:
+        self.path, self.limit, self.limit_bytes = os.fspath(path), limit, limit_bytes
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         with _forking:
@@ -150,8 +120,6 @@ class DiskQueue:
         waiting, used = execute(total, (DELIVERED,)).fetchone()
         if waiting + number <= self.limit and used + size <= self.limit_bytes:
             return 0
-        if self.full == "refuse":
-            raise QueueError(f"{self.path}: full, {waiting:,} entries ({used:,} bytes) wait to be delivered")
         dropped = 0
         # Dead letters go first, then the oldest; what somebody is delivering right now stays.
         oldest = execute(
@@ -168,20 +136,18 @@ class DiskQueue:
 
     def entries(self, status: int = WAITING) -> list[Entry]:
         """What is in the queue, oldest first."""
-        with self._transaction() as execute:
-            rows = execute(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", (status,)).fetchall()
-        return [Entry(*row) for row in rows]
+        return [
+            Entry(*row) for row in self._run(f"SELECT {COLUMNS} FROM entries WHERE status = ? ORDER BY place", status)
+        ]
 
     def channels(self) -> set[str]:
         """The channels for which something waits."""
-        with self._transaction() as execute:
-            return {name for (name,) in execute("SELECT DISTINCT channel FROM entries WHERE status = ?", (WAITING,))}
+        return {name for (name,) in self._run("SELECT DISTINCT channel FROM entries WHERE status = ?", WAITING)}
 
     def waiting(self, channel: str) -> tuple[int, int, int]:
         """The rows that wait for a channel, and the first and the last place in which they do; 0 if none."""
-        with self._transaction() as execute:
-            count = "SELECT total(rows), min(place), max(place) FROM entries WHERE channel = ? AND status = ?"
-            rows, first, last = execute(count, (channel, WAITING)).fetchone()
+        count = "SELECT total(rows), min(place), max(place) FROM entries WHERE channel = ? AND status = ?"
+        ((rows, first, last),) = self._run(count, channel, WAITING)
         return int(rows), first or 0, last or 0
 
     # Delivery -----------------------------------------------------------------------------------------------
@@ -227,27 +193,20 @@ class DiskQueue:
         self._change(entry, "id = ?, body = ?, rows = ?", rest.id, rest.body, rest.rows)
 
     def _change(self, entry: Entry, change: str, *values: object) -> None:
-        with self._transaction() as execute:
-            execute(
-                f"UPDATE entries SET {change} WHERE place = ? AND status = ? AND holder = ?",
-                (*values, entry.place, WAITING, self.holder),
-            )
+        where = "place = ? AND status = ? AND holder = ?"
+        self._run(f"UPDATE entries SET {change} WHERE {where}", *values, entry.place, WAITING, self.holder)
 
     def remove(self, entry: Entry) -> None:
         """Forget an entry."""
-        with self._transaction() as execute:
-            execute("DELETE FROM entries WHERE place = ?", (entry.place,))
+        self._run("DELETE FROM entries WHERE place = ?", entry.place)
 
     def hasten(self, channel: str) -> None:
         """Make everything that waits for a channel due at once."""
-        with self._transaction() as execute:
-            execute("UPDATE entries SET due = 0.0 WHERE channel = ? AND status = ? AND due > 0", (channel, WAITING))
+        self._run("UPDATE entries SET due = 0.0 WHERE channel = ? AND status = ? AND due > 0", channel, WAITING)
 
     def next_due(self, channel: str) -> float | None:
         """Seconds until an entry of the channel is due (0: now); None if none waits."""
-        with self._transaction() as execute:
-            due = "SELECT min(due) FROM entries WHERE channel = ? AND status = ?"
-            (first,) = execute(due, (channel, WAITING)).fetchone()
+        ((first,),) = self._run("SELECT min(due) FROM entries WHERE channel = ? AND status = ?", channel, WAITING)
         return None if first is None else max(0.0, first - time.time())
 
     def close(self) -> None:
@@ -256,6 +215,11 @@ class DiskQueue:
             self._disconnect()
 
     # SQLite -------------------------------------------------------------------------------------------------
+
+    def _run(self, sql: str, *values: object) -> list[Any]:
+        """Run one statement, and return its rows."""
+        with self._transaction() as execute:
+            return list(execute(sql, values).fetchall())
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:

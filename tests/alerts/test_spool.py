@@ -185,16 +185,6 @@ def test_a_full_spool_drops_the_oldest_and_counts_them(tmp_path):
     spool.close(0)
 
 
-def test_a_full_spool_may_refuse_instead(tmp_path):
-    channel = RecordingChannel(failures=10**9)
-    spool = Spool(tmp_path / "spool", [channel], limit=2, full="refuse", first_pause=100)
-    spool.put({"at": 1})
-    spool.put({"at": 2})
-    with pytest.raises(QueueError, match="full, 2 entries"):
-        spool.put({"at": 3})
-    spool.close(0)
-
-
 @pytest.mark.slow
 def test_two_processes_never_deliver_one_alert_at_the_same_time(tmp_path, receiver):
     """Two processes share a spool of 40 alerts whose delivery takes 20 ms each; each alert is posted exactly once."""

@@ -15,7 +15,7 @@ from servers import Client, Postgres, Server, postgres_programs
 
 from fourrates.io import InputError
 from fourrates.serve.batch import EVENTS
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.feed import Topic, parse_topics
 from fourrates.serve.messages import BatchReader
@@ -325,7 +325,7 @@ def test_the_place_in_a_topic_is_kept_and_goes_with_its_monitor(tmp_path):
     from fourrates.serve.store import base
 
     store = SQLite(tmp_path / "fourrates.db")
-    monitor = store.add_monitor("fraud", "u", b"k" * 16, b"{}", 0.0).id
+    monitor = store.add_monitor("fraud", "u", b"k" * 16).id
     assert store.next_of_source(monitor, "g/t", 0) is None
     store.commit(base.Group(sources=[base.SourceRow(monitor, "g/t", 0, number) for number in (5, 9)]))
     assert store.next_of_source(monitor, "g/t", 0) == 9

@@ -224,23 +224,19 @@ def from_service(body, kind, by, received=1.9e9):
     """The same, by the door of the service."""
     pytest.importorskip("starlette")
     from fourrates.serve.batch import KINDS
-    from fourrates.serve.bodies import Limits, read_rows, read_table
-    from fourrates.serve.columns import Plan
+    from fourrates.serve.bodies import Limits, Plan, make_batch, read_table
     from fourrates.serve.config import MonitorConfig
     from fourrates.serve.errors import ApiError
 
     limits = Limits(100, 1 << 20)
     try:
         table = read_table(body, kind, by, limits)
-        batch, rejected, bad = read_rows(
-            KINDS["events"], table, Plan(MonitorConfig(by=by)), received, limits=limits, skip=True
-        )
+        plan = Plan(MonitorConfig(by=by))
+        batch, rejected = make_batch(KINDS["events"], table, plan, received, limits=limits, skip=True)
     except ApiError as error:
         return error.message
-    if bad.counts["unlabelled"]:
-        return "unlabelled"
     if rejected:
-        return rejected[0].problem
+        return "unlabelled" if rejected[0].code == "unlabelled" else rejected[0].problem
     times = (
         None
         if not batch.times

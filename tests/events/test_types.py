@@ -27,7 +27,7 @@ from fourrates.engines.kafka.reader import Reader
 from fourrates.labels import Labels
 from fourrates.serve.batch import KINDS
 from fourrates.serve.bodies import ARROW_TYPES, Limits, make_batch, read_table
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 

@@ -15,15 +15,14 @@ pytest.importorskip("pyarrow")
 
 from fourrates.events.door import check_keys
 from fourrates.events.rows import BadRows
-from fourrates.serve.bodies import Limits, read_table, unpack
-from fourrates.serve.columns import bad_ids
+from fourrates.serve.bodies import Limits, bad_ids, read_table, unpack
 from fourrates.serve.errors import ApiError
 
 PROGRAM = r"""
 import gzip, resource, sys, time
 import pyarrow as pa
 from fourrates.serve.bodies import ARROW_TYPES, ROW_TYPES, Limits, make_batch, read_table, unpack
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 

@@ -9,8 +9,7 @@ pytest.importorskip("starlette")
 import pyarrow as pa
 
 from fourrates.serve.batch import KINDS
-from fourrates.serve.bodies import Limits, make_batch, read_table
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Limits, Plan, make_batch, read_table
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
 

@@ -177,8 +177,7 @@ def test_equal_values_are_one_segment_and_text_is_another(start):
 
 
 def test_quick_and_slow_reading_agree():
-    from fourrates.serve.bodies import Limits, make_batch, read_table
-    from fourrates.serve.columns import Plan
+    from fourrates.serve.bodies import Limits, Plan, make_batch, read_table
     from fourrates.serve.config import parse_config
 
     random, limits = np.random.default_rng(5), Limits(100, 1 << 20)

@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 from served import Served
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from fourrates.serve.app import SecurityHeaders
@@ -27,7 +27,7 @@ async def size(request):
     try:
         return JSONResponse({"size": len(await read_body(request.scope, request.receive, MAX_BODY))})
     except ApiError as error:
-        return Response(error.body(), error.status)
+        return error.response()
 
 
 async def ignore(request):

@@ -77,7 +77,7 @@ def test_hostile_names_stay_names(start):
 
     async def look(place, number):
         return [
-            Sample(name, "stable", 0.0, 1, 0, 0, 0, 0, 0, 0, None, {'r"\n': (0.5, None)})
+            Sample(name, "stable", {"events_total": 1.0}, {'r"\n': (0.5, None)})
             for name in names[place : place + number]
         ]
 

@@ -15,8 +15,8 @@ pytest.importorskip("psycopg")
 import psycopg
 from servers import Client, Postgres, Proxy, Server
 
-from fourrates.serve.alerting import Alerting, Watched
-from fourrates.serve.channels import Channels
+from fourrates.serve.alert_state import Watched
+from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Group, JournalRow, StoreAway, StoreError, open_store
 from fourrates.serve.store import postgres as module
@@ -84,7 +84,7 @@ def test_a_server_that_was_replaced_for_a_while_counts_what_the_other_one_took(t
 def test_nothing_worked_out_before_another_server_wrote_is_written(tmp_path, url):
     settings = Settings(data=tmp_path, database=url)
     first = open_store(settings)
-    row = first.add_monitor("m", "u", b"k" * 16, b"{}", 0.0, b"snapshot")
+    row = first.add_monitor("m", "u", b"k" * 16, b"snapshot")
     channels = Channels(tmp_path)
     alerting = Alerting(first, channels)
     alerting.tick(1.8e9, [Watched(row.id, row.uid, "m")])

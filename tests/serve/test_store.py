@@ -141,14 +141,14 @@ def test_the_open_drift_overall_is_found_behind_any_number_of_findings_of_segmen
     (drift,) = [registry.finding(live, one, 0, []) for one in outcome.findings if one.kind == "drift"]
     body = {**json.loads(drift.body), "segment": {"s": "a"}}
     others = [
-        StoredFinding(f"s{number}", live.row.id, "drift", 1.0, json.dumps(body).encode(), segment='["a"]')
+        StoredFinding(f"s{number}", live.row.id, "drift", json.dumps(body).encode(), segment='["a"]')
         for number in range(5_100)
     ]
     store.commit(Group(findings=[drift, *others]))
     for _ in registry.save(live):
         pass
     registry.refresh({live.row.id})
-    assert registry.lives["m"].about()["drift"]["id"] == drift.id
+    assert registry.lives["m"].summary()["drift"]["id"] == drift.id
     assert [one.id for one in store.findings(live.row.id, 10, overall=True)] == [drift.id]
     assert [one.id for one in store.findings(live.row.id, 2, "s2")] == ["s1", "s0"]
     store.close()

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from fourrates.serve.batch import EVENTS, Batch, can_join, decode, joined
-from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Limits, Plan, Rejections, make_batch, read_table
 from fourrates.serve.config import parse_config
 from fourrates.serve.errors import ApiError
 from fourrates.serve.monitor import Monitor

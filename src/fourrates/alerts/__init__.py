@@ -12,9 +12,8 @@ from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.command import Command
 from fourrates.alerts.payload import finding_alert, stable_id
 from fourrates.alerts.signature import SignatureError, sign, verify
-from fourrates.alerts.slack import Slack
 from fourrates.alerts.spool import Spool
-from fourrates.alerts.webhook import Webhook
+from fourrates.alerts.webhook import Slack, Webhook
 from fourrates.disk_queue import Entry, QueueError
 
 __all__ = [

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 from fourrates.alerts.apprise import Apprise
 from fourrates.alerts.channel import Channel
 from fourrates.alerts.command import Command
-from fourrates.alerts.slack import Slack
-from fourrates.alerts.webhook import Webhook
+from fourrates.alerts.webhook import Slack, Webhook
 
 SLACK = "slack+"  # before http:// or https://: any server that takes what Slack takes
 SLACK_HOST = "hooks.slack.com"

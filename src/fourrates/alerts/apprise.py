@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from fourrates.alerts.channel import Alert, Failure
-from fourrates.alerts.deadline import Deadline, Impatient
+from fourrates.alerts.channel import Alert, Failure, Impatient
 from fourrates.alerts.text import defused, plain
 
 
@@ -38,7 +37,7 @@ class Apprise:
         text = f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}"
         taken = self._caller.call(
             lambda: self._sender.notify(title=title, body=text, body_format="text", notify_type="warning"),
-            Deadline(self.deadline),
+            self.deadline,
             "Apprise",
         )
         if not taken:

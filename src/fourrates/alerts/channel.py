@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+Result = TypeVar("Result")
 
 
 class Failure(Exception):
@@ -54,3 +57,37 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Give up what is being delivered."""
+
+
+class Impatient:
+    """Calls that cannot be interrupted (a name looked up, another library's code) in a thread that is not waited for.
+
+    While one that took too long is still running no other is begun, so threads do not pile up.
+    """
+
+    def __init__(self) -> None:
+        self._running: threading.Thread | None = None
+
+    def call(self, function: Callable[[], Result], seconds: float, what: str) -> Result:
+        """What the function returns or raises; a `Failure` when the time is up."""
+        if self._running is not None:
+            self._running.join(0.1)  # it may have been broken off just now
+        if self._running is not None and self._running.is_alive():
+            raise Failure(f"{what} is still busy with an earlier attempt")
+        results: list[Result] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(function())
+            except BaseException as error:
+                errors.append(error)
+
+        self._running = threading.Thread(target=work, daemon=True, name=f"fourrates {what}")
+        self._running.start()
+        self._running.join(seconds)
+        if errors:
+            raise errors[0]
+        if not results:
+            raise Failure(f"{what} took longer than {seconds:g} s")
+        return results[0]

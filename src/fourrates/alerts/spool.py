@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fourrates.alerts.channel import Alert, Channel, Failure
 from fourrates.alerts.payload import encode, stable_id
-from fourrates.disk_queue import DEAD, DiskQueue, Entry, Full, QueueError
+from fourrates.disk_queue import DEAD, DiskQueue, Entry, QueueError
 
 LOOK = 5.0  # seconds between looks at a file that another process may have put an alert into
 MARGIN = 10.0  # seconds that an alert is held beyond its channel's deadline
@@ -38,9 +38,8 @@ class Spool:
         Seconds for which delivery is attempted; three days by default.
     first_pause, longest_pause : float
         Seconds before the second attempt, and at most between two.
-    limit, limit_bytes, full
-        How many alerts and bytes may wait, and what happens beyond that: ``"drop-oldest"`` reports what it drops and
-        counts it in :attr:`dropped`, ``"refuse"`` raises :class:`QueueError`.
+    limit, limit_bytes : int
+        How many alerts and bytes may wait. Beyond that the oldest are dropped, counted and reported.
     tell : callable, optional
         Given a sentence when a channel begins to fail, works again, or gave up on an alert.
 
@@ -73,14 +72,13 @@ class Spool:
         longest_pause: float = 600.0,
         limit: int = 10_000,
         limit_bytes: int = 1 << 26,
-        full: Full = "drop-oldest",
         tell: Callable[[str], None] | None = None,
     ) -> None:
         self.path, self.dropped = os.fspath(path), 0
         self.left: list[Entry] = []
         self.channels = {channel.name: channel for channel in channels}
         self.max_age, self.first_pause, self.longest_pause = max_age, first_pause, longest_pause
-        self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes, full=full)
+        self._queue = DiskQueue(path, limit=limit, limit_bytes=limit_bytes)
         self._tell = tell or (lambda sentence: None)
         self._changed = threading.Condition()
         self._put = 0  # how often something was put: a worker that saw an older number has something to look at

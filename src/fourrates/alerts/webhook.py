@@ -1,4 +1,4 @@
-"""Alerts posted to an address, as signed JSON.
+"""Alerts posted to an address, as signed JSON or as Slack takes them.
 
 Only an answer of 2xx counts as delivered. Redirects are not followed: they would turn a POST into a GET and lose what
 it carries. One deadline holds for the whole call, from the look-up of the name to the last byte of a dripping answer.
@@ -9,23 +9,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
-import io
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from email.message import Message
-from typing import TYPE_CHECKING, Any
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from fourrates.alerts.channel import Alert, Failure
-from fourrates.alerts.deadline import Deadline, Impatient
+from fourrates.alerts.channel import Alert, Failure, Impatient
+from fourrates.alerts.payload import encode
 from fourrates.alerts.signature import ID, SIGNATURE, TIMESTAMP, key_of, sign
+from fourrates.alerts.text import defused
 
 if TYPE_CHECKING:
     import ssl
 
-BODY = 1 << 16  # bytes of an answer that are read
+BODY = 1 << 16  # bytes of an answer that are read at once
 COURTESY = 1.0  # seconds to read the body of an answer that is a success, so that the server can finish
 OURS = ("content-length", "content-type", "host", ID.lower(), TIMESTAMP.lower(), SIGNATURE.lower())
 
@@ -76,37 +75,32 @@ class Webhook:
                 raise ValueError(f"header {name!r} is not a name of letters, digits and hyphens")
             if not value.isprintable() or not value.isascii():
                 raise ValueError(f"header {name!r}: its value must be printable ASCII")
-        self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname, port or (443 if self._secure else 80)
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, port
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self.headers.setdefault("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        self._authority = host if port is None else f"{host}:{port}"
         # What follows the host is often a secret, which has no place in messages.
-        self.name = f"webhook {parts.scheme}://{self._authority} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
-        self._resolver = Impatient()
-        self._socket: socket.socket | None = None
+        authority = parts.netloc.rpartition("@")[2]
+        self.name = f"webhook {parts.scheme}://{authority} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+        self._caller = Impatient()
+        self._socket: socket.socket | None = None  # of the call under way
 
     def deliver(self, alert: Alert) -> None:
         """Post it; anything but an answer of 2xx within the deadline is a failure."""
-        deadline = Deadline(self.deadline)
+        end = time.monotonic() + self.deadline
         try:
-            stream = self._connect(deadline)
-            try:
-                status, reason, headers = self._post(stream, alert, deadline)
-            finally:
-                self._socket = None
-                stream.close()
+            status, reason, wait = self._caller.call(lambda: self._post(alert, end), self.deadline, "the call")
         except TimeoutError:
             raise Failure(f"no answer within {self.deadline:g} s") from None
         except http.client.HTTPException as error:
             raise Failure(f"not an answer in HTTP ({type(error).__name__}: {str(error)[:200]})") from None
+        finally:
+            self.close()
         if 300 <= status < 400:
             raise Failure(f"{status} {reason}: redirects are not followed, give the address it leads to")
         if not 200 <= status < 300:
-            raise Failure(f"{status} {reason}".strip(), _seconds(headers.get("Retry-After")))
+            raise Failure(f"{status} {reason}".strip(), wait)
 
     def close(self) -> None:
         """Break off the call that is under way."""
@@ -114,40 +108,8 @@ class Webhook:
             with suppress(OSError):
                 stream.shutdown(socket.SHUT_RDWR)
 
-    def _connect(self, deadline: Deadline) -> socket.socket:
-        addresses = self._resolver.call(
-            lambda: socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM),
-            deadline,
-            "the look-up of the name",
-        )
-        problem: OSError = OSError("no address")
-        for number, (family, kind, protocol, _, address) in enumerate(addresses):
-            plain = socket.socket(family, kind, protocol)
-            try:  # an address that leads nowhere leaves time for those after it
-                plain.settimeout(deadline.left() / (len(addresses) - number))
-                plain.connect(address)
-                if not self._secure:
-                    self._socket = plain
-                    return plain
-                plain.settimeout(deadline.left())
-                self._socket = self._context().wrap_socket(plain, server_hostname=self._host)
-                return self._socket
-            except OSError as error:
-                plain.close()
-                problem = error
-            except BaseException:
-                plain.close()
-                raise
-        raise problem
-
-    def _context(self) -> ssl.SSLContext:
-        if self.context is None:
-            import ssl
-
-            self.context = ssl.create_default_context()
-        return self.context
-
-    def _post(self, stream: socket.socket, alert: Alert, deadline: Deadline) -> tuple[int, str, Message]:
+    def _post(self, alert: Alert, end: float) -> tuple[int, str, float]:
+        """Post an alert; status and reason of the answer, and the seconds for which it asks to be left alone."""
         now = int(time.time())
         headers = {
             "Content-Type": "application/json",
@@ -157,50 +119,55 @@ class Webhook:
             TIMESTAMP: str(now),
             **({} if self.secret is None else {SIGNATURE: sign(self.secret, alert.id, now, alert.body)}),
             "Connection": "close",
-            "Host": self._authority,
         }
-        connection = http.client.HTTPConnection(self._host, self._port)
-        timed = _Timed(stream, deadline)
-        connection.sock = timed
-        with suppress(BrokenPipeError, ConnectionResetError):
-            # It may have answered before it had read all; if not, the next line says so.
-            connection.request("POST", self._target, alert.body, headers)
-        answer = connection.getresponse()
+        patience = self.deadline / 3  # an address of the host that leads nowhere leaves time for those after it
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=patience)
+        if self._secure:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=patience, context=self.context)
+        with closing(connection):
+            connection.connect()
+            stream = self._socket = connection.sock
+            if (left := end - time.monotonic()) <= 0:  # nobody waits for it, or would break it off
+                raise TimeoutError
+            stream.settimeout(left)
+            with suppress(BrokenPipeError, ConnectionResetError):
+                # It may have answered before it had read all; if not, the next line says so.
+                connection.request("POST", self._target, alert.body, headers)
+            answer = connection.getresponse()
+            if 200 <= answer.status < 300:
+                _finish_reading(answer, stream, min(COURTESY, (end - time.monotonic()) / 2))
         reason = "".join(letter for letter in answer.reason[:80] if letter.isprintable())
-        if 200 <= answer.status < 300:
-            with suppress(Exception):  # it has said that it has the alert; what more it says is of no matter
-                timed.deadline = Deadline(min(COURTESY, deadline.left()))
-                answer.read(BODY)
-        return answer.status, reason, answer.headers
+        return answer.status, reason, _seconds(answer.headers.get("Retry-After"))
 
 
-class _Timed:
-    """A socket as http.client wants it, each of whose waits ends at the deadline."""
+class Slack(Webhook):
+    """Posts the text of each alert as ``{"text": ...}``; what would mention or notify somebody in it does nothing.
 
-    def __init__(self, stream: socket.socket, deadline: Deadline) -> None:
-        self.stream, self.deadline = stream, deadline
+    Mattermost, Rocket.Chat and others take the same.
 
-    def sendall(self, data: Any) -> None:
-        self.stream.settimeout(self.deadline.left())
-        self.stream.sendall(data)
+    Parameters
+    ----------
+    url : str
+        The address of the webhook, which is its secret.
+    """
 
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Bytes(self))
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
 
-    def close(self) -> None:
-        pass  # by whoever opened it
+    def deliver(self, alert: Alert) -> None:
+        """Post it; Slack answers 200 where it has taken it."""
+        message = {"text": f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}", "mrkdwn": False}
+        super().deliver(Alert(alert.id, encode(message), message))
 
 
-class _Bytes(io.RawIOBase):
-    def __init__(self, timed: _Timed) -> None:
-        self.timed = timed
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self.timed.stream.settimeout(self.timed.deadline.left())
-        return self.timed.stream.recv_into(buffer)
+def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:
+    """Read what else a success says, so that the server can finish; it is of no matter, and may take twice as long."""
+    end = time.monotonic() + seconds
+    with suppress(Exception):
+        stream.settimeout(seconds)
+        while time.monotonic() < end and answer.read1(BODY):
+            pass
 
 
 def _seconds(text: str | None) -> float:

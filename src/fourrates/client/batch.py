@@ -1,17 +1,28 @@
-"""A batch of rows on its way to a monitor, and as an entry of the queue."""
+"""Rows on their way to a monitor: what is logged becomes columns of JSON, then a batch, an entry of the queue.
+
+A batch that the server will never accept is kept in a folder, one file each, for a person to look at.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import time
 import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from fourrates.disk_queue import Entry
 
+Kind = Literal["predictions", "events", "labels"]
+ORDER: tuple[Kind, ...] = ("predictions", "events", "labels")  # a label never overtakes what it belongs to
 PATH = re.compile(r"/api/monitors/[!-~]+")
+KEPT = re.compile(r"[0-9]{20}-([0-9]{1,18})-[!-.0-~]{1,200}\.batch")  # the name of a file with a refused batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +65,89 @@ def _cut(columns: Any, rows: slice) -> Any:
     if isinstance(columns, dict):
         return {name: _cut(values, rows) for name, values in columns.items()}
     return columns[rows]
+
+
+def kind_of(given: Mapping[str, Any]) -> Kind:
+    """What a call of log is about."""
+    predicted = "y_pred" in given or "score" in given
+    if "y_true" in given and predicted:
+        return "events"
+    if not predicted and "y_true" not in given:
+        raise ValueError("log needs y_true, y_pred or score")
+    if "id" not in given:
+        alone = "a label" if not predicted else "a prediction"
+        raise ValueError(f"{alone} alone needs an id, by which it is joined with the other")
+    return "predictions" if predicted else "labels"
+
+
+def as_list(name: str, values: Any, length: int | None = None) -> list[Any]:
+    """A column as a list; one value stands for itself, or for as many as the other columns have."""
+    for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
+        if hasattr(values, method):
+            values = getattr(values, method)()
+            break
+    if isinstance(values, list | tuple | range | deque):
+        return list(values)
+    if isinstance(values, Mapping | set | frozenset):
+        raise TypeError(f"{name} must be a value, a list or an array, not {type(values).__name__}")
+    return [values] * (1 if length is None else length)
+
+
+def encoded(name: str, values: list[Any], start: int, number: int) -> str:
+    """So many values of a column as JSON, without its brackets."""
+    values = values[start : start + number]
+    try:
+        return json.dumps(values, allow_nan=False, default=_plain)[1:-1]
+    except (TypeError, ValueError):
+        for position, value in enumerate(values, start):
+            try:
+                json.dumps(value, allow_nan=False, default=_plain)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name} {value!r} at position {position} cannot be sent as JSON") from None
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if hasattr(value, "item"):  # a scalar of NumPy
+        return value.item()
+    raise TypeError
+
+
+def body_of(chunks: Sequence[list[str]], columns: Sequence[str], segments: Sequence[str]) -> bytes:
+    """The chunks of one stream as a body: columns of JSON, put together as text."""
+    joined = [f"[{', '.join(parts)}]" for parts in zip(*chunks, strict=True)]
+    parts = [f"{json.dumps(name)}: {text}" for name, text in zip(columns, joined, strict=False)]
+    if segments:
+        named = zip(segments, joined[len(columns) :], strict=True)
+        parts.append(f'"by": {{{", ".join(f"{json.dumps(name)}: {text}" for name, text in named)}}}')
+    return f"{{{', '.join(parts)}}}".encode()
+
+
+def keep_refused(folder: Path, batch: Batch, problem: str, limit: int) -> tuple[Path, list[tuple[Path, int]]]:
+    """Write a batch into the folder; its file, and the files deleted for it with their rows.
+
+    A file is a line of JSON that says where the batch was sent and what the answer was, then its body. `limit` is the
+    number of bytes that may lie there; beyond that the oldest go.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{time.time_ns():020d}-{batch.rows}-{batch.key}.batch"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        head = json.dumps({"path": batch.path, "key": batch.key, "rows": batch.rows, "problem": problem})
+        file.write(head.encode() + b"\n" + batch.body)
+        file.flush()
+        os.fsync(file.fileno())
+    deleted, size = [], 0
+    for other in sorted((path for path in folder.iterdir() if KEPT.fullmatch(path.name)), reverse=True):
+        try:
+            size += other.stat().st_size
+            if size > limit:
+                other.unlink()
+                deleted.append((other, int(other.name.split("-")[1])))
+        except FileNotFoundError:  # another process that shares the folder has deleted it
+            continue
+    return path, deleted

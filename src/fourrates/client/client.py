@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-from fourrates.client import refused
-from fourrates.client.batch import Batch
-from fourrates.client.columns import ORDER, as_list, body_of, encoded, kind_of
+from fourrates.client.batch import ORDER, Batch, as_list, body_of, encoded, keep_refused, kind_of
 from fourrates.client.model import WatchedModel
 from fourrates.client.server import Answer, Server
 from fourrates.disk_queue import MEMORY, DamagedQueue, DiskQueue, Entry, QueueError, default_path, set_aside
@@ -178,18 +176,16 @@ class Client:
         kind = kind_of(given)
         if not monitor or "/" in monitor or monitor in (".", ".."):
             raise ValueError(f"{monitor!r} cannot be the name of a monitor")
-        length = len(next(iter(given.values())))
-        for name, values in given.items():
-            if len(values) != length:
-                raise ValueError(f"{name} has {len(values):,} values, {next(iter(given))} has {length:,}")
+        first = next(iter(given))
+        length = len(given[first])
         segments = {str(name): as_list(name, value, length) for name, value in (by or {}).items()}
-        for name, values in segments.items():
+        columns = {**given, **{f"by {name!r}": values for name, values in segments.items()}}
+        for name, values in columns.items():
             if len(values) != length:
-                raise ValueError(f"by {name!r} has {len(values):,} values, {next(iter(given))} has {length:,}")
+                raise ValueError(f"{name} has {len(values):,} values, {first} has {length:,}")
         if length == 0:
             return 0
         # Encoded here, so that what cannot be sent is an error where it was logged.
-        columns = {**given, **{f"by {name!r}": values for name, values in segments.items()}}
         chunks = []
         for start in range(0, length, self.batch):
             texts = [encoded(name, values, start, self.batch) for name, values in columns.items()]
@@ -396,21 +392,18 @@ class Client:
 
     def _seal(self, stream: Stream, rows: _Rows) -> list[Batch]:
         order, monitor, columns, segments = stream
-        path = f"/api/monitors/{quote(monitor, safe='')}/{ORDER[order]}" + (
-            "" if self.bad == "reject" else f"?bad={self.bad}"
-        )
-        sealed: list[Batch] = []
-        chunks: list[list[str]] = []
-        length = 0
+        query = "" if self.bad == "reject" else f"?bad={self.bad}"
+        path = f"/api/monitors/{quote(monitor, safe='')}/{ORDER[order]}{query}"
+        groups: list[list[list[str]]] = []  # chunks that make a batch
+        lengths: list[int] = []  # their rows
         for texts, number in rows.chunks:
-            if chunks and length + number > self.batch:
-                sealed.append(Batch.new(path, body_of(chunks, columns, segments), length))
-                chunks, length = [], 0
-            chunks.append(texts)
-            length += number
-        if chunks:
-            sealed.append(Batch.new(path, body_of(chunks, columns, segments), length))
-        return sealed
+            if not lengths or lengths[-1] + number > self.batch:
+                groups.append([])
+                lengths.append(0)
+            groups[-1].append(texts)
+            lengths[-1] += number
+        bodies = [body_of(chunks, columns, segments) for chunks in groups]
+        return [Batch.new(path, body, length) for body, length in zip(bodies, lengths, strict=True)]
 
     # In the thread that sends -------------------------------------------------------------------------------
 
@@ -489,7 +482,7 @@ class Client:
         try:
             if self._folder is None:
                 raise FileNotFoundError("there is no folder")
-            path, deleted = refused.keep(self._folder / REFUSED, batch, problem, self.refused_limit)
+            path, deleted = keep_refused(self._folder / REFUSED, batch, problem, self.refused_limit)
         except OSError as error:
             logger.error("%s%s %s", self.url, batch.path, problem)
             self._count_dropped(batch.rows, f"a refused batch cannot be kept ({error})")

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from fourrates.client.columns import as_list
+from fourrates.client.batch import as_list
 
 logger = logging.getLogger("fourrates.client")
 

@@ -91,8 +91,8 @@ class Server:
             content = json.loads(text)
         asked = response.getheader("Retry-After") or ""
         seconds = float(asked) if asked.isascii() and asked.isdecimal() else 0.0
-        said = _message(content) if response.status >= 400 else ", which is no acknowledgement"
-        return Answer(response.status, content, f"answered {response.status}{said}", seconds)
+        problem = _message(content) if response.status >= 400 else ", which is no acknowledgement"
+        return Answer(response.status, content, f"answered {response.status}{problem}", seconds)
 
     def watch(self) -> bool:
         """Whether a call is under way; one that takes too long, as where an answer drips in, is broken off."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from fourrates.serve.errors import ApiError, unavailable
-from fourrates.serve.headers import raw_headers
 from fourrates.serve.tokens import Scope, Tokens
 
 if TYPE_CHECKING:
@@ -54,18 +53,8 @@ def needed(method: str, path: str) -> tuple[Scope | None, str | None]:
 class Access:
     """The middleware that refuses what is not allowed.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What is behind it.
-    tokens : Tokens
-        Those of the server.
-    required : bool
-        Whether a token is needed.
-    loopback : bool
-        Whether the server listens on a loopback address: without tokens the host of a request must be one too.
-    origins : iterable of str
-        Origins of pages that may call, besides the server's own.
+    Without tokens `required`, the host of a request to a `loopback` address must be one too. `origins` are those of
+    pages that may call, besides the server's own.
     """
 
     def __init__(
@@ -86,7 +75,7 @@ class Access:
             try:
                 self.check(scope)
             except ApiError as error:
-                await answer(error, send)
+                await error.response()(scope, receive, send)
                 return
         elif scope["type"] != "lifespan":  # nobody talks over a websocket here
             return
@@ -153,14 +142,6 @@ class Access:
                 own = False
             if not own:
                 raise ApiError(403, "foreign_origin", f"pages of {given!r:.200} may not call this server")
-
-
-async def answer(error: ApiError, send: Send) -> None:
-    """Answer a request with an error, from within a middleware."""
-    body = error.body()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *raw_headers(error)]
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def _unauthorized(message: str) -> ApiError:

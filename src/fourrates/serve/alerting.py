@@ -1,12 +1,8 @@
-"""What is found becomes alerts: which of them fire, which are resolved, and when somebody is notified.
+"""What is found becomes alerts, and somebody is notified.
 
-An alert is about one thing of one monitor: that it drifted, overall or in a segment, that the classes shifted, that it
-warns, that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding
-that closes it, a withdrawal, a recovery or an acceptance. Segments that drifted when the overall stream did are part of
-its alert, which ends with the last of them. What happens to a monitor at about the same time is sent in
-one notification; a silenced monitor tells nothing until its silence ends, and then what still fires. All of this is one
-document in the store for each monitor, written before anything is sent: a server that is killed sends the same
-notifications, under the same ids, when it is back.
+What happens to a monitor at about the same time is sent in one notification; a silenced monitor tells nothing until its
+silence ends, and then what still fires. The state of all alerts of a monitor is one document in the store, written
+before anything is sent: a server that is killed sends the same notifications, under the same ids, when it is back.
 """
 
 from __future__ import annotations
@@ -14,132 +10,47 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import threading
+import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from fourrates.alerts.payload import stable_id
+from fourrates.alerts import Spool, channel_of
 from fourrates.disk_queue import QueueError
-from fourrates.serve.channels import Channels
+from fourrates.serve.alert_state import MonitorAlerts, State, Watched
 from fourrates.serve.clock import Clock
-from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import AlertItem, notification, test_notification
 from fourrates.serve.store import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
 
 KIND = "alerts"  # of the documents in the store
+FILE = "alerts.spool"  # in the folder of the server
 GROUP_WAIT = 1.0  # seconds in which what happens to a monitor is sent together
 GROUP_INTERVAL = 60.0  # seconds between two notifications about a monitor
 REPEAT = 86_400.0  # seconds after which what still fires, and nobody has acknowledged, is sent again
-STANDS = 86_400.0  # seconds after which a shift of the classes is the new normal
 TICK = 5.0  # seconds between two looks
-MOST = 1_000  # alerts kept of one monitor
-TOLD = 20  # open drifts of a monitor whose rates are put into words
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A monitor as the alerts see it.
-
-    Attributes
-    ----------
-    id, uid, name
-        Its number and its name in the store, and its name for people.
-    alerts : AlertsConfig
-        Where its alerts go, and which.
-    mix : str
-        What a shift of the classes is.
-    silenced_until : float or None
-        In seconds since 1970.
-    position : int
-        Changes whenever events, predictions or labels arrive, and only then.
-    warning : bool
-        Whether it warns.
-    waiting_since : float or None
-        Since when the oldest prediction waits for its label.
-    open : sequence or None
-        The open drifts: the values of a segment by column, None for the overall stream, and its rates now in words.
-        None if they are too many to tell.
-    damaged : bool
-        Whether it cannot be loaded: its alerts stay as they are until it can.
-    """
-
-    id: int
-    uid: str
-    name: str
-    alerts: AlertsConfig = field(default_factory=AlertsConfig)
-    mix: str = "report"
-    silenced_until: float | None = None
-    position: int = 0
-    warning: bool = False
-    waiting_since: float | None = None
-    open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
-    damaged: bool = False
-
-
-class Active(msgspec.Struct, kw_only=True):
-    """An alert that fires, or that was resolved and is not sent yet."""
-
-    kind: str
-    segment: dict[str, Any] | None = None
-    starts: float
-    ends: float | None = None
-    changed: float  # when it last began to fire, or was resolved
-    notified: float | None = None  # when it was last sent that it fires
-    pending: bool = True  # whether the last change is still to be sent
-    finding: str | None = None
-    findings: list[str] = []  # that are still to be sent, the latest among them
-    text: str
-    acknowledged: bool = False
-    repeats: int = 0
-    time: str = ""  # of the drift: when it was found, and since when
-    started: str = ""
-    part: bool = False  # whether the alert of the overall stream speaks for it
-    over: bool = False  # whether it is over but for its parts
-
-
-class State(msgspec.Struct, kw_only=True):
-    """All alerts of a monitor, by fingerprint; the latest findings; when it was last notified; what is to be sent."""
-
-    active: dict[str, Active] = {}
-    seen: list[str] = []
-    notified: float = 0.0
-    outbox: list[dict[str, Any]] = []
 
 
 class Alerting:
-    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time.
-
-    Parameters
-    ----------
-    store : Store
-        Holds the findings, and the documents.
-    channels : Channels
-        Where alerts go.
-    group_wait, group_interval, repeat, stands : float
-        Seconds: what is sent together, how often at most, and how often again.
-    clock : Clock, optional
-        The time of day.
-    """
+    """The alerts of a server. :meth:`tick` does everything; it may be called at any time, from one thread at a time."""
 
     def __init__(
         self,
         store: Store,
         channels: Channels,
         *,
-        group_wait: float = GROUP_WAIT,
         group_interval: float = GROUP_INTERVAL,
         repeat: float = REPEAT,
-        stands: float = STANDS,
         clock: Clock | None = None,
     ) -> None:
         self.store, self.channels, self.clock = store, channels, clock or Clock()
-        self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
+        self.group_interval, self.repeat = group_interval, repeat
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
         self._epoch = store.epoch  # of the store, when they were loaded
@@ -160,7 +71,7 @@ class Alerting:
             except TimeoutError:
                 pass
             else:
-                await asyncio.sleep(self.group_wait)
+                await asyncio.sleep(GROUP_WAIT)
             self._woken.clear()
             try:
                 await asyncio.to_thread(self.tick, self.clock.now(), await watched())
@@ -201,15 +112,15 @@ class Alerting:
                 raise
 
     def _tick(self, now: float, watched: Sequence[Watched]) -> None:
-        if self._states is None:
+        if not self._watched:  # the first look
             for monitor in watched:
                 self.channels.open(monitor.alerts.channels)  # what waited for them is delivered
         states = self._all()
-        found: dict[int, list[StoredFinding]] = {}
+        by_monitor: dict[int, list[StoredFinding]] = {}
         for finding in self.store.unalerted():
-            found.setdefault(finding.monitor, []).append(finding)
+            by_monitor.setdefault(finding.monitor, []).append(finding)
         for monitor in watched:
-            findings = found.pop(monitor.id, [])
+            findings = by_monitor.pop(monitor.id, [])
             try:
                 if not monitor.damaged:
                     self._look(monitor, states.setdefault(monitor.uid, State()), findings, now)
@@ -225,19 +136,23 @@ class Alerting:
             self._arrivals.pop(gone, None)
             self.store.delete_document(KIND, gone)
         self._watched = {monitor.uid: monitor for monitor in watched}
-        rest = [finding.id for findings in found.values() for finding in findings]
+        rest = [finding.id for findings in by_monitor.values() for finding in findings]
         if rest:  # of monitors that were removed meanwhile
             self.store.mark_alerted(rest)
 
     def _resolve_removed(self, monitor: Watched, state: State, now: float) -> None:
         """Resolve what fires of a monitor that is there no more: whoever was notified would wait for it forever."""
-        for fingerprint, active in list(state.active.items()):
-            if active.notified is None:
-                del state.active[fingerprint]
-            else:
-                _end(active, now, f"{monitor.name}: the monitor was removed")
-        if items := self._items(monitor, state, now):
+        alerts = MonitorAlerts(monitor, state, now)
+        alerts.end_all(f"{monitor.name}: the monitor was removed")
+        if items := self._items(alerts):
             self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items))
+
+    def _items(self, alerts: MonitorAlerts) -> list[AlertItem]:
+        def body_of(finding: str) -> dict[str, Any] | None:
+            stored = self.store.finding(alerts.monitor.id, finding)
+            return None if stored is None else msgspec.json.decode(stored.body, type=dict[str, Any])
+
+        return alerts.items(body_of)
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -256,261 +171,108 @@ class Alerting:
         with self.store.in_epoch(self._epoch):
             self.store.put_document(KIND, uid, msgspec.json.encode(state))
 
-    def _look(self, monitor: Watched, state: State, found: list[StoredFinding], now: float) -> None:
+    def _look(self, monitor: Watched, state: State, findings: list[StoredFinding], now: float) -> None:
         before = msgspec.json.encode(state)
-        _follow_clock(state, now)
-        fresh = [finding for finding in found if finding.id not in state.seen]
+        alerts = MonitorAlerts(monitor, state, now)
+        fresh = [finding for finding in findings if finding.id not in state.seen]
         for finding in fresh:
-            self._take(monitor, state, finding, now)
+            alerts.take(finding)
         if fresh:
-            state.seen = [finding.id for finding in found]
-        self._end_what_is_over(monitor, state, now)
-        self._check_rules(monitor, state, now)
-        self._expire(state, now)
+            state.seen = [finding.id for finding in findings]
+        alerts.end_closed()
+        alerts.check_rules(self._last_arrival(alerts))
+        alerts.expire(self.repeat)
         if monitor.silenced_until is not None and now < monitor.silenced_until:
-            _forget_unnotified(state)
-        elif now - state.notified >= self.group_interval and (items := self._items(monitor, state, now)):
+            alerts.forget_unnotified()
+        elif now - state.notified >= self.group_interval and (items := self._items(alerts)):
             state.outbox.append(notification(monitor.name, monitor.uid, items))
             state.notified = now
         if msgspec.json.encode(state) != before:
             self._put(monitor.uid, state)
-        if found:
-            self.store.mark_alerted([finding.id for finding in found])
+        if findings:
+            self.store.mark_alerted([finding.id for finding in findings])
         if state.outbox:
             for payload in state.outbox:
                 self.channels.put(monitor.alerts.channels, payload)
             state.outbox = []
             self._put(monitor.uid, state)
 
-    def _take(self, monitor: Watched, state: State, finding: StoredFinding, now: float) -> None:
-        """What a finding means for the alert it is about."""
-        body = msgspec.json.decode(finding.body)
-        segment, text = body.get("segment"), str(body.get("text", ""))
-        fingerprint = _fingerprint(monitor, "drift", segment)
-        active = state.active.get(fingerprint)
-        if body["closes"] and active is not None and active.ends is None:
-            self._close(monitor, state, fingerprint, now, finding, text)
-        if finding.kind == "drift" or (finding.kind == "shift" and monitor.mix == "alarm"):
-            seen = finding.acknowledged is not None  # before it came here
-            fired = _fire(monitor, state, finding.kind, now, text, segment=segment, finding=finding.id, seen=seen)
-            fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
-            if finding.kind == "drift":
-                _join_incident(state, fired, state.active.get(_fingerprint(monitor, "drift", None)))
-
-    def _close(
-        self, monitor: Watched, state: State, fingerprint: str, now: float, finding: StoredFinding, text: str
-    ) -> None:
-        """End an alert by the finding that closed its drift; that of the overall stream with the last of its parts."""
-        active = state.active[fingerprint]
-        if active.part:
-            self._drop_part(monitor, state, fingerprint, finding.id)
-        elif active.segment is None and _parts(state):
-            active.over = active.pending = True
-            active.changed, active.text, active.finding = now, text, finding.id
-            active.findings = [*active.findings, finding.id][-MOST:]
-        elif finding.kind == "acceptance" and active.notified is None:  # whoever accepted it knows
-            del state.active[fingerprint]
-        else:
-            _end(active, now, text, finding.id)
-        self._end_incident(monitor, state, now)
-
-    def _drop_part(self, monitor: Watched, state: State, fingerprint: str, finding: str | None = None) -> None:
-        """Forget a part whose drift is closed; the alert it is part of names the findings."""
-        part = state.active.pop(fingerprint)
-        if overall := state.active.get(_fingerprint(monitor, "drift", None)):
-            overall.findings = [*overall.findings, *part.findings, *([finding] if finding else ())][-MOST:]
-
-    def _end_incident(self, monitor: Watched, state: State, now: float) -> None:
-        """End the alert of the overall stream if it was over but for its parts, and they are over too."""
-        overall = state.active.get(_fingerprint(monitor, "drift", None))
-        if overall is not None and overall.over and overall.ends is None and not _parts(state):
-            _end(overall, now)
-
-    def _end_what_is_over(self, monitor: Watched, state: State, now: float) -> None:
-        """Resolve drifts that are not open though no finding closed them.
-
-        New settings have reset the monitor, or they came before normal was known. One that was taken just now may be
-        later than what is known of the monitor.
-        """
-        firing = {
-            fingerprint: active
-            for fingerprint, active in state.active.items()
-            if active.kind == "drift" and active.ends is None and active.changed < now and not active.over
-        }
-        if not firing or monitor.open is None:
-            return
-        opened = {_fingerprint(monitor, "drift", segment) for segment, _ in monitor.open}
-        for fingerprint in sorted(firing.keys() - opened, key=lambda one: not firing[one].part):
-            active = firing[fingerprint]
-            if active.part:
-                self._drop_part(monitor, state, fingerprint)
-            elif active.segment is None and _parts(state):
-                active.over = True
-            else:
-                _end(active, now)
-        self._end_incident(monitor, state, now)
-
-    def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
-        """Alerts that are about how things stand, not about what was found."""
-        rules, name = monitor.alerts, monitor.name
-        arrived = self._last_arrival(monitor, state, now)
-        standing: list[tuple[str, bool, str]] = []
-        limit = None if rules.silent_after is None else seconds(rules.silent_after, "silent_after")
-        text = f"{name}: no events for more than {rules.silent_after}"
-        standing.append(("silent", limit is not None and now - arrived > limit, text))
-        limit = None if rules.labels_overdue is None else seconds(rules.labels_overdue, "labels_overdue")
-        since = monitor.waiting_since
-        text = f"{name}: predictions wait for their labels for more than {rules.labels_overdue}"
-        standing.append(("labels_overdue", limit is not None and since is not None and now - since > limit, text))
-        standing.append(("warning", rules.warnings and monitor.warning, f"{name}: warning, a rate may be moving"))
-        for kind, fires, text in standing:
-            active = state.active.get(_fingerprint(monitor, kind, None))
-            if fires and (active is None or active.ends is not None):
-                _fire(monitor, state, kind, now, text)
-            elif not fires and active is not None and active.ends is None:
-                _end(active, now)
-
-    def _last_arrival(self, monitor: Watched, state: State, now: float) -> float:
+    def _last_arrival(self, alerts: MonitorAlerts) -> float:
         """When something last arrived, as far as this process knows.
 
         A server that was away does not blame the stream for it; but what was silent before it was is so until
         something arrives.
         """
+        monitor, now = alerts.monitor, alerts.now
         known = self._arrivals.get(monitor.uid)
         if known is not None and known[0] == monitor.position:
-            self._arrivals[monitor.uid] = monitor.position, min(known[1], now)  # the clock may have been ahead
-            return self._arrivals[monitor.uid][1]
-        silent = state.active.get(_fingerprint(monitor, "silent", None))
-        was_silent = known is None and silent is not None and silent.ends is None
-        arrived = -math.inf if was_silent else now
+            arrived = min(known[1], now)  # the clock may have been ahead
+        else:
+            was_silent = known is None and alerts.firing("silent") is not None
+            arrived = -math.inf if was_silent else now
         self._arrivals[monitor.uid] = monitor.position, arrived
         return arrived
 
-    def _expire(self, state: State, now: float) -> None:
-        for active in state.active.values():
-            if active.ends is None and active.kind == "shift" and now - active.changed > self.stands:
-                _end(active, now)
-            if active.ends is None and not active.acknowledged and not active.pending:
-                last = active.notified if active.notified is not None else active.changed
-                if now - last > self.repeat:
-                    active.pending = True
-                    active.repeats += 1
-        for fingerprint in sorted(state.active, key=lambda one: state.active[one].changed)[:-MOST]:
-            del state.active[fingerprint]
 
-    def _items(self, monitor: Watched, state: State, now: float) -> list[AlertItem]:
-        """The alerts to send about a monitor; from now on they count as sent."""
-        items = []
-        words = {_fingerprint(monitor, "drift", segment): now for segment, now in monitor.open or ()}
-        for fingerprint, active in list(state.active.items()):
-            if not active.pending or active.part:
-                continue
-            parts = _parts(state) if active.kind == "drift" and active.segment is None else []
-            for part in parts:
-                active.findings += part.findings
-                part.findings = []
-            body = None
-            if active.finding is not None and (found := self.store.finding(monitor.id, active.finding)) is not None:
-                body = msgspec.json.decode(found.body)
-            items.append(
-                AlertItem(
-                    fingerprint=fingerprint,
-                    kind=active.kind,
-                    segment=active.segment,
-                    starts=active.starts,
-                    ends=active.ends,
-                    text=active.text,
-                    now=words.get(fingerprint, "") if active.ends is None else "",
-                    parts=tuple(part.segment for part in parts),
-                    over=active.over,
-                    finding=body,
-                    findings=tuple(active.findings),
-                    repeats=active.repeats,
-                )
-            )
-            active.pending, active.findings = False, []
-            if active.ends is None:
-                active.notified = now
-            else:
-                del state.active[fingerprint]
-        return items
+def check_channels(addresses: Iterable[str]) -> None:
+    """Raise a ValueError unless all of these are addresses of channels."""
+    for address in addresses:
+        channel_of(address)
 
 
-def _fingerprint(monitor: Watched, kind: str, segment: dict[str, Any] | None) -> str:
-    """Names what an alert is about: the same while it fires, and when it fires again."""
-    return stable_id(monitor.uid, kind, segment)[:16]
+class Channels:
+    """The channels of a server; alerts for any of them wait in one file, in the folder of the server.
 
-
-def _fire(
-    monitor: Watched,
-    state: State,
-    kind: str,
-    now: float,
-    text: str,
-    *,
-    segment: dict[str, Any] | None = None,
-    finding: str | None = None,
-    seen: bool = False,
-) -> Active:
-    fingerprint = _fingerprint(monitor, kind, segment)
-    old = state.active.get(fingerprint)
-    fires = old is not None and old.ends is None
-    state.active[fingerprint] = fired = Active(
-        kind=kind,
-        segment=segment,
-        starts=old.starts if old is not None and fires else now,
-        changed=now,
-        notified=old.notified if old is not None else None,
-        finding=finding,
-        findings=[*(old.findings if old is not None else ()), *([finding] if finding else ())][-MOST:],
-        text=text,
-        acknowledged=seen,
-        part=old is not None and fires and old.part,
-    )
-    return fired
-
-
-def _parts(state: State) -> list[Active]:
-    """The alerts of segments that the alert of the overall stream speaks for."""
-    return [active for active in state.active.values() if active.part]
-
-
-def _join_incident(state: State, fired: Active, overall: Active | None) -> None:
-    """Have the alert of the overall stream speak for the segments that drifted when it did.
-
-    A segment belongs to it if its own drift had started when that of the overall stream was found; and the other way
-    round if nobody was notified of the segment yet.
+    Webhooks are signed if the variable FOURRATES_WEBHOOK_SECRET is set.
     """
-    if overall is None or overall.ends is not None or overall.over:
-        return
-    if fired is not overall:
-        fired.part |= "" < fired.started <= overall.time and fired.notified is None
-        return
-    for active in state.active.values():
-        together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
-        active.part |= active is not overall and together and active.notified is None
+
+    def __init__(self, data: str | os.PathLike[str]) -> None:
+        self.path = Path(data) / FILE
+        self._secret = os.environ.get("FOURRATES_WEBHOOK_SECRET") or None
+        self._spools: dict[str, Spool] = {}
+        self._lock = threading.Lock()
+
+    def open(self, addresses: Iterable[str]) -> list[Spool]:
+        """The spools of these addresses, each with its one channel; what waits in them begins to be delivered."""
+        spools = []
+        with self._lock:
+            for address in dict.fromkeys(addresses):
+                if address not in self._spools:
+                    try:
+                        channel = channel_of(address, self._secret)
+                    except ValueError as error:
+                        log.error("no alerts to a channel: %s", error)
+                        continue
+                    self._spools[address] = Spool(self.path, [channel], tell=lambda text: log.warning("%s", text))
+                spools.append(self._spools[address])
+        return spools
+
+    def put(self, addresses: Iterable[str], payload: Mapping[str, Any]) -> None:
+        """Put an alert on the disk for each of these addresses; one that is there already is not put twice."""
+        for spool in self.open(addresses):
+            spool.put(payload)
+
+    def test(self, addresses: Iterable[str], payload: Mapping[str, Any], patience: float = 5.0) -> list[dict[str, Any]]:
+        """Put an alert, wait a moment, and tell for each channel whether it arrived, or what the problem is."""
+        self.put(addresses, payload)
+        end = time.monotonic() + patience
+        results = []
+        for spool in self.open(addresses):
+            (name,) = spool.channels
+            while (waits := _waits(spool, payload["id"])) is not None and time.monotonic() < end:
+                time.sleep(0.05)
+            results.append({"channel": name, "delivered": waits is None, "problem": waits or None})
+        return results
+
+    def close(self, deadline: float = 5.0) -> None:
+        """Deliver what can be delivered within this number of seconds; the rest stays in the file."""
+        end = time.monotonic() + deadline
+        with self._lock:
+            spools = [*self._spools.values()]
+        for spool in spools:
+            spool.close(max(0.0, end - time.monotonic()))
 
 
-def _end(active: Active, now: float, text: str | None = None, finding: str | None = None) -> None:
-    active.ends = active.changed = now
-    active.pending = True
-    active.text = text or active.text
-    if finding is not None:
-        active.finding = finding
-        active.findings = [*active.findings, finding][-MOST:]
-
-
-def _follow_clock(state: State, now: float) -> None:
-    """A clock that was ahead has left moments that are still to come: a notification then counts as never sent."""
-    if state.notified > now:
-        state.notified = 0.0
-    for active in state.active.values():
-        active.starts, active.changed = min(active.starts, now), min(active.changed, now)
-        active.notified = None if active.notified is None else min(active.notified, now)
-
-
-def _forget_unnotified(state: State) -> None:
-    """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
-    for fingerprint, active in list(state.active.items()):
-        if active.ends is not None and active.notified is None:
-            del state.active[fingerprint]
+def _waits(spool: Spool, id: str) -> str | None:
+    """The problem with an alert that waits, empty before an attempt failed; None if it does not wait any more."""
+    return next((entry.problem for entry in spool.pending() if entry.id == id), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
-from fourrates.serve.alerting import Alerting
-from fourrates.serve.batch import CONFIG, SEEN, AcceptedDrift, Batch
-from fourrates.serve.bodies import Rejections
-from fourrates.serve.channels import check_channels
-from fourrates.serve.columns import segment_name
+from fourrates.serve.alerting import Alerting, check_channels
+from fourrates.serve.batch import CONFIG, KINDS, SEEN, AcceptedDrift, Batch
+from fourrates.serve.bodies import Rejections, segment_name
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
@@ -58,33 +55,29 @@ class Api:
 
     def routes(self) -> list[BaseRoute]:
         """All routes."""
-        one = "/api/monitors/{name}"
+        monitor = "/api/monitors/{name}"
         in_flight = InFlight(IN_FLIGHT * self.settings.max_body)
-        shared = self.registry, self.writer, self.settings
-        found: list[BaseRoute] = [
-            Route(f"{one}/{kind}", Ingest(kind, *shared, in_flight), methods=["POST"], name=kind)
-            for kind in ("events", "predictions", "labels")
-        ]
-        for path, method, endpoint in (
-            ("/api/monitors", "GET", self.monitors),
-            (one, "GET", self.monitor),
-            (one, "PUT", self.put),
-            (one, "PATCH", self.patch),
-            (one, "DELETE", self.delete),
-            (f"{one}/drifts", "GET", self.drifts),
-            (f"{one}/drifts/{{id}}", "GET", self.drift),
-            (f"{one}/drifts/{{id}}/examples", "GET", self.examples),
-            (f"{one}/drifts/{{id}}/acknowledge", "POST", self.acknowledge),
-            (f"{one}/segments", "GET", self.segments),
-            (f"{one}/series", "GET", self.series),
-            (f"{one}/rejected", "GET", self.rejected),
-            (f"{one}/silence", "PUT", self.silence),
-            (f"{one}/silence", "DELETE", self.unsilence),
-            (f"{one}/test-alert", "POST", self.test_alert),
-            ("/api/stream", "GET", self.stream),
-        ):
-            found.append(Route(path, endpoint, methods=[method]))
-        return found
+        shared = self.registry, self.writer, self.settings, in_flight
+        ingest = [Route(f"{monitor}/{kind}", Ingest(kind, *shared), methods=["POST"], name=kind) for kind in KINDS]
+        others = (
+            ("GET", "/api/monitors", self.monitors),
+            ("GET", monitor, self.monitor),
+            ("PUT", monitor, self.put),
+            ("PATCH", monitor, self.patch),
+            ("DELETE", monitor, self.delete),
+            ("GET", f"{monitor}/drifts", self.drifts),
+            ("GET", f"{monitor}/drifts/{{id}}", self.drift),
+            ("GET", f"{monitor}/drifts/{{id}}/examples", self.examples),
+            ("POST", f"{monitor}/drifts/{{id}}/acknowledge", self.acknowledge),
+            ("GET", f"{monitor}/segments", self.segments),
+            ("GET", f"{monitor}/series", self.series),
+            ("GET", f"{monitor}/rejected", self.rejected),
+            ("PUT", f"{monitor}/silence", self.silence),
+            ("DELETE", f"{monitor}/silence", self.unsilence),
+            ("POST", f"{monitor}/test-alert", self.test_alert),
+            ("GET", "/api/stream", self.stream),
+        )
+        return [*ingest, *(Route(path, endpoint, methods=[method]) for method, path, endpoint in others)]
 
     async def _ask(self, request: Request, function: Callable[[Live], Any]) -> Any:
         """Look at a monitor, or change it, while it stands still."""
@@ -100,10 +93,9 @@ class Api:
         """All monitors, by name."""
 
         def look() -> dict[str, list[dict[str, Any]]]:
-            now = time.time()
             damaged = sorted(self.registry.damaged.items())
             return {
-                "monitors": [live.summary(now) for _, live in sorted(self.registry.lives.items())],
+                "monitors": [live.summary() for _, live in sorted(self.registry.lives.items())],
                 "damaged": [{"name": name, "problem": problem} for name, (_, problem) in damaged],
             }
 
@@ -130,7 +122,7 @@ class Api:
 
         made, old = await self.writer.ask(make)
         if made is not None:
-            self.hub.publish("summary", name, {key: made[key] for key in _summary_keys(made)})
+            self.hub.publish("summary", name, await self._ask(request, Live.summary))
             return json(made, 201)
         assert old is not None
         check_change(old, config)
@@ -176,7 +168,7 @@ class Api:
         def look(live: Live) -> list[StoredFinding]:
             return self.registry.store.findings(live.row.id, limit, before, overall=of == "overall")
 
-        return json({"drifts": [finding_json(one) for one in await self._ask(request, look)]})
+        return json({"drifts": [finding_json(finding) for finding in await self._ask(request, look)]})
 
     async def drift(self, request: Request) -> Response:
         """One of them."""
@@ -184,41 +176,40 @@ class Api:
 
     async def examples(self, request: Request) -> Response:
         """The ids of the events from the start of a drift on."""
-        found = await self._finding(request)
-        return Response(found.examples or b'{"ids":[],"complete":false}', media_type="application/json")
+        finding = await self._finding(request)
+        return Response(finding.examples or b'{"ids":[],"complete":false}', media_type="application/json")
 
     async def acknowledge(self, request: Request) -> Response:
         """Somebody has seen it."""
-        found = await self._finding(request)
+        finding = await self._finding(request)
         now = self.writer.clock.now()
-        body = finding_json(found)
-        if found.kind == "drift":  # through the journal, like everything that changes how a monitor stands
+        body = finding_json(finding)
+        if finding.kind == "drift":  # through the journal, like everything that changes the state of a monitor
             segment = None if body["segment"] is None else segment_name([*body["segment"].values()])
             seen = Batch(SEEN, now, 0, config=msgspec.json.encode(AcceptedDrift(segment, body["at"])))
             await self.writer.submit(self.registry.get(request.path_params["name"]), seen, Rejections())
 
-        def note(live: Live) -> dict[str, Any]:
-            self.registry.store.acknowledge(found.id, now)
-            found.acknowledged = now
-            body = finding_json(found)
-            if live.last_finding is not None and live.last_finding["id"] == found.id:
+        def note(live: Live) -> tuple[dict[str, Any], str]:
+            self.registry.store.acknowledge(finding.id, now)
+            finding.acknowledged = now
+            body = finding_json(finding)
+            if live.last_finding is not None and live.last_finding["id"] == finding.id:
                 live.last_finding = body
-            if live.drift is not None and live.drift["id"] == found.id:
+            if live.drift is not None and live.drift["id"] == finding.id:
                 live.drift = body
-            return body
+            return body, live.row.uid
 
-        body = await self._ask(request, note)
-        uid = await self._ask(request, lambda live: live.row.uid)
-        await asyncio.to_thread(self.alerting.acknowledge, uid, found.id, now)
+        body, uid = await self._ask(request, note)
+        await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id, now)
         self.hub.publish("finding", request.path_params["name"], body)
         return json(body)
 
     async def _finding(self, request: Request) -> Any:
         wanted = request.path_params["id"]
-        found = await self._ask(request, lambda live: self.registry.store.finding(live.row.id, wanted))
-        if found is None:
+        finding = await self._ask(request, lambda live: self.registry.store.finding(live.row.id, wanted))
+        if finding is None:
             raise ApiError(404, "no_finding", f"there is no drift {wanted[:80]!r} in this monitor")
-        return found
+        return finding
 
     async def segments(self, request: Request) -> Response:
         """Segments, those with the most evidence first."""
@@ -229,15 +220,13 @@ class Api:
     async def series(self, request: Request) -> Response:
         """How the rates went."""
         points = number(request, "points", 600, 2, 2_000)
-
         return json(await self._ask(request, lambda live: live.monitor.drawn(points)))
 
     async def rejected(self, request: Request) -> Response:
-        """Rows that were set aside."""
+        """Rejected rows that were kept."""
         limit = number(request, "limit", 100, 1, 1_000)
-        found = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
-        rows = [{"time": views.iso(row.at), **_object(row.body)} for row in found]
-        return json({"rejected": rows})
+        rows = await self._ask(request, lambda live: self.registry.store.rejected(live.row.id, limit))
+        return json({"rejected": [{"time": views.iso(row.made), **_object(row.body)} for row in rows]})
 
     # Silence --------------------------------------------------------------------------------------------------
 
@@ -255,13 +244,10 @@ class Api:
         return await self._set_silence(request, None)
 
     async def _set_silence(self, request: Request, until: float | None) -> Response:
-        summary = await self._ask(request, lambda live: self._silenced(live, until))
+        await self._ask(request, lambda live: self.registry.silence(live, until))
+        summary = await self._ask(request, Live.summary)
         self.hub.publish("summary", summary["name"], summary)  # for the pages of others
         return json(summary)
-
-    def _silenced(self, live: Live, until: float | None) -> dict[str, Any]:
-        self.registry.silence(live, until)
-        return live.summary()
 
     async def test_alert(self, request: Request) -> Response:
         """Send a test to the channels of a monitor, and say what became of it."""
@@ -292,9 +278,5 @@ async def _check_channels(config: MonitorConfig) -> None:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    found = msgspec.json.decode(body)
-    return found if isinstance(found, dict) else {"problem": str(found)}
-
-
-def _summary_keys(detail: dict[str, Any]) -> list[str]:
-    return [*detail][: [*detail].index("silenced_until") + 1]
+    row = msgspec.json.decode(body)
+    return row if isinstance(row, dict) else {"problem": str(row)}

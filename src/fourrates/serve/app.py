@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +14,21 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
-from fourrates.serve.alerting import Alerting
+from fourrates.serve.alert_state import Watched, watched
+from fourrates.serve.alerting import Alerting, Channels
 from fourrates.serve.api import Api
 from fourrates.serve.assets import page_routes
-from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
-from fourrates.serve.errors import ApiError, error_body, unavailable
-from fourrates.serve.headers import SECURITY
+from fourrates.serve.errors import ApiError, defect, unavailable
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
-from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
-from fourrates.serve.observer import Observer
+from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, sample
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
@@ -39,12 +37,24 @@ from fourrates.serve.tokens import Tokens
 from fourrates.serve.writer import Writer
 
 if TYPE_CHECKING:
-    from fourrates.serve.feed import Feed
+    from fourrates.serve.feed import Topic
 
 log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
 REFUSED = 5.0  # seconds for which a server is not ready after a batch that could not be written
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
+SECURITY = [  # headers of every answer
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
 
 
 class SecurityHeaders:
@@ -55,9 +65,6 @@ class SecurityHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -67,45 +74,39 @@ class SecurityHeaders:
         await self.app(scope, receive, with_headers)
 
 
-def _feed_maker(urls: Sequence[str]) -> Callable[[Registry, Writer], list[Feed]]:
-    """What makes the sources of a server; the code for Kafka is loaded where there are any."""
-    if not urls:
-        return lambda _, __: []
-    from fourrates.serve.feed import Feed, parse_topics
-
-    topics = parse_topics(urls)
-    return lambda registry, writer: [Feed(topic, registry, writer) for topic in topics]
-
-
 class Service:
-    """A server's parts, and what runs next to the requests."""
+    """A server's parts, what runs next to the requests, and how it can be watched."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        make_feeds = _feed_maker(settings.topics)
+        topics: list[Topic] = []
+        if settings.topics:  # the code for Kafka is loaded only now
+            from fourrates.serve.feed import Feed, parse_topics
+
+            topics = parse_topics(settings.topics)
         self.store = open_store(settings)
         self.registry = Registry(settings, self.store)
         self.hub = Hub()
         clock = Clock()
         self.writer = Writer(self.registry, self._changed, clock)
-        self.feeds = make_feeds(self.registry, self.writer)
+        self.feeds = [Feed(topic, self.registry, self.writer) for topic in topics]
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
         self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval, clock=clock)
         self.writer.on_findings = self.alerting.on_findings
-        self.observer = Observer(self.registry, self.writer, self.hub)
-        self.metrics = Metrics(self.observer.samples, self.observer.server)
+        self.metrics = Metrics(self._samples, self._numbers)
         self.ready = False
         self.failure: BaseException | None = None  # why the monitors could not be loaded
         self._dirty: set[str] = set()
+        self._probed, self._problem = -PROBED, ""
 
-    def _changed(self, names: list[str], told: list[dict[str, Any]]) -> None:
+    def _changed(self, names: list[str], findings: list[dict[str, Any]]) -> None:
         """After a commit, in the event loop."""
         self._dirty.update(names)
-        for finding in told:
+        for finding in findings:
             self.hub.publish("finding", finding["monitor"], finding)
 
-    async def tell(self) -> None:
+    async def publish_changes(self) -> None:
         """Summaries and points of monitors that changed, now and then, while somebody listens."""
         while True:
             await asyncio.sleep(OFTEN)
@@ -113,21 +114,20 @@ class Service:
             if not names or not self.hub.readers:
                 continue
             try:
-                looked = await self.writer.ask(lambda names=names: self._look(names))  # type: ignore[misc]
+                changes = await self.writer.ask(lambda names=names: self._look(names))  # type: ignore[misc]
             except Exception as error:  # the next look may go well; the writer has logged a defect
                 log.warning("the page is late: %s", error)
                 self._dirty |= names
                 continue
-            for name, summary, point in looked:
+            for name, summary, point in changes:
                 self.hub.publish("summary", name, summary)
                 self.hub.publish("point", name, {"monitor": name, **point})
 
     def _look(self, names: set[str]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-        found = []
-        for name in sorted(names & self.registry.lives.keys()):
-            live = self.registry.lives[name]
-            found.append((name, live.summary(), live.monitor.last_point()))
-        return found
+        lives = self.registry.lives
+        return [
+            (name, lives[name].summary(), lives[name].monitor.last_point()) for name in sorted(names & lives.keys())
+        ]
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -137,11 +137,12 @@ class Service:
         except BaseException as error:
             self.failure = error
             raise
-        self.writer.start(asyncio.get_running_loop())
-        going = (self.tell(), self.hub.beat(), self.alerting.run(self.observer.watched))
-        tasks = [asyncio.create_task(one) for one in going]
+        loop = asyncio.get_running_loop()
+        self.writer.start(loop)
+        jobs = (self.publish_changes(), self.hub.beat(), self.alerting.run(self.watched))
+        tasks = [asyncio.create_task(job) for job in jobs]
         for feed in self.feeds:
-            feed.start(asyncio.get_running_loop())
+            feed.start(loop)
         self.ready = True
         try:
             yield
@@ -155,43 +156,89 @@ class Service:
             await asyncio.to_thread(self.channels.close)
             self.store.close()
 
+    # What others see of the monitors: looked at in the writer thread, where they stand still --------------------
+
+    async def watched(self) -> Sequence[Watched]:
+        """All monitors, as the alerts see them."""
+
+        def look() -> list[Watched]:
+            damaged = [Watched(row.id, row.uid, row.name, damaged=True) for row, _ in self.registry.damaged.values()]
+            return [*map(watched, self.registry.lives.values()), *damaged]
+
+        try:
+            return await self.writer.ask(look)
+        except ApiError as error:
+            raise StoreError(error.message) from None
+
+    async def _samples(self, start: int, number: int) -> Sequence[Sample]:
+        """Some of the monitors, in numbers."""
+        lives = self.registry.lives
+        return await self.writer.ask(lambda: [sample(lives[name]) for name in sorted(lives)[start : start + number]])
+
+    def _numbers(self) -> dict[str, float]:
+        """Numbers about the server itself."""
+        return {
+            "monitors": len(self.registry.lives),
+            "commits_total": self.writer.commits,
+            "batches_total": self.writer.batches,
+            "requests_waiting": self.writer.backlog,
+            "stream_readers": len(self.hub.readers),
+            "stream_readers_lost_total": self.hub.dropped,
+        }
+
+    async def healthz(self, request: Request) -> Response:
+        """Whether the process does its work."""
+        return PlainTextResponse("ok\n") if self.writer.alive else PlainTextResponse("the writer has ended\n", 500)
+
+    async def readyz(self, request: Request) -> Response:
+        """Whether requests are taken: the monitors are loaded, the store can be written to."""
+        if not self.ready:
+            return PlainTextResponse("loading\n", 503)
+        if time.monotonic() - self._probed >= PROBED:  # anybody may ask: a write to the disk is not for each of them
+            self._probed = time.monotonic()
+            try:
+                await self.writer.ask(self.store.probe)
+                self._problem = self.writer.problem(REFUSED) or ""  # a batch needs more room than a probe
+            except ApiError as error:
+                self._problem = error.message
+        return PlainTextResponse(f"{self._problem}\n", 503) if self._problem else PlainTextResponse("ready\n")
+
+    async def metrics_text(self, request: Request) -> Response:
+        """Numbers for Prometheus."""
+        return Response(await self.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
 
 def create_app(settings: Settings) -> Starlette:
-    """Make the application of a server.
-
-    Parameters
-    ----------
-    settings : Settings
-        What it is started with.
-    """
+    """Make the application of a server."""
     service = Service(settings)
-    routes: list[BaseRoute] = Api(settings, service.registry, service.writer, service.hub, service.alerting).routes()
-    routes += [
-        Route("/healthz", _health(service)),
-        Route("/readyz", _readiness(service)),
-        Route("/metrics", _metrics(service)),
+    routes: list[BaseRoute] = [
+        *Api(settings, service.registry, service.writer, service.hub, service.alerting).routes(),
+        Route("/healthz", service.healthz),
+        Route("/readyz", service.readyz),
+        Route("/metrics", service.metrics_text),
     ]
-    routes.append(Route("/openapi.json", _description(routes)))
+
+    async def describe(request: Request) -> Response:
+        """The API, as OpenAPI describes it."""
+        return Response(msgspec.json.encode(openapi(described)), media_type="application/json")
+
+    routes.append(Route("/openapi.json", describe))
+    described = [*routes]
     routes += page_routes()
     app = Starlette(
         routes=routes,
         lifespan=service.lifespan,
-        exception_handlers={
-            ApiError: _api_error,
-            HTTPException: _http_error,
-            StoreError: _unavailable,
-            QueueError: _unavailable,
-            Disconnected: _gone,
-            Exception: _defect,
-        },
+        exception_handlers=dict.fromkeys(
+            (ApiError, HTTPException, StoreError, QueueError, Disconnected, Exception), _answer_error
+        ),
     )
-    rules: dict[str, Any] = {
-        "tokens": service.tokens,
-        "required": settings.needs_token,
-        "loopback": settings.is_loopback,
-        "origins": settings.origins,
-    }
-    app.add_middleware(Access, **rules)
+    app.add_middleware(
+        Access,
+        tokens=service.tokens,
+        required=settings.needs_token,
+        loopback=settings.is_loopback,
+        origins=settings.origins,
+    )
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(SecurityHeaders)
@@ -200,77 +247,16 @@ def create_app(settings: Settings) -> Starlette:
     return app
 
 
-def _health(service: Service) -> Any:
-    async def healthz(request: Request) -> Response:
-        """Whether the process does its work."""
-        sound = service.writer.alive
-        return Response(b"ok\n" if sound else b"the writer has ended\n", 200 if sound else 500, media_type="text/plain")
-
-    return healthz
-
-
-def _readiness(service: Service) -> Any:
-    checked, problem = -PROBED, ""
-
-    async def readyz(request: Request) -> Response:
-        """Whether requests are taken: the monitors are loaded, the store can be written to."""
-        nonlocal checked, problem
-        if not service.ready:
-            return Response(b"loading\n", 503, media_type="text/plain")
-        if time.monotonic() - checked >= PROBED:  # anybody may ask: a write to the disk is not for each of them
-            checked = time.monotonic()
-            try:
-                await service.writer.ask(service.store.probe)
-                problem = service.writer.problem(REFUSED) or ""  # a batch needs more room than a probe
-            except ApiError as error:
-                problem = error.message
-        if problem:
-            return Response(f"{problem}\n", 503, media_type="text/plain")
-        return Response(b"ready\n", media_type="text/plain")
-
-    return readyz
-
-
-def _metrics(service: Service) -> Any:
-    async def metrics(request: Request) -> Response:
-        """Numbers for Prometheus."""
-        return Response(await service.metrics.text(), headers={"content-type": CONTENT_TYPE})
-
-    return metrics
-
-
-def _description(routes: list[BaseRoute]) -> Any:
-    described = [*routes]
-
-    async def describe(request: Request) -> Response:
-        """The API, as OpenAPI describes it."""
-        return Response(msgspec.json.encode(openapi(described)), media_type="application/json")
-
-    described.append(Route("/openapi.json", describe))
-
-    return describe
-
-
-async def _api_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return Response(error.body(), error.status, headers=error.headers, media_type="application/json")
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return await _api_error(request, unavailable(str(error)))
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    codes = {404: "not_found", 405: "bad_method"}
-    body = error_body(codes.get(error.status_code, "refused"), str(error.detail), {"path": request.url.path[:200]})
-    return Response(body, error.status_code, headers=error.headers, media_type="application/json")
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    body = error_body("defect", "a defect of fourrates, not of your request; the log has more")
-    return Response(body, 500, media_type="application/json")
+async def _answer_error(request: Request, error: Exception) -> Response:
+    """What a request is answered with when something is wrong."""
+    if isinstance(error, ApiError):
+        return error.response()
+    if isinstance(error, StoreError | QueueError):
+        return unavailable(str(error)).response()
+    if isinstance(error, Disconnected):
+        return Response(status_code=499)
+    if isinstance(error, HTTPException):
+        code = {404: "not_found", 405: "bad_method"}.get(error.status_code, "refused")
+        where = {"path": request.url.path[:200]}
+        return ApiError(error.status_code, code, str(error.detail), where, dict(error.headers or {})).response()
+    return defect().response()

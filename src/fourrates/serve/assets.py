@@ -42,8 +42,8 @@ def page_routes() -> list[BaseRoute]:
     """The page at the root, and its files below static/."""
     package = files("fourrates")  # not its rooms, which would be imported: the report brings Jinja2
     own, report = package / "serve" / "page", package / "report"
-    found = {one.name: one.read_bytes() for one in own.iterdir() if one.name.rpartition(".")[2] in TYPES}
-    found |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
-    index = Asset("index.html", found.pop("index.html"))
-    assets = {f"/static/{name}": Asset(name, content) for name, content in found.items()}
+    contents = {file.name: file.read_bytes() for file in own.iterdir() if file.name.rpartition(".")[2] in TYPES}
+    contents |= {name: (report / path).read_bytes() for name, path in SHARED.items()}
+    index = Asset("index.html", contents.pop("index.html"))
+    assets = {f"/static/{name}": Asset(name, content) for name, content in contents.items()}
     return [Route(path, asset.__call__, methods=["GET"]) for path, asset in {"/": index, **assets}.items()]

@@ -35,51 +35,28 @@ class Ids(msgspec.Struct, array_like=True, frozen=True):
     def pick(self, rows: npt.NDArray[np.int64]) -> list[Any]:
         """The ids of some rows, as JSON has them."""
         if self.form == INTEGERS:
-            found: list[Any] = np.frombuffer(self.data, "<i8")[rows].tolist()
-            return found
+            return list(np.frombuffer(self.data, "<i8")[rows].tolist())
         if self.form == TEXTS:
             edges = np.frombuffer(self.edges, "<u4")
             spans = zip(edges[rows].tolist(), edges[rows + 1].tolist(), strict=True)
             return [self.data[start:end].decode("utf-8", "replace") for start, end in spans]
-        every = msgspec.json.decode(self.data)
-        return [every[row] for row in rows.tolist()]
+        ids = msgspec.json.decode(self.data)
+        return [ids[row] for row in rows.tolist()]
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """Rows in the form of the journal.
+    """Rows in the form of the journal; times are in seconds since 1970."""
 
-    Attributes
-    ----------
-    kind : int
-        EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; SEEN for a drift that somebody acknowledged.
-    received : float
-        When the server took it, in seconds since 1970: the time of rows that have none.
-    size : int
-        How many rows.
-    truths, preds : bytes
-        Class codes, one byte each; empty where the kind has none.
-    ids : Ids, optional
-        The ids of the rows.
-    times : bytes
-        Seconds since 1970 as doubles; empty where no row has one.
-    segments : list of str
-        The segments that occur, each a JSON list of the values of the `by` columns.
-    segment_codes : bytes
-        For each row, which of them, as 32-bit integers.
-    config : bytes
-        The new settings; or the drift, a :class:`AcceptedDrift`, as JSON.
-    """
-
-    kind: int
-    received: float
-    size: int
-    truths: bytes = b""
+    kind: int  # EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; SEEN for a drift that somebody acknowledged
+    received: float  # when the server took it: the time of rows that have none
+    size: int  # rows
+    truths: bytes = b""  # class codes, one byte each; empty where the kind has none
     preds: bytes = b""
     ids: Ids | None = None
-    times: bytes = b""
-    segments: list[str] = []
-    segment_codes: bytes = b""
-    config: bytes = b""
+    times: bytes = b""  # doubles; empty where no row has one
+    segments: list[str] = []  # those that occur, each a JSON list of the values of the `by` columns
+    segment_codes: bytes = b""  # for each row, which of them, as 32-bit integers
+    config: bytes = b""  # the new settings; or the drift, an AcceptedDrift, as JSON
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
         """The codes of `truths` or `preds` as the kernels take them."""
@@ -94,16 +71,13 @@ class Batch(msgspec.Struct, array_like=True):
         return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
 
 
-def can_join(one: Batch, other: Batch) -> bool:
+def can_join(first: Batch, second: Batch) -> bool:
     """Whether two batches of a monitor can become one: events without ids, each row of which is one more event."""
-    return all(batch.kind == EVENTS and batch.ids is None for batch in (one, other))
+    return all(batch.kind == EVENTS and batch.ids is None for batch in (first, second))
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """The rows of batches that can be joined, in order, as one batch, taken when the last of them was.
-
-    A batch alone is itself.
-    """
+    """The rows of batches that can be joined, in order, as one batch, received when the last of them was."""
     last = batches[-1]
     if len(batches) == 1:
         return last

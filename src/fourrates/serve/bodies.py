@@ -5,26 +5,37 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 
 from __future__ import annotations
 
+import io
+import math
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from fourrates.bank.keys import canonical
 from fourrates.events.arrow import TooLarge, read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
-from fourrates.events.columns import checked_column, item, json_number, pick
+from fourrates.events.columns import checked_column, item, json_number, listed_values, pick
 from fourrates.events.door import Columns, Door
+from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import SHOWN, BadRows, InputError
 from fourrates.labels import shown
-from fourrates.serve.batch import EVENTS, LABELS, PREDICTIONS, Batch
-from fourrates.serve.columns import Plan, bad_ids, ids_of, segment_name
+from fourrates.serve.batch import EVENTS, INTEGERS, JSON, LABELS, PREDICTIONS, TEXTS, Batch, Ids
+from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.events.clock import Unit
+    from fourrates.events.dates import Order
+    from fourrates.events.rows import Mask
 
 JSON_TYPES = ("", "application/json", "text/json")
 ROW_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
@@ -33,11 +44,12 @@ NESTED = 1_000  # lists and objects in the place of values that are kept, and li
 SMALL = 1 << 14  # bytes
 LARGE_EXPONENT = re.compile(rb"[eE][+-]?\d{3}")
 LONGEST_VALUE = 1_000  # characters of a text that is kept of a rejected row
+LONGEST_ID = 1_000  # bytes
 AHEAD = 86_400.0  # seconds that a time may lie in the future
 
 
-class _Columns(msgspec.Struct):
-    """A body of columns."""
+class Body(msgspec.Struct):
+    """The columns of a body: a list or an array for each; `y_true` and `y_pred` are other names, in JSON."""
 
     y_true: Any = None
     y_pred: Any = None
@@ -49,22 +61,21 @@ class _Columns(msgspec.Struct):
     by: dict[str, Any] = {}
 
 
-_decoder = msgspec.json.Decoder(_Columns)
+_decoder = msgspec.json.Decoder(Body)
 _rows_decoder = msgspec.json.Decoder(dict[str, Any])
-_careful_decoder = msgspec.json.Decoder(_Columns, float_hook=json_number)
+_careful_decoder = msgspec.json.Decoder(Body, float_hook=json_number)
 _careful_rows_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
 
 
-@dataclass(slots=True)
-class Body:
-    """The columns of a body: a list or an array for each."""
+class Plan:
+    """What is needed to read bodies of one monitor."""
 
-    truth: Any = None
-    pred: Any = None
-    score: Any = None
-    id: Any = None
-    time: Any = None
-    by: dict[str, Any] | None = None
+    def __init__(self, config: MonitorConfig) -> None:
+        self.encoder = LabelEncoder(config.made_labels())
+        self.by = config.by
+        self.threshold = config.threshold
+        self.unit: Unit | None = None  # of times, and the order of day and month in them, once a body has shown them
+        self.dates: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +113,16 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
         raise ApiError(415, "bad_encoding", f"content encoding {encoding[:40]!r} is not gzip", {"accepted": ["gzip"]})
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
     try:
-        found = unpacker.decompress(body, limit + 1)
+        unpacked = unpacker.decompress(body, limit + 1)
     except zlib.error as error:
         raise ApiError(400, "bad_gzip", f"the body cannot be unpacked: {error}") from None
-    if len(found) > limit:
+    if len(unpacked) > limit:
         raise ApiError(413, "too_large", f"the body unpacks to more than {limit:,} bytes", {"limit": limit})
     if not unpacker.eof:
         raise ApiError(400, "bad_gzip", "the packed body ends too early")
     if unpacker.unused_data:  # rows that would be lost without a word
         raise ApiError(400, "bad_gzip", "something follows the packed body; pack it in one piece")
-    return found
+    return unpacked
 
 
 def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) -> Body:
@@ -136,12 +147,12 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     if body.count(b",") > limits.rows * (4 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
         raise _too_many_rows(limits)
     try:
-        found = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
+        columns: Body = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not columns of JSON: {str(error)[:300]}") from None
-    truth = _one_of(found.y_true, found.truth, "y_true or truth")
-    pred = _one_of(found.y_pred, found.pred, "y_pred or pred")
-    return Body(truth, pred, found.score, found.id, found.time, found.by)
+    columns.truth = _one_of(columns.y_true, columns.truth, "y_true or truth")
+    columns.pred = _one_of(columns.y_pred, columns.pred, "y_pred or pred")
+    return columns
 
 
 def _has_slow_numbers(body: bytes) -> bool:
@@ -162,13 +173,8 @@ def _too_many_rows(limits: Limits) -> ApiError:
 def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
     """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
     decoder = _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
-    rows = number = start = 0
-    blank = 0
-    while start < len(body):
-        end = body.find(b"\n", start)
-        line = body[start : len(body) if end < 0 else end]
-        start = len(body) if end < 0 else end + 1
-        number += 1
+    rows = blank = 0
+    for number, line in enumerate(io.BytesIO(body), 1):
         if not line.strip():
             blank += 1
             if blank > limits.rows:
@@ -239,24 +245,55 @@ def _checked(column: Any, name: str) -> Any:
 
 
 def make_batch(
-    kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False
+    kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False, shown_rows: int = SHOWN
 ) -> tuple[Batch, Rejections]:
-    """The batch of a body, and the rejected rows; without `skip` a bad row rejects the whole."""
-    batch, rejections, _ = read_rows(kind, body, plan, received, limits=limits, skip=skip)
-    return batch, rejections
+    """The batch of a body, and the first rejected rows; without `skip` a bad row rejects the whole."""
+    data, by = _needed_columns(kind, body, plan)
+    size = _size(data, limits)
+    truth, pred, score, moment = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
+    clock = Clock(plan.unit, plan.dates)
+    columns = Columns(truth, pred, score, moment)
+    door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
+    try:
+        reading = door.reading(Table(data, "", np.arange(size), sound=True))
+    except InputError as error:
+        raise ApiError(422, "not_a_column", str(error)) from None
+    times, bad = None, reading.bad
+    if reading.times is not None:
+        times = _seconds(reading.times, received, bad, data["time"])
+    if "id" in data:
+        mask, describe = bad_ids(data["id"])
+        bad.add(mask, "id", "bad_id", describe)
+    if not skip and bad.rejected:
+        raise _rejection(bad)
+    plan.unit, plan.dates = clock.unit, clock.dates
+    batch, kept = Batch(kind, received, size - len(bad)), bad.kept
+    for name, values, dtype in (
+        ("truths", reading.truths, "u1"),
+        ("preds", reading.preds, "u1"),
+        ("times", times, "<f8"),
+    ):
+        if values is not None:
+            setattr(batch, name, (values if kept is None else values[kept]).astype(dtype).tobytes())
+    if "id" in data:
+        ids = data["id"] if kept is None else pick(data["id"], np.flatnonzero(kept))
+        batch.ids = ids_of(ids, limits.bytes)
+    if (keys := door.named_keys(reading)) is not None:
+        batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
+    rejected = (
+        Rejected(row.row, row.column, row.code, row.problem, {name: _brief(data[name], row.row) for name in data})
+        for row in bad.several(shown_rows, unlabelled=True)
+    )
+    return batch, Rejections(rejected, len(bad))
 
 
-def read_rows(
-    kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False
-) -> tuple[Batch, Rejections, BadRows]:
-    """As :func:`make_batch`, with everything that is known of the bad rows."""
+def _needed_columns(kind: int, body: Body, plan: Plan) -> tuple[dict[str, Any], list[str]]:
+    """The columns that a batch of this kind has, and which of them make a segment."""
     data: dict[str, Any] = {}
     if kind != PREDICTIONS:
         data["y_true"] = _needed(body.truth, "y_true")
-    scored = kind != LABELS and body.pred is None and body.score is not None
-    if scored:
-        if len(plan.encoder.labels.values) != 2:
-            many = len(plan.encoder.labels.values)
+    if kind != LABELS and body.pred is None and body.score is not None:
+        if (many := len(plan.encoder.labels.values)) != 2:
             raise ApiError(422, "no_score", f"score goes with two labels, this monitor has {many}")
         data["score"] = _needed(body.score, "score")
     elif kind != LABELS:
@@ -266,58 +303,40 @@ def read_rows(
     if body.time is not None:
         data["time"] = _needed(body.time, "time")
     by: list[str] = []
-    if kind != LABELS:
-        for name in plan.by:
-            by.append(name if name not in data else f"by.{name}")
-            data[by[-1]] = _needed((body.by or {}).get(name), f"by.{name}")
+    for name in plan.by if kind != LABELS else ():
+        by.append(name if name not in data else f"by.{name}")
+        data[by[-1]] = _needed(body.by.get(name), f"by.{name}")
+    return data, by
+
+
+def _size(data: dict[str, Any], limits: Limits) -> int:
+    """How many rows columns have; an ApiError unless it is the same number for all, and not too large."""
     sizes = {name: len(column) for name, column in data.items()}
     if len({*sizes.values()}) > 1:
         lengths = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
         raise ApiError(422, "lengths_differ", f"columns of different lengths: {lengths}", {"lengths": sizes})
     size = next(iter(sizes.values()))
     if size > limits.rows:
-        raise ApiError(
-            413, "too_many_rows", f"{size:,} rows; at most {limits.rows:,} are possible", {"limit": limits.rows}
-        )
-    truth, pred, score, moment = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
-    columns = Columns(truth, pred, score, moment)
-    clock = Clock(plan.unit, plan.dates)
-    door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
+        raise _too_many_rows(limits)
+    return size
+
+
+def _seconds(times: Any, received: float, bad: BadRows, column: Any) -> Any:
+    """Times in seconds since 1970; those that are missing, or a little ahead, are now, and later ones are bad."""
+    seconds = np.where(np.isnat(times), received, times.astype(np.int64) / 1e6)
+    problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
+    ahead = seconds > max(received, time.time()) + AHEAD  # of the clock on the wall too: it may be right
+    bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(column, row))))
+    # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
+    return np.minimum(seconds, received)
+
+
+def to_json(value: Any) -> bytes:
+    """Values of rejected rows as JSON; in Python's words where JSON has none for them."""
     try:
-        found = door.reading(Table(data, "", np.arange(size), sound=True))
-    except InputError as error:
-        raise ApiError(422, "not_a_column", str(error)) from None
-    times = None
-    if found.times is not None:
-        times = np.where(np.isnat(found.times), received, found.times.astype(np.int64) / 1e6)
-        problem = "{} in column 'time' is not a time up to now, in seconds since 1970".format
-        ahead = times > max(received, time.time()) + AHEAD  # of the clock on the wall too: it may be right
-        found.bad.add(ahead, "time", "bad_time", lambda row: problem(shown(item(data["time"], row))))
-        # What is a little ahead is now: its clock is, or its zone was left out. It must not make others wait too long.
-        np.minimum(times, received, out=times)
-    if "id" in data:
-        found.bad.add(*_of_ids(data["id"]))
-    if not skip and found.bad.rejected:
-        raise _rejection(found.bad)
-    plan.unit, plan.dates = clock.unit, clock.dates
-    kept = found.bad.kept
-    batch = Batch(kind, received, size - len(found.bad))
-    for name, values, dtype in (
-        ("truths", found.truths, "u1"),
-        ("preds", found.preds, "u1"),
-        ("times", times, "<f8"),
-    ):
-        if values is not None:
-            setattr(batch, name, (values if kept is None else values[kept]).astype(dtype).tobytes())
-    if "id" in data:
-        batch.ids = ids_of(data["id"] if kept is None else pick(data["id"], np.flatnonzero(kept)), limits.bytes)
-    if (keys := door.named_keys(found)) is not None:
-        batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
-    shown_rows = (
-        Rejected(bad.row, bad.column, bad.code, bad.problem, {name: _brief(data[name], bad.row) for name in data})
-        for bad in found.bad.several(SHOWN, unlabelled=True)
-    )
-    return batch, Rejections(shown_rows, len(found.bad)), found.bad
+        return msgspec.json.encode(value, enc_hook=str)
+    except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
+        return msgspec.json.encode(repr(value).encode("utf-8", "replace").decode())
 
 
 def _brief(column: Any, row: int) -> Any:
@@ -326,11 +345,6 @@ def _brief(column: Any, row: int) -> Any:
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return f"{value[:LONGEST_VALUE]}..."
     return shown(value) if isinstance(value, list | dict) else value
-
-
-def _of_ids(column: Any) -> tuple[Any, str, str, Any]:
-    mask, describe = bad_ids(column)
-    return mask, "id", "bad_id", describe
 
 
 def _needed(column: Any, name: str) -> Any:
@@ -346,3 +360,59 @@ def _rejection(bad: BadRows) -> ApiError:
     more = [{"row": other.row, "column": other.column} for other in others]
     where = {"row": first.row, "column": first.column, "bad_rows": bad.rejected, **({"more": more} if more else {})}
     return ApiError(422, first.code, f"row {first.row}: {first.problem}", where)
+
+
+# Ids, and names of segments ------------------------------------------------------------------------------------
+
+
+def segment_name(values: Any) -> str:
+    """The values that make a segment, in the order of `by`, as one text."""
+    several = values if isinstance(values, tuple | list) else (values,)
+    plain = [value if isinstance(value, str | bool) else canonical(value) for value in several]
+    return msgspec.json.encode(plain, enc_hook=str).decode()
+
+
+def bad_ids(column: Any) -> tuple[Mask | None, Any]:
+    """Where an id is none, and how one of those is put into words."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        return None, None
+    values = listed_values(column)
+    bad = np.array([not _is_id(value) for value in values], np.bool_)
+    return bad, lambda row: f"{shown(values[row])} in column 'id' is no number or text of up to {LONGEST_ID:,} bytes"
+
+
+def _is_id(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() < 8 * LONGEST_ID
+    if type(value) is str:
+        if len(value) <= LONGEST_ID // 4 or len(value) > LONGEST_ID:  # bytes are as many, or up to four times
+            return len(value) <= LONGEST_ID
+        return len(value.encode("utf-8", "surrogatepass")) <= LONGEST_ID
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def ids_of(column: Any, most: int) -> Ids:
+    """Ids in the form of the journal; an ApiError if they make more than `most` bytes."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
+        return Ids(INTEGERS, column.astype("<i8").tobytes())
+    values: Sequence[Any] = listed_values(column)
+    kinds = {*map(type, values)}
+    try:
+        if kinds == {int}:
+            return Ids(INTEGERS, np.array(values, "<i8").tobytes())
+        if kinds == {str}:
+            if sum(map(len, values)) <= most:
+                return _texts([value.encode() for value in values])
+            raise ApiError(413, "too_large", f"ids of more than {most:,} bytes", {"limit": most})
+    except (OverflowError, UnicodeEncodeError):  # beyond 64 bits; half of a surrogate pair
+        pass
+    try:
+        return Ids(JSON, msgspec.json.encode(values))
+    except (ValueError, OverflowError, TypeError) as error:
+        raise ApiError(422, "bad_id", f"id: {error}") from None
+
+
+def _texts(values: list[bytes]) -> Ids:
+    edges: npt.NDArray[np.int64] = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([*map(len, values)], out=edges[1:])
+    return Ids(TEXTS, b"".join(values), edges.astype("<u4").tobytes())

@@ -33,24 +33,10 @@ class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings of a monitor.
 
-    Attributes
-    ----------
-    labels, positive
-        The classes, and the positive one of two; the second if not given.
-    budget, arl
-        False alarms in words ("1 per month", "1 per 100000 events") or as events between two; one of them.
-    by : list of str
-        The columns that make a segment.
-    reference : K x K counts, optional
-        The classifier as it was shipped.
-    max_wait : str
-        How long a prediction waits for its label.
-    mix : {"report", "alarm", "ignore"}
-        What a shift of the classes is.
-    threshold : float
-        From which score on a prediction is positive.
-    alerts : AlertsConfig
-        Where alerts go.
+    `labels` are the classes, `positive` the positive one of two. `budget` is false alarms in words ("1 per month",
+    "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
+    `reference` the K x K counts of the classifier as it was shipped, `max_wait` is how long a prediction waits for its
+    label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
     """
 
     labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
@@ -121,7 +107,7 @@ def check_config(config: MonitorConfig) -> None:
         text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
         if text is not None:
             seconds(text, name)
-    if len(config.alerts.channels) > 20 or any(len(one) > 2_000 for one in config.alerts.channels):
+    if len(config.alerts.channels) > 20 or any(len(address) > 2_000 for address in config.alerts.channels):
         raise ValueError("alerts.channels: at most 20 addresses of at most 2,000 characters")
 
 
@@ -136,21 +122,17 @@ def seconds(text: str, name: str) -> float:
     form = DURATION.fullmatch(text.lower())
     if form is None or form[2] not in UNITS:
         raise ValueError(f"{name} {text!r:.80} is not written like '30 minutes' or '7 days'")
-    found = float(form[1]) * UNITS[form[2]]
-    if not 0 < found < 1e10:
+    length = float(form[1]) * UNITS[form[2]]
+    if not 0 < length < 1e10:
         raise ValueError(f"{name} {text!r:.80} is not a length of time")
-    return found
+    return length
 
 
 def check_name(name: str) -> str:
     """The name of a monitor, or an error."""
     if not NAME.fullmatch(name):
-        raise ApiError(
-            422,
-            "bad_name",
-            f"{name!r:.200} cannot be the name of a monitor: letters, digits, and . _ - : @ or spaces within, "
-            "at most 128 of them",
-        )
+        allowed = "letters, digits, and . _ - : @ or spaces within, at most 128 of them"
+        raise ApiError(422, "bad_name", f"{name!r:.200} cannot be the name of a monitor: {allowed}")
     return name
 
 
@@ -177,9 +159,5 @@ def check_change(old: MonitorConfig, new: MonitorConfig) -> None:
     """Raise an error if a monitor cannot go from one to the other."""
     for name in FIXED:
         if getattr(old, name) != getattr(new, name):
-            raise ApiError(
-                409,
-                "fixed_setting",
-                f"{name} of a monitor cannot change: delete the monitor, or make another",
-                {"field": name},
-            )
+            problem = f"{name} of a monitor cannot change: delete the monitor, or make another"
+            raise ApiError(409, "fixed_setting", problem, {"field": name})

@@ -180,19 +180,19 @@ def run(service: Service, seconds: float, seed: int = 1) -> None:
     demo = Demo(service, seed)
     demo.create()
     print(f"\nOpen {service.address}/ in a browser. Ctrl-C ends it.\n")
-    began, blind, told = time.monotonic(), False, set[Any]()
+    began, blind, printed = time.monotonic(), False, set[Any]()
     while demo.transactions.steps * STEP < seconds:
         now = demo.transactions.steps * STEP
         if demo.transactions.is_blind != blind:
             blind = not blind
             what = f"overlooks most frauds in {BROKEN} now" if blind else "is repaired"
             print(f"{now:5.0f} s  the classifier {what}", flush=True)
-        found = demo.step()
-        if found:
-            for one in reversed(service.ask(service.monitor("card fraud", "/drifts?limit=10"))["drifts"]):
-                if one["id"] in found and one["id"] not in told:
-                    told.add(one["id"])
-                    print(f"{now:5.0f} s  found: {printable(str(one['text']))}", flush=True)
+        ids = demo.step()
+        if ids:
+            for finding in reversed(service.ask(service.monitor("card fraud", "/drifts?limit=10"))["drifts"]):
+                if finding["id"] in ids and finding["id"] not in printed:
+                    printed.add(finding["id"])
+                    print(f"{now:5.0f} s  found: {printable(str(finding['text']))}", flush=True)
         time.sleep(max(0.0, began + demo.transactions.steps * STEP - time.monotonic()))
 
 

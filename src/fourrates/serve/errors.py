@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 
 class ApiError(Exception):
     """What a request is answered with instead of a result.
 
-    Parameters
-    ----------
-    status : int
-        The HTTP status.
-    code : str
-        For programs: stays the same whatever the message says.
-    message : str
-        For people: what is wrong, where, and what is accepted.
-    where : dict, optional
-        The row, column or field.
-    headers : dict, optional
-        Headers of the answer, such as Retry-After.
+    `code` is for programs and stays the same whatever the `message` for people says; `where` has the row, column or
+    field.
     """
 
     def __init__(
@@ -36,9 +27,10 @@ class ApiError(Exception):
         self.status, self.code, self.message, self.where = status, code, message, where or {}
         self.headers = headers or {}
 
-    def body(self) -> bytes:
-        """The answer as JSON."""
-        return error_body(self.code, self.message, self.where)
+    def response(self) -> Response:
+        """The answer."""
+        body = error_body(self.code, self.message, self.where)
+        return Response(body, self.status, headers=self.headers, media_type="application/json")
 
 
 def error_body(code: str, message: str, where: dict[str, Any] | None = None) -> bytes:
@@ -54,3 +46,8 @@ def no_monitor(name: str) -> ApiError:
 def unavailable(problem: str) -> ApiError:
     """The store cannot be written to just now; the client may send the same again."""
     return ApiError(503, "unavailable", problem, headers={"Retry-After": "1"})
+
+
+def defect() -> ApiError:
+    """Something that should not happen, and is no fault of the request."""
+    return ApiError(500, "defect", "a defect of fourrates, not of your request; the log has more")

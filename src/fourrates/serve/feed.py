@@ -90,17 +90,7 @@ def parse_topics(urls: Sequence[str]) -> list[Topic]:
 
 
 class Feed:
-    """Takes a topic in a thread of its own.
-
-    Parameters
-    ----------
-    topic : Topic
-        What to take, for whom.
-    registry : Registry
-        The monitors.
-    writer : Writer
-        Who writes.
-    """
+    """Takes a topic in a thread of its own."""
 
     def __init__(self, topic: Topic, registry: Registry, writer: Writer) -> None:
         self.topic, self.registry, self.writer = topic, registry, writer
@@ -137,13 +127,13 @@ class Feed:
 
     def _wait_for_monitor(self) -> Live | None:
         """The monitor, once it is there; None if the server ends before."""
-        name, told = self.topic.monitor, False
+        name, is_logged = self.topic.monitor, False
         while not self._ending.is_set():
             live = self.registry.lives.get(name)
             if live is not None:
                 return live
-            if not told:
-                told = True
+            if not is_logged:
+                is_logged = True
                 where = f"/api/monitors/{quote(name)}"
                 log.warning("%s: waiting for monitor %r; PUT %s makes it", self.topic.address, name, where)
             self._ending.wait(LOOK)
@@ -196,7 +186,7 @@ class Feed:
         """Find the messages that the monitor refuses, for instance since they have too many segments."""
         topic, partition, messages = self.topic.address.topic, portion.partition, portion.messages
         if len(messages) == 1:
-            return self._write(live, reader, reader.refuse(topic, partition, messages[0], error))
+            return self._write(live, reader, reader.refuse(topic, partition, messages, error))
         middle = len(messages) // 2
         return all(
             self._write(live, reader, part)
@@ -211,8 +201,8 @@ class Feed:
             return not self._ending.is_set()
         if self._outbox is None:
             self._outbox = Outbox(address)
-        for one in portion.refused:
-            self._outbox.put(dead_letter(address, portion.partition, one))
+        for message in portion.refused:
+            self._outbox.put(dead_letter(address, portion.partition, message))
         while not self._outbox.settle(WAIT):
             if self._ending.is_set():
                 return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,9 +13,6 @@ from fourrates.findings import Finding
 from fourrates.serve.batch import Entry, decode
 from fourrates.serve.monitor import Monitor, Pairs, row_of
 from fourrates.serve.store.base import JournalRow
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +29,8 @@ def pairs_blob(pairs: Pairs) -> bytes | None:
     if pairs.positions is None:
         return None
     segments = b"" if pairs.segments is None else pairs.segments.astype("<u4").tobytes()
-    columns = (pairs.positions.astype("<u4").tobytes(), _bytes(pairs.truths), _bytes(pairs.preds), segments)
-    return msgspec.msgpack.encode(columns)
-
-
-def _bytes(codes: npt.NDArray[np.uint16]) -> bytes:
-    return codes.astype(np.uint8).tobytes()
+    truths, preds = (codes.astype(np.uint8).tobytes() for codes in (pairs.truths, pairs.preds))
+    return msgspec.msgpack.encode((pairs.positions.astype("<u4").tobytes(), truths, preds, segments))
 
 
 def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
@@ -96,4 +89,4 @@ def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int,
         assert pairs.positions is not None
         if batch.ids is not None:
             ids.append(batch.ids.pick(pairs.positions[chosen]))
-    return Window([one for part in reversed(ids) for one in part], confusion.tolist(), left <= 0)
+    return Window([id for part in reversed(ids) for id in part], confusion.tolist(), left <= 0)

@@ -8,13 +8,14 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fourrates.events.rows import BAD
 from fourrates.serve.batch import KINDS, Batch
 from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table, unpack
-from fourrates.serve.errors import ApiError
-from fourrates.serve.headers import header, raw_headers
+from fourrates.serve.errors import ApiError, defect
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.writer import Writer
@@ -56,7 +57,7 @@ class InFlight:
 
 async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFlight | None = None) -> bytes:
     """The whole body, if it is not too large, and not one too many."""
-    length = header(scope, b"content-length")
+    length = Headers(scope=scope).get("content-length", "")
     if length.isdigit() and int(length) > limit:
         raise too_large(limit)
     parts: list[bytes] = []
@@ -96,27 +97,23 @@ class Ingest:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers: list[tuple[bytes, bytes]] = []
         try:
-            status, body = 200, await self._taken(scope, receive)
+            response = Response(await self._take(scope, receive), media_type="application/json")
         except ApiError as error:
-            status, body, headers = error.status, error.body(), raw_headers(error)
+            response = error.response()
         except Disconnected:
             return
         except Exception:  # answered here, or the connection would be closed
             log.exception("a request failed")
-            defect = ApiError(500, "defect", "a defect of fourrates, not of your request; the log has more")
-            status, body = defect.status, defect.body()
-        headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+            response = defect().response()
+        await response(scope, receive, send)
 
-    async def _taken(self, scope: Scope, receive: Receive) -> bytes:
+    async def _take(self, scope: Scope, receive: Receive) -> bytes:
         self.registry.get(scope["path_params"]["name"])
         body = await read_body(scope, receive, self.settings.max_body, self.in_flight)
         size = len(body)
         try:
-            if size > LARGE or header(scope, b"content-encoding"):
+            if size > LARGE or "content-encoding" in Headers(scope=scope):
                 request = await asyncio.get_running_loop().run_in_executor(_readers, self._read, scope, body)
             else:
                 request = self._read(scope, body)
@@ -128,16 +125,17 @@ class Ingest:
     def _read(self, scope: Scope, body: bytes) -> tuple[Live, Batch, Rejections, bytes | None, bytes]:
         """What the writer takes of a request: its monitor, its batch, rejected rows, its key, a digest of its body."""
         live = self.registry.get(scope["path_params"]["name"])
-        settings, bad = self.settings, _policy(scope["query_string"])
-        key = header(scope, b"idempotency-key")
+        bad = _policy(scope["query_string"])
+        headers = Headers(scope=scope)
+        key = headers.get("idempotency-key", "")
         if len(key) > LONGEST_KEY:
             raise ApiError(422, "bad_key", f"an Idempotency-Key has at most {LONGEST_KEY} characters")
         hashed, digest = None, b""
         if key:
             hashed = hashlib.blake2b(f"{live.row.uid}\0{key}".encode(), digest_size=16).digest()
             digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
-        body = unpack(body, header(scope, b"content-encoding").lower(), settings.max_body)
-        table = read_table(body, header(scope, b"content-type"), live.plan.by, self.limits)
+        body = unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body)
+        table = read_table(body, headers.get("content-type", ""), live.plan.by, self.limits)
         skip, received = bad != "reject", self.writer.clock.now()
         batch, rejected = make_batch(self.kind, table, live.plan, received, limits=self.limits, skip=skip)
         return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total), hashed, digest

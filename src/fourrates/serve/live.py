@@ -12,7 +12,7 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,26 +32,19 @@ class Message:
     body: bytes
 
 
+@dataclass(slots=True, eq=False)
 class Reader:
     """One who listens."""
 
-    __slots__ = ("ended", "lost", "monitor", "waiting", "woken")
-
-    def __init__(self, monitor: str | None) -> None:
-        self.monitor = monitor
-        self.waiting: list[bytes] = []
-        self.lost = self.ended = False
-        self.woken = asyncio.Event()
+    monitor: str | None
+    waiting: list[bytes] = field(default_factory=list)
+    lost: bool = False
+    ended: bool = False
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wants(self, message: Message) -> bool:
         """Whether an event is for this reader."""
         return self.monitor is None or message.monitor == self.monitor
-
-    def take(self) -> bytes:
-        """What waits, in one piece."""
-        found = b"".join(self.waiting)
-        self.waiting.clear()
-        return found
 
 
 class Hub:
@@ -136,7 +129,8 @@ class Hub:
                     reader.lost = False
                     yield self._body("resync", self._number, {})
                 elif reader.waiting:
-                    yield reader.take()
+                    waiting, reader.waiting = reader.waiting, []
+                    yield b"".join(waiting)
                 elif clock() >= heartbeat:
                     yield b": still here\n\n"
                 else:

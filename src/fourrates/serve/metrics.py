@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 import fourrates
+from fourrates.plain import finite
+from fourrates.serve.registry import Live
+from fourrates.serve.views import drifted_segments, status_of
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -29,44 +33,51 @@ ENDLESS = "/api/stream"  # an answer that takes as long as somebody listens
 OTHER = "other"
 
 
+# What there is about each monitor, besides its status and its rates; those that end in _total are counters.
+PER_MONITOR: dict[str, tuple[str, Callable[[Live], float | None]]] = {
+    "events_total": ("Pairs of truth and prediction watched.", lambda live: live.monitor.events),
+    "drifts_total": ("Drifts found.", lambda live: live.drifts),
+    "evidence": (
+        "Evidence of a drift, as a share of what an alarm takes.",
+        lambda live: finite(min(live.monitor.detector.evidence, 1.0)) or 0.0,
+    ),
+    "predictions_waiting": ("Predictions that wait for their label.", lambda live: live.monitor.join.counts["waiting"]),
+    "labels_waiting": (
+        "Labels that wait for their prediction.",
+        lambda live: live.monitor.join.counts["waiting_labels"],
+    ),
+    "rejected_rows": ("Rejected rows that are kept.", lambda live: live.rejected),
+    "segments": ("Segments that are watched.", lambda live: len(live.monitor.segments)),
+    "segments_drifted": ("Segments that have drifted.", lambda live: drifted_segments(live.monitor)),
+    "last_event_timestamp_seconds": ("When the last event happened.", lambda live: finite(live.monitor.last_time)),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A monitor in numbers; `last_event` is in seconds since 1970."""
+    """A monitor in numbers, by the names of :data:`PER_MONITOR`; `rates` are now and normal."""
 
     name: str
     status: str
-    evidence: float
-    events: int
-    waiting: int
-    waiting_labels: int
-    drifts: int
-    rejected: int
-    segments: int
-    drifted_segments: int
-    last_event: float | None
-    rates: Mapping[str, tuple[float | None, float | None]]  # now and normal
+    numbers: Mapping[str, float | None]
+    rates: Mapping[str, tuple[float | None, float | None]]
 
 
-PER_MONITOR: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
-    ("evidence", "Evidence of a drift, as a share of what an alarm takes.", lambda one: one.evidence),
-    ("predictions_waiting", "Predictions that wait for their label.", lambda one: one.waiting),
-    ("labels_waiting", "Labels that wait for their prediction.", lambda one: one.waiting_labels),
-    ("rejected_rows", "Rows set aside that are kept.", lambda one: one.rejected),
-    ("segments", "Segments that are watched.", lambda one: one.segments),
-    ("segments_drifted", "Segments that have drifted.", lambda one: one.drifted_segments),
-    ("last_event_timestamp_seconds", "When the last event happened.", lambda one: one.last_event),
-)
+def sample(live: Live) -> Sample:
+    """The numbers of a monitor; called in the writer thread."""
+    rates = {
+        name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
+        for name, state in islice(live.monitor.detector.rates.items(), MOST_RATES)
+    }
+    numbers = {name: value_of(live) for name, (_, value_of) in PER_MONITOR.items()}
+    return Sample(live.name, status_of(live.monitor)[0], numbers, rates)
 
 
 class Metrics:
     """The numbers of a server.
 
-    Parameters
-    ----------
-    samples : callable
-        Given a place and a number, the monitors there, in the order of their names; awaited.
-    server : callable
-        Numbers about the server itself, by name: those that end in ``_total`` are counters.
+    `samples` gives the monitors at so many places from one on, in the order of their names; `server` numbers about the
+    server itself, of which those whose names end in ``_total`` are counters.
     """
 
     def __init__(
@@ -83,15 +94,10 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self._observe: dict[tuple[str, str, int], Callable[[float], None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
-        key = (method, route, status // 100)
-        observe = self._observe.get(key)
-        if observe is None:
-            observe = self._observe[key] = self._seconds.labels(method, route, f"{status // 100}xx").observe
-        observe(seconds)
+        self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     async def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -108,35 +114,33 @@ class Metrics:
         info.add_metric([fourrates.__version__], 1.0)
         yield info
         for name, value in self._server().items():
-            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            yield kind(
-                f"fourrates_{name}", name.removesuffix("_total").replace("_", " ").capitalize() + ".", value=value
-            )
+            meaning = name.removesuffix("_total").replace("_", " ").capitalize() + "."
+            yield _family(name, meaning, value=value)
+
+
+def _family(name: str, meaning: str, **options: Any) -> Any:
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    return kind(f"fourrates_{name}", meaning, **options)
 
 
 def _of_monitors(samples: Sequence[Sample]) -> Iterable[Metric]:
-    status = GaugeMetricFamily("fourrates_status", "1 for how a monitor stands.", labels=["monitor", "status"])
-    events = CounterMetricFamily("fourrates_events", "Pairs of truth and prediction watched.", labels=["monitor"])
-    drifts = CounterMetricFamily("fourrates_drifts", "Drifts found.", labels=["monitor"])
+    status = _family("status", "1 for the status of a monitor.", labels=["monitor", "status"])
     meaning = "A rate now: since the alarm while a drift is open, over the latest events otherwise."
-    rate = GaugeMetricFamily("fourrates_rate", meaning, labels=["monitor", "rate"])
-    normal = GaugeMetricFamily("fourrates_rate_normal", "What a rate should be.", labels=["monitor", "rate"])
-    for one in samples:
-        events.add_metric([one.name], one.events)
-        drifts.add_metric([one.name], one.drifts)
+    rate = _family("rate", meaning, labels=["monitor", "rate"])
+    normal = _family("rate_normal", "What a rate should be.", labels=["monitor", "rate"])
+    for sample in samples:
         for word in STATUSES:
-            status.add_metric([one.name, word], float(one.status == word))
-        for name, (now, expected) in list(one.rates.items())[:MOST_RATES]:
-            if now is not None:
-                rate.add_metric([one.name, name], now)
-            if expected is not None:
-                normal.add_metric([one.name, name], expected)
-    yield from (status, events, drifts, rate, normal)
-    for name, told, value_of in PER_MONITOR:
-        family = GaugeMetricFamily(f"fourrates_{name}", told, labels=["monitor"])
-        for one in samples:
-            if (value := value_of(one)) is not None:
-                family.add_metric([one.name], value)
+            status.add_metric([sample.name, word], float(sample.status == word))
+        for name, values in sample.rates.items():
+            for family, value in zip((rate, normal), values, strict=True):
+                if value is not None:
+                    family.add_metric([sample.name, name], value)
+    yield from (status, rate, normal)
+    for name, (meaning, _) in PER_MONITOR.items():
+        family = _family(name, meaning, labels=["monitor"])
+        for sample in samples:
+            if (value := sample.numbers.get(name)) is not None:
+                family.add_metric([sample.name], value)
         yield family
 
 
@@ -173,11 +177,8 @@ class Observed:
                 self.metrics.observe(method, route, status, time.perf_counter() - began)
 
 
-class _Families:
+class _Families(list[Metric]):
     """What `generate_latest` takes for a registry."""
 
-    def __init__(self, families: list[Metric]) -> None:
-        self.families = families
-
     def collect(self) -> list[Metric]:
-        return self.families
+        return self

@@ -22,7 +22,7 @@ from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
 from fourrates.plain import share_record
-from fourrates.serve.batch import CONFIG, EVENTS, PREDICTIONS, SEEN, AcceptedDrift, Batch, Ids
+from fourrates.serve.batch import CONFIG, EVENTS, LABELS, PREDICTIONS, SEEN, AcceptedDrift, Batch, Ids
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
@@ -53,6 +53,9 @@ class Pairs:
         return int(self.truths.size)
 
 
+NO_PAIRS = Pairs(np.empty(0, np.uint16), np.empty(0, np.uint16), None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a batch."""
@@ -64,37 +67,14 @@ class Outcome:
 
 
 class Monitor:
-    """One monitor.
-
-    Parameters
-    ----------
-    config : MonitorConfig
-        Its settings.
-    key : bytes
-        16 random bytes, kept with the monitor: the key of the fingerprints of ids and segments.
-    settings : Settings
-        The limits.
-
-    Attributes
-    ----------
-    events : int
-        Pairs watched.
-    confusion : array
-        Counts of all of them, by true and predicted class.
-    watch : Watch
-        Of all events together, and of the segments if there are any.
-    begun : int
-        Events before the watch began: new settings may have reset it.
-    shift : dict or None
-        The latest shift of the class mix, as JSON has it.
-    """
+    """One monitor; `key`, 16 random bytes kept with it, is that of the fingerprints of ids."""
 
     def __init__(self, config: MonitorConfig, key: bytes, settings: Settings) -> None:
         self.config, self.key, self.settings = config, key, settings
         self.labels = config.made_labels()
         self.classes = len(self.labels.values)
         self.names = rate_names(self.labels.values)
-        self.events = 0
+        self.events = 0  # pairs watched
         self.confusion = np.zeros((self.classes, self.classes), np.int64)
         self.arl, self.tune_at = config.run_length(None), TUNED_FROM
         self.first_time = self.last_time = float("nan")
@@ -110,8 +90,8 @@ class Monitor:
         self._begin_watching()
 
     def _begin_watching(self) -> None:
-        self.begun = self.events
-        self.shift: dict[str, Any] | None = None
+        self.begun = self.events  # those before: new settings may reset the watch
+        self.shift: dict[str, Any] | None = None  # the latest of the class mix, as JSON has it
         config, arl = self.config, self._arl_of_each()
         detector = partial(FourRates, arl, labels=config.labels, positive=config.positive)
         overall = detector(reference=config.reference, mix=config.mix if self.classes == 2 else "ignore")
@@ -134,14 +114,12 @@ class Monitor:
 
     def apply(self, batch: Batch) -> Outcome:
         """Take the next batch of the journal. One that is refused (ValueError) has changed nothing."""
-        if batch.kind in (CONFIG, SEEN):
-            accepted: list[Finding] = []
-            if batch.kind == CONFIG:
-                self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
-            else:
-                accepted = self._accept(msgspec.json.decode(batch.config, type=AcceptedDrift), batch.received)
-            empty = np.empty(0, np.uint16)
-            return Outcome(Pairs(empty, empty, None, None), 0, 0, accepted)
+        if batch.kind == CONFIG:
+            self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
+            return Outcome(NO_PAIRS, 0, 0)
+        if batch.kind == SEEN:
+            seen = msgspec.json.decode(batch.config, type=AcceptedDrift)
+            return Outcome(NO_PAIRS, 0, 0, self._accept(seen, batch.received))
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
         numbers = None
         if self.config.by and batch.segment_codes:
@@ -192,11 +170,10 @@ class Monitor:
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
         after = self.join.counts
-        which = "repeated_predictions" if batch.kind != PREDICTIONS + 1 else "repeated_labels"
-        repeated = after[which] - before[which]
-        if len(made) == batch.size and batch.kind == EVENTS:
-            return Pairs(made.truths, made.preds, None, made.tags if self.config.by else None), repeated
-        return Pairs(made.truths, made.preds, made.positions, made.tags if self.config.by else None), repeated
+        which = "repeated_labels" if batch.kind == LABELS else "repeated_predictions"
+        is_every_row = len(made) == batch.size and batch.kind == EVENTS
+        positions, segments = None if is_every_row else made.positions, made.tags if self.config.by else None
+        return Pairs(made.truths, made.preds, positions, segments), after[which] - before[which]
 
     def _update(self, pairs: Pairs, batch: Batch) -> list[Finding]:
         """Give the pairs to the watch; the row of a finding is its event of the monitor."""
@@ -245,7 +222,7 @@ class Monitor:
         return [replace(self.of_monitor(finding), time=_moments(np.array([time]))[0], row=self.events - 1)]
 
     def _present(self) -> list[Point]:
-        """How things stand, as a point of the series; none before anything came."""
+        """The state now, as a point of the series; none before anything came."""
         if self.last_time != self.last_time:
             return []
         baselines = [
@@ -271,10 +248,13 @@ class Monitor:
         the budget still holds.
         """
         self.tune_at = 2 * self.events
+        if (rate := self._rate()) is not None:
+            self._set_arl(self.config.run_length(rate))
+
+    def _rate(self) -> float | None:
+        """Events a second, as far as that is known."""
         span = self.last_time - self.first_time
-        if not span > 0:
-            return
-        self._set_arl(self.config.run_length(self.events / span))
+        return self.events / span if span > 0 else None
 
     def _set_arl(self, arl: float) -> None:
         self.arl = arl
@@ -283,10 +263,7 @@ class Monitor:
     def _change(self, config: MonitorConfig) -> None:
         """New settings: another reference, or another view of the mix, resets the watch."""
         old, self.config = self.config, config
-        rate = None
-        if self.last_time > self.first_time:
-            rate = self.events / (self.last_time - self.first_time)
-        arl = config.run_length(rate)
+        arl = config.run_length(self._rate())
         if (old.reference, old.mix) != (config.reference, config.mix):
             self.arl = arl
             self._begin_watching()
@@ -318,10 +295,10 @@ class Monitor:
     @classmethod
     def restore(cls, saved: bytes | memoryview, key: bytes, settings: Settings) -> Monitor:
         """Bring back what :meth:`snapshot` gave; bytes that it cannot have given are a ValueError."""
-        found = unpack(saved)
-        about, sections = found.about, found.sections
-        if found.kind != "Monitor":
-            raise ValueError(f"this is the state of {found.kind}, not of a monitor")
+        state = unpack(saved)
+        about, sections = state.about, state.sections
+        if state.kind != "Monitor":
+            raise ValueError(f"this is the state of {state.kind}, not of a monitor")
         try:
             monitor = cls(msgspec.convert(about["config"], MonitorConfig), key, settings)
             for name in COUNTS:

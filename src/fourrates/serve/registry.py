@@ -19,11 +19,11 @@ import msgspec
 from fourrates.findings import Finding
 from fourrates.serve import views
 from fourrates.serve.batch import Entry, decode
-from fourrates.serve.columns import Plan
+from fourrates.serve.bodies import Plan
 from fourrates.serve.config import MonitorConfig
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.history import backwards, read_back, read_window
-from fourrates.serve.monitor import Monitor, seconds_of
+from fourrates.serve.monitor import Monitor
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import MonitorRow, Store, StoredFinding, StoreError
 
@@ -33,74 +33,44 @@ PART = 8 << 20  # bytes of a snapshot written in one transaction
 
 
 class Live:
-    """A monitor that runs.
-
-    Attributes
-    ----------
-    row : MonitorRow
-        What the store knows of it.
-    monitor : Monitor
-        Its state, up to and including the batch at `position` of the journal.
-    plan : Plan
-        How bodies for it are read.
-    unsaved : int
-        Bytes of the journal since the last snapshot.
-    saved : int
-        Bytes of that snapshot.
-    drift : dict or None
-        The latest drift of the whole.
-    """
+    """A monitor that runs: its state up to and including the batch at `position` of the journal."""
 
     def __init__(self, row: MonitorRow, monitor: Monitor, position: int) -> None:
         self.row, self.monitor, self.position = row, monitor, position
         self.plan = Plan(monitor.config)
-        self.unsaved = self.saved = 0
+        self.unsaved = self.saved = 0  # bytes of the journal since the last snapshot, and of that snapshot
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
-        self.drift: dict[str, Any] | None = None
+        self.drift: dict[str, Any] | None = None  # the latest overall
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.row.name
 
-    def about(self) -> dict[str, Any]:
-        """What a summary tells besides the state."""
+    def summary(self) -> dict[str, Any]:
+        """What the list of monitors shows."""
         return {
+            **views.summary(self.monitor, self.name, time.time()),
             "drifts": self.drifts,
             "last_finding": self.last_finding,
             "drift": self.drift if None in self.monitor.watch.open_since else None,
             "silenced_until": views.iso(self.row.silenced_until),
         }
 
-    def summary(self, now: float | None = None) -> dict[str, Any]:
-        """Its summary."""
-        return views.summary(self.monitor, self.name, self.about(), time.time() if now is None else now)
-
     def detail(self) -> dict[str, Any]:
         """Its summary and its detail."""
-        counts = {"rejected": self.rejected}
-        return {**self.summary(), **views.detail(self.monitor, counts)}
+        return {**self.summary(), **views.detail(self.monitor, {"rejected": self.rejected})}
 
 
 class Registry:
-    """All monitors, by name.
-
-    Attributes
-    ----------
-    lives : dict
-        Those that run.
-    damaged : dict
-        Those that cannot be loaded: what the store knows of each, and why not.
-    uncertain : bool
-        Whether a change of the store may or may not have reached it: then :meth:`refresh` is due.
-    """
+    """All monitors, by name: those that run, and those that are damaged, with the reason."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
         self.lives: dict[str, Live] = {}
         self.damaged: dict[str, tuple[MonitorRow, str]] = {}
-        self.uncertain = False
+        self.uncertain = False  # whether a change may or may not have reached the store: then a refresh is due
 
     def refresh(self, stale: Container[int] = ()) -> None:
         """Have the monitors that the store has; those not known yet, and those that are `stale`, are loaded."""
@@ -174,11 +144,11 @@ class Registry:
         if len(self.lives) >= self.settings.max_monitors:
             limit = self.settings.max_monitors
             raise ApiError(409, "too_many_monitors", f"there are {limit:,} monitors already", {"limit": limit})
-        key, saved = os.urandom(16), msgspec.json.encode(config)
+        key = os.urandom(16)
         monitor = Monitor(config, key, self.settings)
         snapshot = monitor.snapshot()  # so that settings which change later do not change what went before
         with self._changing():
-            row = self.store.add_monitor(name, uuid.uuid4().hex, key, saved, time.time(), snapshot)
+            row = self.store.add_monitor(name, uuid.uuid4().hex, key, snapshot)
         live = self.lives[name] = Live(row, monitor, self.store.position)
         live.saved = len(snapshot)
         return live
@@ -211,8 +181,8 @@ class Registry:
                     for all_, after in zip(body["confusion"], window.confusion, strict=True)
                 ]
             examples = msgspec.json.encode({"ids": window.ids, "complete": window.complete})
-        time, saved = seconds_of(finding.time), msgspec.json.encode(body)
-        return StoredFinding(body["id"], live.row.id, finding.kind, time, saved, examples, segment=finding.segment)
+        saved = msgspec.json.encode(body)
+        return StoredFinding(body["id"], live.row.id, finding.kind, saved, examples, segment=finding.segment)
 
     # Snapshots ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import json
 import logging
 import socket
 import sys
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +16,7 @@ import uvicorn
 from fourrates.serve.app import create_app
 from fourrates.serve.limits import uvicorn_options
 from fourrates.serve.settings import Settings
+from fourrates.serve.views import iso
 
 SWITCH = 0.0005  # seconds that the event loop may keep the writer waiting for its turn, or the other way round
 BACKLOG = 1_024  # connections that wait to be taken
@@ -30,7 +30,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One record."""
         line: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "time": iso(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -41,15 +41,7 @@ class JsonLines(logging.Formatter):
 
 
 def run(settings: Settings, *, level: str = "info") -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    settings : Settings
-        What the server is started with.
-    level : str
-        Of the log, which goes to stderr as lines of JSON.
-    """
+    """Serve until interrupted; the log, from a level on, goes to stderr as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -24,7 +24,7 @@ SHOWN = 8  # classes in the series of a monitor that has more
 
 
 class Series:
-    """Counts as they stood at moments of a stream.
+    """Counts at moments of a stream.
 
     A point is: events, time, evidence, a baseline for each class, how often each class was true, predicted, and both.
     """
@@ -47,7 +47,7 @@ class Series:
     def point(
         self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
     ) -> Point:
-        """How things stand, as a point."""
+        """The state now, as a point."""
         k = self.classes
         point = np.empty(self.width)
         point[0], point[1], point[2], point[3 : 3 + k] = events, time, evidence, baselines[:k]
@@ -69,7 +69,7 @@ class Series:
             del self.recent[: len(self.recent) - RECENT]
 
     def points(self, most: int, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
-        """A limited number of points, in order: those of the whole life, those of late, and how things stand now."""
+        """A limited number of points, in order: those of the whole life, those of late, and the one of now."""
         joined = {int(point[0]): point for point in (*self.long, *self.recent, *present)}
         if not joined:
             return np.empty((0, self.width))
@@ -81,30 +81,28 @@ class Series:
 
     def to_state(self) -> tuple[int, bytes, bytes]:
         """Everything, as :meth:`restore` takes it."""
-        long, recent = (b"".join(point.astype("<f8").tobytes() for point in one) for one in self._both())
+        long, recent = (b"".join(point.astype("<f8").tobytes() for point in part) for part in (self.long, self.recent))
         return self.stride, long, recent
 
     def restore(self, stride: int, long: bytes, recent: bytes) -> None:
-        """Go on from what :meth:`to_state` gave."""
+        """Resume from what :meth:`to_state` gave."""
         self.stride = stride
-        for own, saved in zip(self._both(), (long, recent), strict=True):
-            own[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
+        for part, saved in ((self.long, long), (self.recent, recent)):
+            part[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
         self.last = float(self.recent[-1][1]) if self.recent else 0.0
 
-    def _both(self) -> tuple[list[Point], list[Point]]:
-        return self.long, self.recent
-
     def last_point(self, names: tuple[str, ...], share_of: int, present: Sequence[Point]) -> dict[str, Any]:
-        """How things stand, with the same names as the whole series."""
+        """The state now, with the same names as the whole series."""
         recent = [*self.recent, *present]
         if present and self.recent and self.recent[-1][0] == present[0][0]:  # nothing came since the last point
             recent.pop()
         rows = np.stack(recent) if recent else np.empty((0, self.width))
-        found = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
+        columns = self._shown(rows, names, share_of, first=max(len(rows) - 1, 0))
         rates = {
-            rate: {name: _last(column) for name, column in one.items()} for rate, one in found.pop("rates").items()
+            rate: {name: _last(column) for name, column in parts.items()}
+            for rate, parts in columns.pop("rates").items()
         }
-        return {**{name: _last(column) for name, column in found.items()}, "rates": rates}
+        return {**{name: _last(column) for name, column in columns.items()}, "rates": rates}
 
     def as_json(self, names: tuple[str, ...], most: int, share_of: int, present: Sequence[Point]) -> dict[str, Any]:
         """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.

@@ -1,7 +1,7 @@
 """Tokens by which a server knows who asks: one small file each, with a digest of the secret and never the secret.
 
 A token reads ``frt_<id>_<secret>``. The secret has 256 random bits, so that a plain SHA-256 of it may lie on the disk:
-there is nothing to pred. A file is made whole and removed whole, so that neither the command line nor the server needs
+there is nothing to guess. A file is made whole and removed whole, so that neither the command line nor the server needs
 a lock, and a token that was revoked is refused by a running server within a second.
 """
 
@@ -32,31 +32,15 @@ NOBODY = bytes(32)  # compared with where there is no such token, so that both t
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known of a token.
+    """What is known of a token; times are in seconds since 1970."""
 
-    Attributes
-    ----------
-    id : str
-        Names it, in lists and logs.
-    name : str
-        Whose it is, for people.
-    scopes : tuple of str
-        What it is good for. ``admin`` includes the others.
-    monitors : tuple of str
-        The monitors it is good for; empty for all.
-    created, expires : float
-        In seconds since 1970; None for a token that does not expire.
-    digest : str
-        SHA-256 of the secret, in hexadecimal.
-    """
-
-    id: str
-    name: str
-    scopes: tuple[Scope, ...]
-    monitors: tuple[str, ...] = ()
+    id: str  # names it, in lists and logs
+    name: str  # whose it is, for people
+    scopes: tuple[Scope, ...]  # what it is good for; admin includes the others
+    monitors: tuple[str, ...] = ()  # those it is good for; empty for all
     created: float
     expires: float | None = None
-    digest: str
+    digest: str  # SHA-256 of the secret, in hexadecimal
 
     def allows(self, scope: Scope) -> bool:
         """Whether it has this scope."""

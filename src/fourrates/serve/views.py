@@ -39,7 +39,7 @@ def iso(time: float | None) -> str | None:
 
 
 def status_of(monitor: Monitor) -> tuple[str, float | None]:
-    """How a monitor stands, and since when."""
+    """The status of a monitor, and since when."""
     if not monitor.events:
         return "waiting", None
     if since := monitor.watch.open_since:
@@ -70,8 +70,8 @@ def events_per_hour(monitor: Monitor, now: float) -> float:
     return round((monitor.events - before) * HOUR / span, 1)
 
 
-def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> dict[str, Any]:
-    """What the list of monitors shows; `about` is what the store knows besides."""
+def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
+    """What the list of monitors shows of the state of one."""
     status, since = status_of(monitor)
     counts = monitor.join.counts
     return {
@@ -87,7 +87,6 @@ def summary(monitor: Monitor, name: str, about: dict[str, Any], now: float) -> d
         "drifted_segments": drifted_segments(monitor),
         "open": open_json(monitor),
         "last_event": iso(monitor.last_time),
-        **about,
     }
 
 
@@ -99,8 +98,8 @@ def drifted_segments(monitor: Monitor) -> int:
 def open_json(monitor: Monitor) -> list[dict[str, Any]]:
     """The open drifts: that of the overall stream, then the worst; each with its rates now."""
     shown = []
-    for one in monitor.watch.now().open[:OPEN]:
-        drift = monitor.of_monitor(one.drift)
+    for opened in monitor.watch.now().open[:OPEN]:
+        drift = monitor.of_monitor(opened.drift)
         shown.append(
             {
                 "segment": segment_json(monitor, drift.segment),
@@ -108,10 +107,10 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
                 "started": drift.started,
                 "time": iso(seconds_of(drift.time)),
                 "started_time": iso(seconds_of(drift.started_time)),
-                "confirmed": one.confirmed,
-                "harm": round(one.harm, 1),
-                "directions": one.directions,
-                "now": {rate: state_record(state) for rate, state in one.rates.items()},
+                "confirmed": opened.confirmed,
+                "harm": round(opened.harm, 1),
+                "directions": opened.directions,
+                "now": {rate: state_record(state) for rate, state in opened.rates.items()},
             }
         )
     return shown
@@ -136,7 +135,7 @@ def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
 def public_config(monitor: Monitor) -> dict[str, Any]:
     """The settings, without what is secret in the addresses of alerts."""
     config: dict[str, Any] = msgspec.to_builtins(monitor.config)
-    config["alerts"]["channels"] = [shown_address(one) for one in monitor.config.alerts.channels]
+    config["alerts"]["channels"] = [shown_address(address) for address in monitor.config.alerts.channels]
     return config
 
 
@@ -150,10 +149,10 @@ def shown_address(address: str) -> str:
 
 def rates(monitor: Monitor) -> dict[str, Any]:
     """The rates: over all events, normal, and now."""
-    found = {}
+    shown = {}
     for name, state in monitor.detector.rates.items():
         interval = state.interval
-        found[name] = {
+        shown[name] = {
             "estimate": finite(state.estimate),
             "lower": finite(interval.lower) if interval else None,
             "upper": finite(interval.upper) if interval else None,
@@ -163,7 +162,7 @@ def rates(monitor: Monitor) -> dict[str, Any]:
             "dispersion": finite(state.dispersion),
             **state_record(state),
         }
-    return found
+    return shown
 
 
 def segment_json(monitor: Monitor, name: str | None) -> dict[str, Any] | None:

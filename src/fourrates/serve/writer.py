@@ -20,17 +20,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
 
 from fourrates.serve.batch import CONFIG, Batch, Entry, can_join, encode, joined
-from fourrates.serve.bodies import Rejections
+from fourrates.serve.bodies import Plan, Rejections, to_json
 from fourrates.serve.clock import Clock
-from fourrates.serve.columns import Plan
-from fourrates.serve.errors import ApiError, no_monitor, unavailable
+from fourrates.serve.errors import ApiError, defect, no_monitor, unavailable
 from fourrates.serve.history import pairs_blob
 from fourrates.serve.monitor import row_of
 from fourrates.serve.registry import Live, Registry, finding_json
@@ -38,11 +36,10 @@ from fourrates.serve.store import Group, JournalRow, KeyRow, RejectedRow, Source
 
 log = logging.getLogger("fourrates.serve")
 Result = TypeVar("Result")
-Answered = Callable[[Any], None]  # called in the event loop with a result or an exception
 IDLE = 0.25  # seconds between looks at what else there is to do
 SHORTEST, LONGEST = 0.001, 0.02  # seconds to wait for as many requests as there were last time
 JOINED = 1 << 16  # rows of requests that are taken as one batch
-KEEP_REJECTED = 1_000  # rows set aside that are kept, for each monitor
+KEEP_REJECTED = 1_000  # rejected rows that are kept, for each monitor
 FORGET = 3_600.0  # seconds between two clearances of old keys
 AGAIN = 10.0  # seconds after which a snapshot that failed is tried again
 FAILPOINT = os.environ.get("FOURRATES_FAILPOINT", "")  # "committed:17": die after the 17th commit, before its answers
@@ -58,7 +55,7 @@ class Ingest:
     rejected: Rejections
     key: bytes | None
     digest: bytes
-    answer: Answered
+    answer: asyncio.Future[bytes]
     source: SourceRow | None = None  # where to go on after it
 
 
@@ -67,7 +64,7 @@ class Ask:
     """Something to be done between two groups, with nothing else going on."""
 
     function: Callable[[], Any]
-    answer: Answered
+    answer: asyncio.Future[Any]
 
 
 @dataclass(slots=True)
@@ -83,7 +80,7 @@ class _Commit:
 
 
 Published = Callable[[list[str], list[dict[str, Any]]], None]
-Answer = tuple[Answered, Any]  # who waits, and a result or an exception for them
+Answer = tuple[asyncio.Future[Any], Any]  # who waits, and a result or an exception for them
 
 
 class _Refused(Exception):
@@ -93,14 +90,8 @@ class _Refused(Exception):
 class Writer:
     """The writer thread.
 
-    Parameters
-    ----------
-    registry : Registry
-        The monitors.
-    published : callable
-        Called in the event loop after a commit, with the names of the monitors that changed and what was found.
-    clock : Clock, optional
-        The time at which batches are received.
+    `published` is called in the event loop after a commit, with the names of the monitors that changed and what was
+    found; `clock` has the time at which batches are received.
     """
 
     def __init__(self, registry: Registry, published: Published, clock: Clock | None = None) -> None:
@@ -117,7 +108,7 @@ class Writer:
         self._forget_at = self._tidy_at = 0.0
         self._broken: set[int] = set()  # monitors whose last write failed
         self._epoch = self.store.epoch  # of the store, when the monitors were loaded
-        self._to_trim: dict[int, Live] = {}  # monitors with too many rows set aside
+        self._to_trim: dict[int, Live] = {}  # monitors with too many rejected rows
         self._refused: tuple[float, str] | None = None  # when a group could last not be written, and why
         self.commits = self.batches = 0
         self.on_findings: Callable[[], None] | None = None  # called after findings were committed
@@ -161,31 +152,16 @@ class Writer:
     ) -> asyncio.Future[bytes]:
         """Hand in a batch; the answer comes when it is on disk, together with where to go on in its source."""
         assert self._loop is not None
-        future: asyncio.Future[bytes] = self._loop.create_future()
-        self.add(live, batch, rejected, key, digest, source, answer=partial(_settle, future))
-        return future
-
-    def add(
-        self,
-        live: Live,
-        batch: Batch,
-        rejected: Rejections,
-        key: bytes | None = None,
-        digest: bytes = b"",
-        source: SourceRow | None = None,
-        *,
-        answer: Answered,
-    ) -> None:
-        """As :meth:`submit`, for one who is called with the answer, or with what went wrong."""
+        answer: asyncio.Future[bytes] = self._loop.create_future()
         self._add(Ingest(live.name, live.row.uid, batch, rejected, key, digest, answer, source))
+        return answer
 
     async def ask(self, function: Callable[[], Result]) -> Result:
         """Do something in the writer thread, where monitors stand still."""
         assert self._loop is not None
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._add(Ask(function, partial(_settle, future)))
-        result: Result = await future
-        return result
+        answer: asyncio.Future[Result] = self._loop.create_future()
+        self._add(Ask(function, answer))
+        return await answer
 
     def _add(self, job: Ingest | Ask) -> None:
         """Have a job done with the next group."""
@@ -250,7 +226,7 @@ class Writer:
         """Do what a group asks for, in order, and answer everybody in one call."""
         answers: list[Answer] = []
         changed: dict[str, None] = {}
-        told: list[dict[str, Any]] = []
+        findings: list[dict[str, Any]] = []
         for is_ask, some in groupby(jobs, lambda job: isinstance(job, Ask)):
             if is_ask:
                 answers += [self._answer(job) for job in some if isinstance(job, Ask)]
@@ -260,22 +236,24 @@ class Writer:
                 commit, left = self._take(left)
                 answers += commit.answers
                 changed |= dict.fromkeys(live.name for live in commit.touched.values())
-                told += self._told(commit)
+                findings += self._count(commit)
 
         def wake() -> None:
             for answer, result in answers:
-                try:
-                    answer(result)
-                except Exception:  # the others wait for theirs
-                    log.exception("a request could not be answered")
+                if answer.done():  # nobody waits for it any more
+                    continue
+                if isinstance(result, BaseException):
+                    answer.set_exception(result)
+                else:
+                    answer.set_result(result)
             self._finish(len(jobs))
             if changed:
-                self._published([*changed], told)
+                self._published([*changed], findings)
 
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(wake)
-        if told and self.on_findings is not None:
+        if findings and self.on_findings is not None:
             self.on_findings()
 
     def _answer(self, job: Ask) -> Answer:
@@ -312,7 +290,7 @@ class Writer:
         except Exception:
             log.exception("a defect: nothing of this group was written")
             self._broken |= commit.touched.keys()
-            return _Commit(answers=[(job.answer, _defect()) for job in jobs]), []
+            return _Commit(answers=[(job.answer, defect()) for job in jobs]), []
         if commit.group.journal:
             self._refused = None
             self.commits += 1
@@ -353,7 +331,7 @@ class Writer:
                 log.exception("a defect: a batch for monitor %r was not applied", name)
                 failed.add(uid)
                 self._broken.add(self.registry.lives[name].row.id)
-                commit.answers += [(job.answer, _defect()) for job in run]
+                commit.answers += [(job.answer, defect()) for job in run]
         return left
 
     def _apply(self, run: list[Ingest], commit: _Commit) -> None:
@@ -374,47 +352,31 @@ class Writer:
             raise _Refused(str(error)) from None
         begun, entries = commit.entries.get(row.id, (first, []))
         entries = [*entries, Entry(len(outcome.pairs), batch, pairs_blob(outcome.pairs))]
-        found = [self.registry.finding(live, finding, begun, entries) for finding in outcome.findings]
+        stored = [self.registry.finding(live, finding, begun, entries) for finding in outcome.findings]
         commit.entries[row.id] = begun, entries
-        commit.group.findings += found
-        commit.findings += [(live, one) for one in found]
+        commit.group.findings += stored
+        commit.findings += [(live, finding) for finding in stored]
         if batch.kind == CONFIG:
-            commit.group.configs.append((batch.config, row.id))
             live.plan = Plan(monitor.config)
-        end = first
-        for job in run:
-            begin, end = end, end + job.batch.size
-            alone = len(run) == 1  # where more are taken together each row is an event
+        if len(run) == 1:
             self._note(
-                job,
-                commit,
-                row.id,
-                outcome.accepted if alone else job.batch.size,
-                outcome.repeated,
-                [
-                    saved.id
-                    for saved, finding in zip(found, outcome.findings, strict=True)
-                    if alone or begin <= row_of(finding) < end
-                ],
+                first_job, commit, row.id, outcome.accepted, outcome.repeated, [finding.id for finding in stored]
             )
+            return
+        for job in run:  # each row is an event
+            events = range(first, first + job.batch.size)
+            pairs = zip(stored, outcome.findings, strict=True)
+            ids = [finding.id for finding, found in pairs if row_of(found) in events]
+            self._note(job, commit, row.id, job.batch.size, 0, ids)
+            first = events.stop
 
     def _note(
         self, job: Ingest, commit: _Commit, monitor: int, accepted: int, repeated: int, findings: list[str]
     ) -> None:
         """Have the answer of a request, and what else is kept of it, go with the group."""
-        for one in job.rejected:
-            saved = {
-                "row": one.row,
-                "column": one.column,
-                "code": one.code,
-                "problem": one.problem,
-                "values": one.values,
-            }
-            commit.group.rejected.append(RejectedRow(monitor, job.batch.received, _json(saved)))
-        rejected = job.rejected.total
-        answer = msgspec.json.encode(
-            {"accepted": accepted, "repeated": repeated, "rejected": rejected, "findings": findings}
-        )
+        commit.group.rejected += [RejectedRow(monitor, job.batch.received, to_json(row)) for row in job.rejected]
+        counts = {"accepted": accepted, "repeated": repeated, "rejected": job.rejected.total}
+        answer = msgspec.json.encode({**counts, "findings": findings})
         commit.answers.append((job.answer, answer))
         if job.key is not None:
             commit.keys[job.key] = (job.digest, answer)
@@ -422,21 +384,22 @@ class Writer:
         if job.source is not None:
             commit.group.sources.append(job.source)
 
-    def _told(self, commit: _Commit) -> list[dict[str, Any]]:
-        """What was found, as it is told; and what summaries count of it."""
-        told = []
+    def _count(self, commit: _Commit) -> list[dict[str, Any]]:
+        """The findings of a commit as JSON has them, once they and the rejected rows are counted for summaries."""
+        findings = []
         for live, finding in commit.findings:
             body = finding_json(finding)
             live.last_finding = body
             if finding.kind == "drift" and body["segment"] is None:
                 live.drift = body
             live.drifts += finding.kind == "drift"
-            told.append(body)
+            findings.append(body)
         for row in commit.group.rejected:
-            commit.touched[row.monitor].rejected += 1
-            if commit.touched[row.monitor].rejected > 2 * KEEP_REJECTED:
-                self._to_trim[row.monitor] = commit.touched[row.monitor]
-        return told
+            live = commit.touched[row.monitor]
+            live.rejected += 1
+            if live.rejected > 2 * KEEP_REJECTED:
+                self._to_trim[row.monitor] = live
+        return findings
 
     def _mend(self) -> None:
         """Bring back monitors whose last write failed; all of them, if another server has written meanwhile."""
@@ -466,20 +429,6 @@ class Writer:
             if now >= self._forget_at:
                 self._forget_at = now + FORGET
                 self.store.forget_keys(self.clock.now() - self.settings.keep_keys)
-
-
-def _defect() -> ApiError:
-    return ApiError(500, "defect", "a defect of fourrates; nothing of this request was taken")
-
-
-def _settle(future: asyncio.Future[Any], result: Any) -> None:
-    """Give a result, or an exception, to whoever waits for it."""
-    if future.done():  # nobody does any more
-        return
-    if isinstance(result, BaseException):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
 
 
 class _Run:
@@ -527,13 +476,6 @@ def _answered(job: Ingest, commit: _Commit, known: dict[bytes, tuple[bytes, byte
         problem = "this Idempotency-Key came with another body before"
         commit.answers.append((job.answer, ApiError(422, "key_reused", problem, {"header": "Idempotency-Key"})))
     return True
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value, enc_hook=str)
-    except (ValueError, OverflowError):  # integers beyond 64 bits, half of a surrogate pair
-        return msgspec.json.encode(repr(value).encode("utf-8", "replace").decode())
 
 
 def _failpoint(name: str, count: int) -> None:

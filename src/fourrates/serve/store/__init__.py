@@ -1,5 +1,8 @@
 """Where a server keeps everything: one small interface, SQLite or PostgreSQL behind it."""
 
+from __future__ import annotations
+
+from fourrates.serve.settings import Settings
 from fourrates.serve.store.base import (
     Group,
     JournalRow,
@@ -12,7 +15,7 @@ from fourrates.serve.store.base import (
     StoredFinding,
     StoreError,
 )
-from fourrates.serve.store.opening import open_store
+from fourrates.serve.store.sqlite import SQLite
 
 __all__ = [
     "Group",
@@ -27,3 +30,13 @@ __all__ = [
     "StoredFinding",
     "open_store",
 ]
+
+
+def open_store(settings: Settings, *, owner: bool = True) -> Store:
+    """Open the store, made where it is not there; as its one `owner`, who writes the journal, or only to read it."""
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if settings.database is None:
+        return SQLite(settings.data / "fourrates.db", owner=owner)
+    from fourrates.serve.store.postgres import PostgreSQL
+
+    return PostgreSQL(settings.database, owner=owner)

@@ -1,7 +1,8 @@
 """The store: an append-only journal, snapshots with the position they cover, and what was found.
 
 The SQL is the same for both databases but for what :class:`Store` leaves open. Everything that belongs together is
-written in one transaction: the rows of a group of requests, their idempotency keys, and what they led to.
+written in one transaction: the rows of a group of requests, their idempotency keys, and what they led to. A row that is
+a named tuple has the columns of its table for fields.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fourrates.serve.store.schema import VERSION, tables
 
@@ -19,7 +20,7 @@ AT_ONCE = 500  # rows written in one statement
 CHUNK = 64  # rows of the journal read at a time
 SNAPSHOTS = ("monitor", "generation", "position", "size")
 PARTS = ("monitor", "generation", "part", "body")
-FINDING = "id, monitor, kind, time, body, acknowledged, segment"
+FINDING = "id, monitor, kind, body, acknowledged, segment"
 
 
 class StoreError(Exception):
@@ -38,13 +39,10 @@ class MonitorRow:
     name: str
     uid: str
     key: bytes
-    config: bytes
-    created: float
     silenced_until: float | None = None
 
 
-@dataclass(slots=True)
-class JournalRow:
+class JournalRow(NamedTuple):
     """Batches of one monitor that were committed together, and the events they led to."""
 
     monitor: int
@@ -54,40 +52,34 @@ class JournalRow:
     position: int = 0
 
 
-@dataclass(slots=True)
-class KeyRow:
+class KeyRow(NamedTuple):
     """An idempotency key: its hash, a digest of the body that came with it, and what was answered."""
 
     hash: bytes
     digest: bytes
-    at: float
+    made: float
     answer: bytes
+
+
+class RejectedRow(NamedTuple):
+    """A rejected row, as JSON."""
+
+    monitor: int
+    made: float
+    body: bytes
 
 
 @dataclass(slots=True)
 class StoredFinding:
-    """A finding of any kind: its body is JSON. `examples` are the ids of its window, as JSON.
-
-    `segment` is the name of its segment, None for a finding overall.
-    """
+    """A finding of any kind."""
 
     id: str
     monitor: int
     kind: str
-    time: float
-    body: bytes
-    examples: bytes | None = None
+    body: bytes  # JSON
+    examples: bytes | None = None  # the ids of its window, as JSON
     acknowledged: float | None = None
-    segment: str | None = None
-
-
-@dataclass(slots=True)
-class RejectedRow:
-    """A row that was set aside, as JSON."""
-
-    monitor: int
-    at: float
-    body: bytes
+    segment: str | None = None  # the name of its segment; None overall
 
 
 @dataclass(slots=True)
@@ -112,38 +104,40 @@ class Group:
     keys: list[KeyRow] = field(default_factory=list)
     findings: list[StoredFinding] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
-    configs: list[tuple[bytes, int]] = field(default_factory=list)  # new settings, and whose they are
     sources: list[SourceRow] = field(default_factory=list)
 
 
 class Store(ABC):
     """A database. One thread at a time uses it; a lock sees to that.
 
-    Attributes
-    ----------
-    epoch : int
-        Grows when another server has written since this one last did: what was loaded before is out of date.
+    `epoch` grows when another server has written since this one last did: what was loaded before is out of date.
     """
+
+    dialect: str
+    begin = "BEGIN"  # a transaction
 
     def __init__(self) -> None:
         self.epoch = 0
+        self.position = 0  # of the last batch in the journal
+        self._sequence = 0  # of the last finding
         self._lock = threading.RLock()
-        self._position = self._sequence = 0
 
     # What a database gives ------------------------------------------------------------------------------------
 
     @abstractmethod
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement, ``?`` for each value, and return its rows."""
+        """Run a statement, ``?`` for each value, and return its rows; what goes wrong is a StoreError."""
 
     @abstractmethod
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """A transaction; what is wrong with the database is a StoreError."""
+    def _rollback(self) -> None:
+        """End a transaction that failed."""
+
+    def _ensure_open(self) -> None:  # noqa: B027 - a file stays open
+        """Connect again, if there is no connection."""
 
     @abstractmethod
-    def _single(self) -> AbstractContextManager[None]:
-        """As a transaction, for a single statement."""
+    def _has_tables(self) -> bool:
+        """Whether there is a table of the version."""
 
     @abstractmethod
     def backup(self, path: str) -> None:
@@ -153,23 +147,53 @@ class Store(ABC):
     def close(self) -> None:
         """Let go of the database."""
 
-    @abstractmethod
-    def _version(self) -> int:
-        """The version of the tables; 0 where there are none."""
+    # Statements -----------------------------------------------------------------------------------------------
 
-    dialect: str
+    def _read(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._query(sql, values)
+
+    def _write(self, sql: str, *values: Any) -> None:
+        with self._transaction():
+            self._query(sql, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            self._ensure_open()
+            self._query(self.begin)
+            try:
+                yield
+                self._query("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Insert many rows, in one statement: between two of them the thread would have to wait for its turn."""
+        marks = f"({','.join('?' * len(columns))})"
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            values = [value for row in some for value in row]
+            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([marks] * len(some))}", values)
 
     # Beginning ------------------------------------------------------------------------------------------------
 
     def _make_tables(self) -> None:
         """Make the tables, unless there are some; those of another version are a StoreError."""
-        version = self._version()
-        if not version:
+        versions = self._query("SELECT number FROM version") if self._has_tables() else []
+        if not versions:
             with self._transaction():
                 for statement in tables(self.dialect):
                     self._query(statement)
-        elif version != VERSION:
-            raise StoreError(f"the database has version {version}; this release reads version {VERSION}")
+        elif versions[0][0] != VERSION:
+            raise StoreError(f"the database has version {versions[0][0]}; this release reads version {VERSION}")
+
+    def _find_ends(self) -> None:
+        """Where the journal and the findings go on."""
+        ends = [self._query(f"SELECT max(position) FROM {table}")[0][0] or 0 for table in ("journal", "snapshots")]
+        self.position = max(ends)
+        self._sequence = self._query("SELECT max(sequence) FROM findings")[0][0] or 0
 
     @contextmanager
     def in_epoch(self, epoch: int) -> Iterator[None]:
@@ -179,45 +203,26 @@ class Store(ABC):
                 raise StoreError("another server has written to this database meanwhile")
             yield
 
-    def _find_ends(self) -> None:
-        """Where the journal and the findings go on."""
-        positions = self._query("SELECT max(position) FROM journal") + self._query(
-            "SELECT max(position) FROM snapshots"
-        )
-        self._position = max(row[0] or 0 for row in positions)
-        self._sequence = self._query("SELECT max(sequence) FROM findings")[0][0] or 0
-
-    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows, in one statement: between two of them the thread would have to wait for its turn."""
-        one = f"({','.join('?' * len(columns))})"
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            values = [value for row in some for value in row]
-            self._query(f"INSERT INTO {table} ({','.join(columns)}) VALUES {','.join([one] * len(some))}", values)
+    def probe(self) -> None:
+        """Write something that nobody reads: a StoreError if nothing can be written."""
+        self.put_document("probe", "write", b"")
 
     # Monitors -------------------------------------------------------------------------------------------------
 
     def monitors(self) -> list[MonitorRow]:
         """All monitors."""
-        with self._lock:
-            rows = self._query("SELECT id, name, uid, key, config, created, silenced_until FROM monitors ORDER BY id")
-        return [MonitorRow(a, b, c, bytes(d), bytes(e), f, g) for a, b, c, d, e, f, g in rows]
+        rows = self._read("SELECT id, name, uid, key, silenced_until FROM monitors ORDER BY id")
+        return [MonitorRow(id, name, uid, bytes(key), silenced_until) for id, name, uid, key, silenced_until in rows]
 
-    def add_monitor(
-        self, name: str, uid: str, key: bytes, config: bytes, created: float, snapshot: bytes = b""
-    ) -> MonitorRow:
+    def add_monitor(self, name: str, uid: str, key: bytes, snapshot: bytes = b"") -> MonitorRow:
         """A new monitor, with its first snapshot."""
-        with self._lock, self._transaction():
+        with self._transaction():
             number = self._count_up("monitor")
-            self._insert(
-                "monitors",
-                ("id", "name", "uid", "key", "config", "created"),
-                [(number, name, uid, key, config, created)],
-            )
+            self._insert("monitors", ("id", "name", "uid", "key"), [(number, name, uid, key)])
             if snapshot:
                 self._insert("snapshot_parts", PARTS, [(number, 0, 0, snapshot)])
-                self._insert("snapshots", SNAPSHOTS, [(number, 0, self._position, len(snapshot))])
-        return MonitorRow(number, name, uid, key, config, created)
+                self._insert("snapshots", SNAPSHOTS, [(number, 0, self.position, len(snapshot))])
+        return MonitorRow(number, name, uid, key)
 
     def _count_up(self, name: str) -> int:
         """The next number of a counter."""
@@ -226,7 +231,7 @@ class Store(ABC):
 
     def remove_monitor(self, monitor: int) -> None:
         """Forget a monitor and everything of it."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._query("DELETE FROM examples WHERE finding IN (SELECT id FROM findings WHERE monitor = ?)", (monitor,))
             for table in ("journal", "snapshot_parts", "snapshots", "findings", "rejected", "sources"):
                 self._query(f"DELETE FROM {table} WHERE monitor = ?", (monitor,))
@@ -234,74 +239,52 @@ class Store(ABC):
 
     def silence(self, monitor: int, until: float | None) -> None:
         """No alerts until then."""
-        with self._lock, self._transaction():
-            self._query("UPDATE monitors SET silenced_until = ? WHERE id = ?", (until, monitor))
+        self._write("UPDATE monitors SET silenced_until = ? WHERE id = ?", until, monitor)
 
     # The journal ----------------------------------------------------------------------------------------------
 
     def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
         """Those of these keys that were met before: digest of the body, and answer."""
-        found: dict[bytes, tuple[bytes, bytes]] = {}
-        with self._lock:
-            for start in range(0, len(hashes), 500):
-                some = hashes[start : start + 500]
-                marks = ",".join("?" * len(some))
-                for one, digest, answer in self._query(
-                    f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", some
-                ):
-                    found[bytes(one)] = (bytes(digest), bytes(answer))
-        return found
+        marks = ",".join("?" * len(hashes))
+        rows = self._read(f"SELECT hash, digest, answer FROM keys WHERE hash IN ({marks})", *hashes)
+        return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
+
+    def forget_keys(self, before: float) -> None:
+        """Forget idempotency keys that are older."""
+        self._write("DELETE FROM keys WHERE made < ?", before)
 
     def commit(self, group: Group) -> None:
         """Write a group, all of it or nothing; afterwards its journal rows have their positions."""
+        others = group.keys or group.findings or group.rejected or group.sources
         with self._lock:
-            with self._together(group):
-                position, sequence = self._position, self._sequence  # now: a new connection has looked at them again
-                for row in group.journal:
-                    position += 1
-                    row.position = position
-                self._insert(
-                    "journal",
-                    ("position", "monitor", "first_event", "events", "body"),
-                    [(row.position, row.monitor, row.first_event, row.events, row.body) for row in group.journal],
-                )
-                self._insert(
-                    "keys",
-                    ("hash", "digest", "made", "answer"),
-                    [(key.hash, key.digest, key.at, key.answer) for key in group.keys],
-                )
-                self._insert(
-                    "findings",
-                    ("sequence", "id", "monitor", "segment", "kind", "time", "body", "alerted"),
-                    [
-                        (number, one.id, one.monitor, one.segment, one.kind, one.time, one.body, 0)
-                        for number, one in enumerate(group.findings, sequence + 1)
-                    ],
-                )
-                sequence += len(group.findings)
-                examples = [(one.id, one.examples) for one in group.findings if one.examples is not None]
-                self._insert("examples", ("finding", "body"), examples)
-                rows = [(row.monitor, row.at, row.body) for row in group.rejected]
-                self._insert("rejected", ("monitor", "made", "body"), rows)
-                for config, monitor in group.configs:
-                    self._query("UPDATE monitors SET config = ? WHERE id = ?", (config, monitor))
+            self._ensure_open()
+            with self._transaction() if others else nullcontext():  # a single statement is one by itself
+                position, sequence = self.position, self._sequence  # now: a new connection has looked at them again
+                journal = [row._replace(position=at) for at, row in enumerate(group.journal, position + 1)]
+                self._insert("journal", JournalRow._fields, journal)
+                self._insert("keys", KeyRow._fields, group.keys)
+                self._insert("rejected", RejectedRow._fields, group.rejected)
+                self._insert_findings(group.findings)
                 for at in group.sources:
                     part = (at.monitor, at.source, at.part)
                     self._query("DELETE FROM sources WHERE monitor = ? AND source = ? AND part = ?", part)
                     self._insert("sources", ("monitor", "source", "part", "next"), [(*part, at.next)])
-            self._position, self._sequence = position, sequence
+            group.journal = journal
+            self.position, self._sequence = position + len(journal), sequence + len(group.findings)
 
-    def _together(self, group: Group) -> AbstractContextManager[None]:
-        """A transaction, unless there is one statement only, which is one by itself."""
-        others = group.keys or group.findings or group.rejected or group.configs or group.sources
-        return self._transaction() if others else self._single()
+    def _insert_findings(self, findings: list[StoredFinding]) -> None:
+        rows = [
+            (number, finding.id, finding.monitor, finding.segment, finding.kind, finding.body, 0)
+            for number, finding in enumerate(findings, self._sequence + 1)
+        ]
+        self._insert("findings", ("sequence", "id", "monitor", "segment", "kind", "body", "alerted"), rows)
+        examples = [(finding.id, finding.examples) for finding in findings if finding.examples is not None]
+        self._insert("examples", ("finding", "body"), examples)
 
     def next_of_source(self, monitor: int, source: str, part: int) -> int | None:
         """Where a monitor goes on in a part of a source; None if it never took anything from it."""
-        with self._lock, self._single():
-            rows = self._query(
-                "SELECT next FROM sources WHERE monitor = ? AND source = ? AND part = ?", (monitor, source, part)
-            )
+        sql = "SELECT next FROM sources WHERE monitor = ? AND source = ? AND part = ?"
+        rows = self._read(sql, monitor, source, part)
         return int(rows[0][0]) if rows else None
 
     def journal(self, monitor: int, after: int) -> Iterator[JournalRow]:
@@ -314,40 +297,34 @@ class Store(ABC):
 
     def _journal(self, monitor: int, beyond: int, side: str, order: str) -> Iterator[JournalRow]:
         """The batches of a monitor on one side of a position, some at a time, so that others can write in between."""
+        sql = (
+            "SELECT monitor, first_event, events, body, position FROM journal "
+            f"WHERE monitor = ? AND position {side} ? ORDER BY position {order} LIMIT {CHUNK}"
+        )
         while True:
-            with self._lock:
-                rows = self._query(
-                    "SELECT monitor, first_event, events, body, position FROM journal "
-                    f"WHERE monitor = ? AND position {side} ? ORDER BY position {order} LIMIT {CHUNK}",
-                    (monitor, beyond),
-                )
-            yield from map(_journal_row, rows)
+            rows = self._read(sql, monitor, beyond)
+            for number, first_event, events, body, beyond in rows:
+                yield JournalRow(number, first_event, events, bytes(body), beyond)
             if len(rows) < CHUNK:
                 return
-            beyond = rows[-1][4]
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
-    @property
-    def position(self) -> int:
-        """The position of the last batch."""
-        return self._position
-
     def begin_snapshot(self, monitor: int) -> int:
         """The generation of a new snapshot; parts of earlier ones that were never finished go."""
-        with self._lock, self._transaction():
+        with self._transaction():
             ((current,),) = self._query("SELECT generation FROM snapshots WHERE monitor = ?", (monitor,))
             self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, current))
         return int(current) + 1
 
     def put_part(self, monitor: int, generation: int, part: int, body: bytes) -> None:
         """Write a part of a snapshot; it counts for nothing until :meth:`finish_snapshot`."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._insert("snapshot_parts", PARTS, [(monitor, generation, part, body)])
 
     def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, keep_from: int) -> None:
         """From now on the monitor begins here; batches it covers go, unless they led to events from `keep_from` on."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._query("DELETE FROM snapshots WHERE monitor = ?", (monitor,))
             self._insert("snapshots", SNAPSHOTS, [(monitor, generation, position, size)])
             self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, generation))
@@ -363,19 +340,11 @@ class Store(ABC):
             if not heads:
                 raise ValueError("its snapshot is missing")
             generation, position, size = heads[0]
-            rows = self._query(
-                "SELECT body FROM snapshot_parts WHERE monitor = ? AND generation = ? ORDER BY part",
-                (monitor, generation),
-            )
-        body = b"".join(bytes(row[0]) for row in rows)
+            parts = "SELECT body FROM snapshot_parts WHERE monitor = ? AND generation = ? ORDER BY part"
+            body = b"".join(bytes(row[0]) for row in self._query(parts, (monitor, generation)))
         if len(body) != size:
             raise ValueError(f"its snapshot has {len(body):,} bytes where {size:,} were written")
         return position, body
-
-    def forget_keys(self, before: float) -> None:
-        """Forget idempotency keys that are older."""
-        with self._lock, self._transaction():
-            self._query("DELETE FROM keys WHERE made < ?", (before,))
 
     # What was found -------------------------------------------------------------------------------------------
 
@@ -392,97 +361,73 @@ class Store(ABC):
         if before is not None:
             earlier = "sequence < (SELECT sequence FROM findings WHERE id = ? AND monitor = ?)"
             where, values = f"{where} AND {earlier}", [*values, before, monitor]
-        with self._lock:
-            rows = self._query(
-                f"SELECT {FINDING} FROM findings WHERE {where} ORDER BY sequence DESC LIMIT ?", (*values, limit)
-            )
-        return [*map(_finding, rows)]
+        sql = f"SELECT {FINDING} FROM findings WHERE {where} ORDER BY sequence DESC LIMIT ?"
+        return [*map(_finding, self._read(sql, *values, limit))]
 
     def finding(self, monitor: int, number: str) -> StoredFinding | None:
         """One of them, with its examples."""
         with self._lock:
             rows = self._query(f"SELECT {FINDING} FROM findings WHERE id = ? AND monitor = ?", (number, monitor))
             examples = self._query("SELECT body FROM examples WHERE finding = ?", (number,))
-        for row in rows:
-            found = _finding(row)
-            found.examples = bytes(examples[0][0]) if examples else None
-            return found
-        return None
+        if not rows:
+            return None
+        finding = _finding(rows[0])
+        finding.examples = bytes(examples[0][0]) if examples else None
+        return finding
 
     def count_findings(self, monitor: int, kind: str) -> int:
         """How many findings of a kind there are."""
-        with self._lock:
-            rows = self._query("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", (monitor, kind))
-        return int(rows[0][0])
+        return int(self._read("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", monitor, kind)[0][0])
 
     def acknowledge(self, number: str, at: float | None) -> None:
         """Somebody has seen it."""
-        with self._lock, self._transaction():
-            self._query("UPDATE findings SET acknowledged = ? WHERE id = ?", (at, number))
-
-    def probe(self) -> None:
-        """Write something that nobody reads: a StoreError if nothing can be written."""
-        self.put_document("probe", "write", b"")
+        self._write("UPDATE findings SET acknowledged = ? WHERE id = ?", at, number)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
         """Findings that were not given to the alerts yet, in order."""
-        with self._lock:
-            rows = self._query(f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?", (limit,))
-        return [*map(_finding, rows)]
+        sql = f"SELECT {FINDING} FROM findings WHERE alerted = 0 ORDER BY sequence LIMIT ?"
+        return [*map(_finding, self._read(sql, limit))]
 
     def mark_alerted(self, numbers: Sequence[str]) -> None:
         """These were given to the alerts."""
-        with self._lock, self._transaction():
+        with self._transaction():
             for number in numbers:
                 self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (number,))
 
+    # Rejected rows --------------------------------------------------------------------------------------------
+
     def rejected(self, monitor: int, limit: int) -> list[RejectedRow]:
-        """The latest rows that were set aside."""
-        with self._lock:
-            rows = self._query(
-                "SELECT monitor, made, body FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT ?", (monitor, limit)
-            )
-        return [RejectedRow(a, b, bytes(c)) for a, b, c in rows]
+        """The latest rejected rows."""
+        sql = "SELECT monitor, made, body FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT ?"
+        return [RejectedRow(number, made, bytes(body)) for number, made, body in self._read(sql, monitor, limit)]
 
     def count_rejected(self, monitor: int) -> int:
-        """How many rows were set aside and are kept."""
-        with self._lock:
-            return int(self._query("SELECT count(*) FROM rejected WHERE monitor = ?", (monitor,))[0][0])
+        """How many rejected rows are kept."""
+        return int(self._read("SELECT count(*) FROM rejected WHERE monitor = ?", monitor)[0][0])
 
     def trim_rejected(self, monitor: int, keep: int) -> None:
-        """Keep only the latest rows that were set aside."""
-        with self._lock, self._transaction():
-            rows = self._query(
-                "SELECT id FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT 1 OFFSET ?", (monitor, keep)
-            )
-            if rows:
-                self._query("DELETE FROM rejected WHERE monitor = ? AND id <= ?", (monitor, rows[0][0]))
+        """Keep only the latest rejected rows."""
+        oldest = "SELECT id FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+        self._write(f"DELETE FROM rejected WHERE monitor = ? AND id <= ({oldest})", monitor, monitor, keep)
 
-    # Small things of others: tokens, the state of alerts --------------------------------------------------------
+    # Documents: the state of alerts -----------------------------------------------------------------------------
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """All documents of a kind, by name."""
-        with self._lock:
-            rows = self._query("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", (kind,))
+        rows = self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind)
         return {name: bytes(body) for name, body in rows}
 
     def put_document(self, kind: str, name: str, body: bytes) -> None:
         """Write a document, in place of one of the same kind and name."""
-        with self._lock, self._transaction():
+        with self._transaction():
             self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
             self._insert("documents", ("kind", "name", "body"), [(kind, name, body)])
 
     def delete_document(self, kind: str, name: str) -> None:
         """Remove a document, if it is there."""
-        with self._lock, self._transaction():
-            self._query("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
+        self._write("DELETE FROM documents WHERE kind = ? AND name = ?", kind, name)
 
 
 def _finding(row: Sequence[Any]) -> StoredFinding:
-    number, monitor, kind, time, body, acknowledged, segment = row
-    return StoredFinding(number, monitor, kind, time, bytes(body), acknowledged=acknowledged, segment=segment)
-
-
-def _journal_row(row: Sequence[Any]) -> JournalRow:
-    monitor, first_event, events, body, position = row
-    return JournalRow(monitor, first_event, events, bytes(body), position)
+    number, monitor, kind, body, acknowledged, segment = row
+    return StoredFinding(number, monitor, kind, bytes(body), acknowledged=acknowledged, segment=segment)

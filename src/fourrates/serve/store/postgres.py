@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -50,14 +50,9 @@ PASSING = ("starting up", "shutting down", "not yet accepting", "too many", "res
 
 
 class PostgreSQL(Store):
-    """The store in a database.
+    """The store in a database; no other process may be its `owner`, who writes the journal.
 
-    Parameters
-    ----------
-    url : str
-        As ``postgresql://user@host/name``; what it leaves out comes from the environment (PGPASSWORD and so on).
-    owner : bool
-        Whether this process writes the journal: then no other may.
+    What ``postgresql://user@host/name`` leaves out comes from the environment (PGPASSWORD and so on).
     """
 
     dialect = "postgresql"
@@ -126,8 +121,7 @@ class PostgreSQL(Store):
             self._connection = None
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        if self._connection is None:
-            self._open()
+        self._ensure_open()
         assert self._connection is not None
         try:
             cursor = self._connection.execute(sql.replace("?", "%s").encode(), values, prepare=True)
@@ -138,37 +132,23 @@ class PostgreSQL(Store):
             raise _problem(error) from None
 
     def known_keys(self, hashes: Sequence[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        """Those of these keys that were met before, asked for as one array."""
-        with self._lock:
-            rows = self._query("SELECT hash, digest, answer FROM keys WHERE hash = ANY(?)", (list(hashes),))
-        return {bytes(one): (bytes(digest), bytes(answer)) for one, digest, answer in rows}
+        """Those of these keys that were met before, asked for as one array: one statement, however many they are."""
+        rows = self._read("SELECT hash, digest, answer FROM keys WHERE hash = ANY(?)", list(hashes))
+        return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _rollback(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.execute("ROLLBACK")
+            except psycopg.Error:
+                self._drop()
+
+    def _ensure_open(self) -> None:
         if self._connection is None:
             self._open()
-        self._query("BEGIN")
-        try:
-            yield
-            self._query("COMMIT")
-        except BaseException:
-            if self._connection is not None:
-                try:
-                    self._connection.execute("ROLLBACK")
-                except psycopg.Error:
-                    self._drop()
-            raise
 
-    def _single(self) -> AbstractContextManager[None]:
-        if self._connection is None:
-            self._open()
-        return nullcontext()  # what goes wrong is a StoreError already
-
-    def _version(self) -> int:
-        if self._query("SELECT to_regclass('version')") == [(None,)]:  # another schema may have one of its own
-            return 0
-        rows = self._query("SELECT number FROM version")
-        return int(rows[0][0]) if rows else 0
+    def _has_tables(self) -> bool:
+        return self._query("SELECT to_regclass('version')") != [(None,)]  # another schema may have one of its own
 
     def backup(self, path: str) -> None:
         """Write a dump, as of now, while everything goes on; ``pg_restore`` reads it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 
 
 def tables(dialect: str) -> list[str]:
@@ -17,7 +17,7 @@ def tables(dialect: str) -> list[str]:
         f"CREATE TABLE counters (name TEXT PRIMARY KEY, number {whole} NOT NULL)",
         "INSERT INTO counters (name, number) VALUES ('monitor', 0), ('owner', 0)",
         f"CREATE TABLE monitors (id {whole} PRIMARY KEY, name TEXT NOT NULL UNIQUE, uid TEXT NOT NULL, "
-        f"key {blob} NOT NULL, config {blob} NOT NULL, created {real} NOT NULL, silenced_until {real})",
+        f"key {blob} NOT NULL, silenced_until {real})",
         f"CREATE TABLE journal (position {whole} PRIMARY KEY, monitor {whole} NOT NULL, first_event {whole} NOT NULL, "
         f"events {whole} NOT NULL, body {blob} NOT NULL)",
         "CREATE INDEX journal_by_monitor ON journal (monitor, position)",
@@ -28,7 +28,7 @@ def tables(dialect: str) -> list[str]:
         f"CREATE TABLE snapshot_parts (monitor {whole} NOT NULL, generation {whole} NOT NULL, part {whole} NOT NULL, "
         f"body {blob} NOT NULL, PRIMARY KEY (monitor, generation, part))",
         f"CREATE TABLE findings (sequence {whole} PRIMARY KEY, id TEXT NOT NULL UNIQUE, monitor {whole} NOT NULL, "
-        f"segment TEXT, kind TEXT NOT NULL, time {real} NOT NULL, body {blob} NOT NULL, acknowledged {real}, "
+        f"segment TEXT, kind TEXT NOT NULL, body {blob} NOT NULL, acknowledged {real}, "
         f"alerted {whole} NOT NULL)",
         "CREATE INDEX findings_by_monitor ON findings (monitor, sequence)",
         "CREATE INDEX findings_overall ON findings (monitor, sequence) WHERE segment IS NULL",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,17 +17,10 @@ PATIENCE = 10.0  # seconds to wait for another process, such as `fourrates token
 
 
 class SQLite(Store):
-    """The store in a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file, made if it is not there.
-    owner : bool
-        Whether this process writes the journal: then no other may.
-    """
+    """The store in a file, made if it is not there; no other process may be its `owner`, who writes the journal."""
 
     dialect = "sqlite"
+    begin = "BEGIN IMMEDIATE"
 
     def __init__(self, path: Path, *, owner: bool = True) -> None:
         super().__init__()
@@ -62,26 +55,13 @@ class SQLite(Store):
         except sqlite3.Error as error:
             raise StoreError(f"{self.path.name}: {error}") from None
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            self._query("BEGIN IMMEDIATE")
-            yield
-            self._query("COMMIT")
-        except BaseException:
-            with suppress(StoreError):
-                if self._connection.in_transaction:
-                    self._query("ROLLBACK")
-            raise
+    def _rollback(self) -> None:
+        with suppress(StoreError):
+            if self._connection.in_transaction:
+                self._query("ROLLBACK")
 
-    def _single(self) -> AbstractContextManager[None]:
-        return nullcontext()  # a statement is a transaction by itself
-
-    def _version(self) -> int:
-        if not self._query("SELECT name FROM sqlite_master WHERE name = 'version'"):
-            return 0
-        rows = self._query("SELECT number FROM version")
-        return int(rows[0][0]) if rows else 0
+    def _has_tables(self) -> bool:
+        return bool(self._query("SELECT name FROM sqlite_master WHERE name = 'version'"))
 
     def backup(self, path: str) -> None:
         """Write a copy, as of now, while everything goes on."""

@@ -1,0 +1,325 @@
+"""The alerts of one monitor: which fire, which are resolved, and what of it is to be sent. Nothing here is written.
+
+An alert is about one thing: that the monitor drifted, overall or in a segment, that the classes shifted, that it warns,
+that no events come, that labels are overdue. It fires once, and is resolved once: that of a drift by the finding that
+closes it, a withdrawal, a recovery or an acceptance. Segments that drifted when the overall stream did are part of its
+alert, which ends with the last of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fourrates.alerts.payload import stable_id
+from fourrates.serve.config import AlertsConfig, seconds
+from fourrates.serve.notification import AlertItem
+from fourrates.serve.registry import Live
+from fourrates.serve.store import StoredFinding
+from fourrates.serve.views import segment_json
+
+SHIFT_LASTS = 86_400.0  # seconds after which a shift of the classes is the new normal
+MOST = 1_000  # alerts kept of one monitor
+IN_WORDS = 20  # open drifts of a monitor whose rates are put into words
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A monitor as the alerts see it; times are in seconds since 1970."""
+
+    id: int
+    uid: str
+    name: str
+    alerts: AlertsConfig = field(default_factory=AlertsConfig)
+    mix: str = "report"  # what a shift of the classes is
+    silenced_until: float | None = None
+    position: int = 0  # changes whenever events, predictions or labels arrive, and only then
+    warning: bool = False
+    waiting_since: float | None = None  # since when the oldest prediction waits for its label
+    # The segments with an open drift, None for the overall stream, and their rates now in words; None if too many.
+    open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
+    damaged: bool = False  # it cannot be loaded: its alerts stay as they are until it can
+
+
+def watched(live: Live) -> Watched:
+    """What the alerts see of a monitor; called in the writer thread."""
+    monitor, config = live.monitor, live.monitor.config
+    since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
+    opened = None
+    if len(segments := monitor.watch.open_since) <= MOST:
+        words = {drift.segment: drift.rates_in_words() for drift in monitor.watch.now().open[:IN_WORDS]}
+        opened = [(segment_json(monitor, name), words.get(name, "")) for name in segments]
+    return Watched(
+        id=live.row.id,
+        uid=live.row.uid,
+        name=live.name,
+        alerts=config.alerts,
+        mix=config.mix,
+        silenced_until=live.row.silenced_until,
+        position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
+        warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
+        waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
+        open=opened,
+    )
+
+
+class Active(msgspec.Struct, kw_only=True):
+    """An alert that fires, or that was resolved and is not sent yet."""
+
+    kind: str
+    segment: dict[str, Any] | None = None
+    starts: float
+    ends: float | None = None
+    changed: float  # when it last began to fire, or was resolved
+    notified: float | None = None  # when it was last sent that it fires
+    pending: bool = True  # whether the last change is still to be sent
+    finding: str | None = None
+    findings: list[str] = []  # that are still to be sent, the latest among them
+    text: str
+    acknowledged: bool = False
+    repeats: int = 0
+    time: str = ""  # of the drift: when it was found, and since when
+    started: str = ""
+    part: bool = False  # whether the alert of the overall stream speaks for it
+    over: bool = False  # whether it is over but for its parts
+
+    def add(self, finding: str) -> None:
+        """Note the latest finding it is about."""
+        self.finding = finding
+        self.findings = [*self.findings, finding][-MOST:]
+
+
+class State(msgspec.Struct, kw_only=True):
+    """All alerts of a monitor, by fingerprint; the latest findings; when it was last notified; what is to be sent."""
+
+    active: dict[str, Active] = {}
+    seen: list[str] = []
+    notified: float = 0.0
+    outbox: list[dict[str, Any]] = []
+
+
+class MonitorAlerts:
+    """The alerts of a monitor as it is now; its methods change the state."""
+
+    def __init__(self, monitor: Watched, state: State, now: float) -> None:
+        self.monitor, self.state, self.active, self.now = monitor, state, state.active, now
+        self._follow_clock()
+
+    def _follow_clock(self) -> None:
+        """A clock that was ahead has left moments that are still to come: a notification then counts as never sent."""
+        if self.state.notified > self.now:
+            self.state.notified = 0.0
+        for active in self.active.values():
+            active.starts, active.changed = min(active.starts, self.now), min(active.changed, self.now)
+            active.notified = None if active.notified is None else min(active.notified, self.now)
+
+    def fingerprint(self, kind: str, segment: dict[str, Any] | None = None) -> str:
+        """Names what an alert is about: the same while it fires, and when it fires again."""
+        return stable_id(self.monitor.uid, kind, segment)[:16]
+
+    def firing(self, kind: str) -> Active | None:
+        """The alert of a kind that fires, of the overall stream."""
+        active = self.active.get(self.fingerprint(kind))
+        return active if active is not None and active.ends is None else None
+
+    # What was found -------------------------------------------------------------------------------------------
+
+    def take(self, finding: StoredFinding) -> None:
+        """What a finding means for the alert it is about."""
+        body = msgspec.json.decode(finding.body)
+        segment, text = body.get("segment"), str(body.get("text", ""))
+        fingerprint = self.fingerprint("drift", segment)
+        active = self.active.get(fingerprint)
+        if body["closes"] and active is not None and active.ends is None:
+            self._close(fingerprint, active, finding, text)
+        if finding.kind == "drift" or (finding.kind == "shift" and self.monitor.mix == "alarm"):
+            fired = self._fire(finding.kind, text, segment, finding.id)
+            fired.acknowledged = finding.acknowledged is not None  # before it came here
+            fired.time, fired.started = body.get("time") or "", body.get("started_time") or ""
+            if finding.kind == "drift":
+                self._join_incident(fired)
+
+    def _fire(self, kind: str, text: str, segment: dict[str, Any] | None = None, finding: str | None = None) -> Active:
+        fingerprint = self.fingerprint(kind, segment)
+        old = self.active.get(fingerprint)
+        fires = old is not None and old.ends is None
+        self.active[fingerprint] = fired = Active(
+            kind=kind,
+            segment=segment,
+            starts=old.starts if old is not None and fires else self.now,
+            changed=self.now,
+            notified=old.notified if old is not None else None,
+            findings=old.findings if old is not None else [],
+            text=text,
+            part=old is not None and fires and old.part,
+        )
+        if finding is not None:
+            fired.add(finding)
+        return fired
+
+    def _join_incident(self, fired: Active) -> None:
+        """Have the alert of the overall stream speak for the segments that drifted when it did.
+
+        A segment belongs to it if its own drift had started when that of the overall stream was found; and the other
+        way round if nobody was notified of the segment yet.
+        """
+        overall = self.firing("drift")
+        if overall is None or overall.over:
+            return
+        if fired is not overall:
+            fired.part |= "" < fired.started <= overall.time and fired.notified is None
+            return
+        for active in self.active.values():
+            together = active.kind == "drift" and active.ends is None and "" < overall.started <= active.time
+            active.part |= active is not overall and together and active.notified is None
+
+    def _close(self, fingerprint: str, active: Active, finding: StoredFinding, text: str) -> None:
+        """End an alert by the finding that closed its drift; that of the overall stream with the last of its parts."""
+        if active.part:
+            self._drop_part(fingerprint, finding.id)
+        elif active.segment is None and self._parts():
+            active.over = active.pending = True
+            active.changed, active.text = self.now, text
+            active.add(finding.id)
+        elif finding.kind == "acceptance" and active.notified is None:  # whoever accepted it knows
+            del self.active[fingerprint]
+        else:
+            self._end(active, text)
+            active.add(finding.id)
+        self._end_incident()
+
+    def _end(self, active: Active, text: str | None = None) -> None:
+        active.ends = active.changed = self.now
+        active.pending = True
+        active.text = text or active.text
+
+    def _parts(self) -> list[Active]:
+        """The alerts of segments that the alert of the overall stream speaks for."""
+        return [active for active in self.active.values() if active.part]
+
+    def _drop_part(self, fingerprint: str, *finding: str) -> None:
+        """Forget a part whose drift is closed; the alert it is part of names the findings."""
+        part = self.active.pop(fingerprint)
+        if overall := self.active.get(self.fingerprint("drift")):
+            overall.findings = [*overall.findings, *part.findings, *finding][-MOST:]
+
+    def _end_incident(self) -> None:
+        """End the alert of the overall stream if it was over but for its parts, and they are over too."""
+        overall = self.firing("drift")
+        if overall is not None and overall.over and not self._parts():
+            self._end(overall)
+
+    # How things are now ---------------------------------------------------------------------------------------
+
+    def end_closed(self) -> None:
+        """Resolve drifts that are not open though no finding closed them.
+
+        New settings have reset the monitor, or they came before normal was known. One that was taken just now may be
+        later than what is known of the monitor.
+        """
+        if self.monitor.open is None:
+            return
+        opened = {self.fingerprint("drift", segment) for segment, _ in self.monitor.open}
+        closed = [
+            (fingerprint, active)
+            for fingerprint, active in self.active.items()
+            if active.kind == "drift" and active.ends is None and active.changed < self.now and not active.over
+            if fingerprint not in opened
+        ]
+        for fingerprint, active in sorted(closed, key=lambda pair: not pair[1].part):
+            if active.part:
+                self._drop_part(fingerprint)
+            elif active.segment is None and self._parts():
+                active.over = True
+            else:
+                self._end(active)
+        if closed:
+            self._end_incident()
+
+    def check_rules(self, arrived: float) -> None:
+        """Alerts that are about how things are, not about what was found; events `arrived` last at this time."""
+        rules, waits = self.monitor.alerts, self.monitor.waiting_since
+        is_silent = _is_over(rules.silent_after, self.now - arrived)
+        is_overdue = waits is not None and _is_over(rules.labels_overdue, self.now - waits)
+        for kind, fires, text in (
+            ("silent", is_silent, f"no events for more than {rules.silent_after}"),
+            ("labels_overdue", is_overdue, f"predictions wait for their labels for more than {rules.labels_overdue}"),
+            ("warning", rules.warnings and self.monitor.warning, "warning, a rate may be moving"),
+        ):
+            active = self.firing(kind)
+            if fires and active is None:
+                self._fire(kind, f"{self.monitor.name}: {text}")
+            elif not fires and active is not None:
+                self._end(active)
+
+    def expire(self, repeat: float) -> None:
+        """End shifts that are the new normal by now, and have what fires sent again after so many seconds."""
+        for active in self.active.values():
+            if active.ends is None and active.kind == "shift" and self.now - active.changed > SHIFT_LASTS:
+                self._end(active)
+            if active.ends is None and not active.acknowledged and not active.pending:
+                last = active.notified if active.notified is not None else active.changed
+                if self.now - last > repeat:
+                    active.pending = True
+                    active.repeats += 1
+        for fingerprint in sorted(self.active, key=lambda key: self.active[key].changed)[:-MOST]:
+            del self.active[fingerprint]
+
+    def end_all(self, text: str) -> None:
+        """Resolve everything that somebody was notified of, and forget the rest."""
+        for fingerprint, active in list(self.active.items()):
+            if active.notified is None:
+                del self.active[fingerprint]
+            else:
+                self._end(active, text)
+
+    def forget_unnotified(self) -> None:
+        """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
+        for fingerprint, active in list(self.active.items()):
+            if active.ends is not None and active.notified is None:
+                del self.active[fingerprint]
+
+    # What is sent ---------------------------------------------------------------------------------------------
+
+    def items(self, body_of: Callable[[str], dict[str, Any] | None]) -> list[AlertItem]:
+        """The alerts to send, with the findings they are about; from now on they count as sent."""
+        items = []
+        words = {self.fingerprint("drift", segment): text for segment, text in self.monitor.open or ()}
+        for fingerprint, active in list(self.active.items()):
+            if not active.pending or active.part:
+                continue
+            parts = self._parts() if active.kind == "drift" and active.segment is None else []
+            for part in parts:
+                active.findings += part.findings
+                part.findings = []
+            items.append(
+                AlertItem(
+                    fingerprint=fingerprint,
+                    kind=active.kind,
+                    segment=active.segment,
+                    starts=active.starts,
+                    ends=active.ends,
+                    text=active.text,
+                    now=words.get(fingerprint, "") if active.ends is None else "",
+                    parts=tuple(part.segment for part in parts),
+                    over=active.over,
+                    finding=None if active.finding is None else body_of(active.finding),
+                    findings=tuple(active.findings),
+                    repeats=active.repeats,
+                )
+            )
+            active.pending, active.findings = False, []
+            if active.ends is None:
+                active.notified = self.now
+            else:
+                del self.active[fingerprint]
+        return items
+
+
+def _is_over(limit: str | None, lasted: float) -> bool:
+    """Whether something lasted longer than a limit in words."""
+    return limit is not None and lasted > seconds(limit, "limit")
