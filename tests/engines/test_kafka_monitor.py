@@ -50,7 +50,7 @@ def watched(records):
 def states(bank):
     """Each stream of a bank, or of the watch of a partition, by its name."""
     streams = bank.watch.segments if isinstance(bank, Partition) else bank
-    detectors = {name: streams[name].detector() for name in streams}
+    detectors = {name: streams[name] for name in streams}
     return {
         name: repr((one.events, one.rates, one.open, one.evidence, one.warning_since))
         for name, one in detectors.items()

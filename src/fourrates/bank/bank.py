@@ -8,16 +8,15 @@ same as one detector for each key would. The budget is global: `arl` counts the 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.exclusive import ExclusiveUse, exclusively
-from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
+from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json
 from fourrates.bank.settings import GroupOf, Settings
-from fourrates.bank.stream import Position, Stream
 from fourrates.bank.taking import Batch, processors, take
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
@@ -26,7 +25,7 @@ from fourrates.findings import KeyedFinding
 from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
-from fourrates.record import HEAD, head_of
+from fourrates.record import HEAD, KIND, head_of
 from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
 
 if TYPE_CHECKING:
@@ -270,17 +269,19 @@ class Bank:
             return False
         return bool(self._keys.find(classify_keys([key]))[0] >= 0)
 
-    def __getitem__(self, key: Hashable) -> Stream:
+    def __getitem__(self, key: Hashable) -> RecordDetector:
+        """A detector of its own as the stream is now; events that it is given are not the bank's."""
         key = canonical(key)
-        self._position(key)
-        return Stream(key, self._position)
-
-    def _position(self, key: Hashable) -> Position:
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
         record = self._arena.record(slot)
-        group = head_of(record).group
-        return Position(self._settings.names[group], self._settings.detector_of(key, group), record)
+        detector = self._settings.detector_of(key, head_of(record).group).clone()
+        detector.restore(record)
+        return detector
+
+    def group(self, key: Hashable) -> str | None:
+        """The name of a stream's group; None for one without."""
+        return self._settings.names[head_of(self._arena.view(int(self._slots([key])[0]))).group]
 
     @property
     def nbytes(self) -> int:
@@ -344,12 +345,10 @@ class Bank:
 
     def _merge(self, other: Bank) -> None:
         self._settings.check_same(other._settings)
-        heads = other._arena.heads()
-        numbers, kinds = heads["key"], heads["kind"]
-        common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
+        theirs = [*other]
+        common = np.flatnonzero(self._keys.find(classify_keys(theirs)) >= 0)
         if common.size:
-            key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
-            raise ValueError(f"key {key!r} is in both banks")
+            raise ValueError(f"key {theirs[common[0]]!r} is in both banks")
         if len(self) + len(other) > self._keys.most:
             raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
         if self._settings.references is not None and other._settings.references is not None:
@@ -360,9 +359,9 @@ class Bank:
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         table["last"] += self.events
         names = dict(self._keys.names)
-        others = np.flatnonzero(kinds == OTHER)
-        fresh = self._keys.free() + np.arange(others.size)
-        names |= dict(zip(fresh.tolist(), map(other._keys.names.__getitem__, numbers[others].tolist()), strict=True))
+        others = np.flatnonzero(other._arena.heads()["kind"] == OTHER)
+        fresh = self._keys.free + np.arange(others.size)
+        names |= {number: theirs[slot] for number, slot in zip(fresh.tolist(), others.tolist(), strict=True)}
         table["key"][others] = fresh
         begun = np.concatenate([self._begun(), other._begun()])
         self._arena.extend(records)
@@ -379,6 +378,18 @@ class Bank:
         made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
         _, (_, given, *state) = self.__reduce__()
         return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
+
+    def renamed(self, keys: Sequence[Hashable]) -> Bank:
+        """Make a bank of the same streams under other keys, in the order in which they began; without references."""
+        if self._settings.references is not None:
+            raise ValueError("a bank with references by key cannot be renamed")
+        detector, given, _, (_, events, begun, left) = self.__reduce__()[1]
+        known, records = Keys(self._keys.most), self._arena.records()
+        slots, numbers, kinds = known.take(classify_keys([*keys]))
+        heads = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
+        heads["key"] = numbers[slots]
+        heads["events"] += (kinds[slots] - self._arena.heads()["kind"].astype(np.int64)).astype(np.uint64) * KIND
+        return _revive(detector, given, records.tobytes(), (known.names, events, begun, left))
 
     def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""

@@ -24,16 +24,8 @@ def e_values(
 ) -> npt.NDArray[np.float64]:
     """For each stream a number whose mean is at most one while nothing changes.
 
-    Parameters
-    ----------
-    detectors : sequence of FourRates, or of LFR
-        One for each group of streams.
-    rules : sequence of Rules
-        By which their records are written.
-    records, heads : arrays
-        The streams, as an arena has them.
-    begun : array
-        Events of each stream when the period began.
+    Detectors and rules are those of the groups, records and heads as an arena has them, `begun` the events of each
+    stream when the period began.
     """
     if isinstance(detectors[0], LFR):
         level = np.array([_false_alarms(one) for one in detectors if isinstance(one, LFR)])[heads["group"]]

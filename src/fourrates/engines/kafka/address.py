@@ -11,36 +11,6 @@ from fourrates.io import InputError
 
 Start = Literal["earliest", "latest"]
 SCHEME = "kafka://"
-CONSUMER = (
-    "auto.",
-    "check.crcs",
-    "enable.auto.",
-    "enable.partition.",
-    "fetch.",
-    "group.",
-    "heartbeat.",
-    "isolation.",
-    "max.poll.",
-    "partition.",
-    "queued.",
-    "session.",
-    "topic.blacklist",
-)
-PRODUCER = (
-    "acks",
-    "batch.",
-    "compression.",
-    "delivery.",
-    "enable.idempotence",
-    "linger.",
-    "message.timeout.",
-    "queue.",
-    "request.required.",
-    "retries",
-    "sticky.",
-    "transaction.",
-    "transactional.",
-)
 NAMES = ("group", "drifts", "dead_letter", "start", "config")
 
 
@@ -61,7 +31,7 @@ class Address:
     start : {"earliest", "latest"}
         Where a partition begins that was never read.
     settings : mapping
-        Properties of librdkafka, such as ``security.protocol``; each goes to the consumer, the producer, or both.
+        Properties of librdkafka, such as ``security.protocol``, for consumer and producer; each ignores the other's.
 
     Examples
     --------
@@ -88,14 +58,6 @@ class Address:
             raise InputError(f"topic {self.topic!r} cannot take in what is found in it")
         if not self.group:
             object.__setattr__(self, "group", f"fourrates-{self.topic}")
-
-    def consumer_settings(self) -> dict[str, Any]:
-        """The properties that are not for producers alone."""
-        return {name: value for name, value in self.settings.items() if not name.startswith(PRODUCER)}
-
-    def producer_settings(self) -> dict[str, Any]:
-        """The properties that are not for consumers alone."""
-        return {name: value for name, value in self.settings.items() if not name.startswith(CONSUMER)}
 
     def __str__(self) -> str:
         return f"{SCHEME}{self.servers}/{self.topic}"

@@ -16,25 +16,13 @@ KIND = "KafkaPartition"
 
 @dataclass(slots=True)
 class Partition:
-    """The watch of a partition and its position.
-
-    Attributes
-    ----------
-    watch : Watch
-        Its events, overall or by segment.
-    next : int or None
-        The offset to resume from: the watch has all messages before it, and none after. None before the first one.
-    rejected, unlabelled : int
-        Events that could not be used, and those that had no true label.
-    clock : Clock
-        How the times of the partition are written.
-    """
+    """The watch of a partition and its position."""
 
     watch: Watch
-    next: int | None = None
+    next: int | None = None  # the offset to resume from: the watch has all messages before it, and none after
     rejected: int = 0
     unlabelled: int = 0
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock = field(default_factory=Clock)  # how the times of the partition are written
 
     def to_bytes(self) -> bytes:
         """All of it."""

@@ -118,15 +118,18 @@ class Reader:
             raise InputError(f"no field {gone!r}; there are {listed(list(record))}") from None
         if type(values[0]) is not list:
             return EVENT, 1, values
-        lengths = dict.fromkeys(self._fields, 0)
-        for name, column in zip(self._fields, values, strict=True):
-            if type(column) is not list:
-                raise InputError(f"{column!r:.80} in column {name!r} where other columns have lists")
-            lengths[name] = len(column)
-        if len({*lengths.values()}) > 1:
-            sizes = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-            raise InputError(f"columns of different lengths: {sizes}")
+        if {*map(type, values)} != {list} or len({*map(len, values)}) > 1:
+            raise InputError(self._uneven(values))
         return LISTS, len(values[0]), values
+
+    def _uneven(self, values: Sequence[Any]) -> str:
+        """What is wrong with columns that are not all lists of one length."""
+        columns = dict(zip(self._fields, values, strict=True))
+        for name, column in columns.items():
+            if type(column) is not list:
+                return f"{column!r:.80} in column {name!r} where other columns have lists"
+        sizes = ", ".join(f"{name} {len(column):,}" for name, column in columns.items())
+        return f"columns of different lengths: {sizes}"
 
     def _record(self, value: bytes) -> dict[str, Any]:
         try:

@@ -133,9 +133,9 @@ class Source(Generic[Read]):
         self._owed: dict[int, int] = {}  # positions that the group has not confirmed
         self._retry = -math.inf  # when it is told them again
         settings = {
-            "partition.assignment.strategy": "cooperative-sticky",
             **FETCHING,
-            **self.address.consumer_settings(),
+            **self.address.settings,
+            "partition.assignment.strategy": "cooperative-sticky",
             "bootstrap.servers": self.address.servers,
             "group.id": self.address.group,
             "enable.auto.commit": False,
@@ -144,7 +144,6 @@ class Source(Generic[Read]):
             "error_cb": self._failed,
             "on_commit": self._committed,
         }
-        self._cooperative = "cooperative" in settings["partition.assignment.strategy"]
         try:
             self._consumer: Consumer = self._kafka.Consumer(settings, logger=LOG)
         except self._kafka.KafkaException as error:
@@ -236,10 +235,7 @@ class Source(Generic[Read]):
             self.positions[one.partition] = position
             wanted.append(self._at(one.partition, self._kafka.OFFSET_BEGINNING if position is None else position))
         self._fresh.update(one.partition for one in partitions)
-        if self._cooperative:
-            consumer.incremental_assign(wanted)
-        else:
-            consumer.assign(wanted)
+        consumer.incremental_assign(wanted)
         if wanted:
             consumer.pause(wanted)
 
@@ -259,10 +255,7 @@ class Source(Generic[Read]):
         for partition in ours:
             del self.positions[partition]
             self._owed.pop(partition, None)
-        if self._cooperative:
-            consumer.incremental_unassign(partitions)
-        else:
-            consumer.unassign()
+        consumer.incremental_unassign(partitions)
 
     # What may go wrong --------------------------------------------------------------------------------------
 
@@ -297,14 +290,8 @@ class Source(Generic[Read]):
         self._say(f"{self.address.topic}/{partition}: {lost}; going on at offset {first:,}")
         self.positions[partition] = first
         here = [self._at(partition, first)]
-        if self._cooperative:
-            self._consumer.incremental_unassign(here)
-            self._consumer.incremental_assign(here)
-        else:
-            kept = [
-                self._at(one, self._kafka.OFFSET_BEGINNING if at is None else at) for one, at in self.positions.items()
-            ]
-            self._consumer.assign(kept)
+        self._consumer.incremental_unassign(here)
+        self._consumer.incremental_assign(here)
 
     # The group's own record ---------------------------------------------------------------------------------
 

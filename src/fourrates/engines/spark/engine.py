@@ -38,7 +38,7 @@ def detect(
     watermark: str | bool | None = None,
     bad: Bad = "keep",
 ) -> DataFrame:
-    """Find the drifts of keyed streams in a DataFrame: those that :class:`fourrates.Bank` finds on one machine.
+    """Find the drifts of keyed streams in a DataFrame: those that :func:`fourrates.detect` finds on one machine.
 
     Parameters
     ----------
@@ -84,9 +84,10 @@ def detect(
     DataFrame
         One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` (that of a
         :class:`~fourrates.Finding`, "rejected" or "unlabelled"); `at`, `drift` (the one it is about), `since`,
-        `started`, `started_first` and `started_last`, which count the events of that stream; `closes`, whether that
-        drift is over with it; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and
-        its `bound`; `id`, the same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
+        `started`, `started_first` and `started_last`, which count the events of that stream; `started_time`, when the
+        event `started` was, if the first of `order` is a timestamp; `closes`, whether that drift is over with it;
+        `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and its `bound`; `id`, the
+        same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
     """
     task = Task(
         detector=_detector(df, truth, pred, order, arl, budget, rate, reference, labels, positive, detector),
