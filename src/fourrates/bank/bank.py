@@ -26,7 +26,7 @@ from fourrates.kernel.grouping import by_stream
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
 from fourrates.record import HEAD, KIND, head_of
-from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
+from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -465,13 +465,9 @@ class Bank:
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
+    @exclusively
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
-        return b"".join(self.to_parts())
-
-    @exclusively
-    def to_parts(self) -> list[bytes | memoryview]:
-        """As :meth:`to_bytes`, in pieces that follow each other, to be written one by one."""
         about, sections = self._settings.to_state()
         about |= {
             "events": self.events,
@@ -480,7 +476,7 @@ class Bank:
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
         sections |= {"period": self._begun().astype("<i8").tobytes()}
-        return pack_parts("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
+        return pack("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:

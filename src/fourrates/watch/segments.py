@@ -7,13 +7,11 @@ the segments of other detectors, are objects.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fourrates.baselines import detector_class
-from fourrates.checks import check_whole
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
 from fourrates.io import Batch, InputError
@@ -186,13 +184,12 @@ class Segments(Mapping[str | None, Detector]):
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """What there is to say of them, and the bytes that go with it."""
-        about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names, "sizes": []}
+        about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names}
         sections = {"start": self.detector.clone().to_bytes()}
         if self.bank is not None:
             sections["bank"] = self.bank.to_bytes()
         else:
-            states = [detector.to_bytes() for detector in self.detectors]
-            about["sizes"], sections["states"] = [*map(len, states)], b"".join(states)
+            sections |= {f"stream{i}": detector.to_bytes() for i, detector in enumerate(self.detectors)}
         if self.references is not None:
             from fourrates.bank.references import References
 
@@ -227,7 +224,7 @@ class Segments(Mapping[str | None, Detector]):
                 raise ValueError(f"a bank of {len(streams.bank)} streams for {len(streams)} names")
             _check_same(streams.bank.detector, start)
         else:
-            streams.detectors = _detectors(kind, about["sizes"], sections["states"], len(streams))
+            streams.detectors = [kind.from_bytes(bytes(sections[f"stream{i}"])) for i in range(len(streams))]
             for one in streams.detectors:
                 _check_same(one, start)
         return streams
@@ -245,13 +242,6 @@ def _checked_names(names: Any) -> list[str | None]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
         raise ValueError("the saved run has streams whose names are no names, or not different ones")
     return [*names]
-
-
-def _detectors(kind: type[Detector], sizes: Any, states: memoryview, streams: int) -> list[Detector]:
-    ends = np.cumsum([0, *(check_whole(size, "the size of a state", 0) for size in sizes)]).tolist()
-    if len(sizes) != streams or ends[-1] != len(states):
-        raise ValueError(f"{len(sizes)} states of {len(states)} bytes for {streams} streams")
-    return [kind.from_bytes(bytes(states[start:end])) for start, end in pairwise(ends)]
 
 
 def _check_same(one: Detector, start: Detector) -> None:

@@ -31,7 +31,6 @@ SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
-LARGE = 20_000  # events of a chunk that is taken in a thread, while others are read
 AHEAD = 16  # chunks that are read before the first of them is reported
 
 Record = dict[str, Any]
@@ -135,7 +134,7 @@ class Monitor:
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
         self._save_every, self._due = save_every, clock.monotonic() + save_every
-        self._threads = ThreadPoolExecutor(os.cpu_count(), "fourrates-bank")
+        self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # takes chunks in their order while others are read
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
         self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, most=most, say=self._say)
@@ -161,7 +160,7 @@ class Monitor:
         before = self.events
         try:
             for chunk in self._source.take(seconds, idle=self._settle):
-                self._update(chunk)
+                self._under_way.append((chunk, self._worker.submit(self._taken, chunk)))
                 while self._under_way and (self._under_way[0][1].done() or len(self._under_way) > AHEAD):
                     self._tell_first()
             if clock.monotonic() >= self._due:
@@ -183,27 +182,6 @@ class Monitor:
         """Report what was found in the chunk that was read first."""
         self._tell(*self._under_way[0])
         self._under_way.popleft()
-
-    def _update(self, chunk: Chunk) -> None:
-        """Let a watch take a chunk: a large one in a thread, after those of the same partition."""
-        future: Future[list[Finding]] = Future()
-        before = [one for other, one in self._under_way if other.partition == chunk.partition]
-        self._under_way.append((chunk, future))
-
-        def update() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                for one in before:
-                    one.result()
-                future.set_result(self._taken(chunk))
-            except BaseException as error:  # raised where it is reported
-                future.set_exception(error)
-
-        if len(chunk) >= LARGE or before:
-            self._threads.submit(update)
-        else:
-            update()
 
     def _taken(self, chunk: Chunk) -> list[Finding]:
         """Let the watch of its partition take a chunk."""
@@ -352,5 +330,5 @@ class Monitor:
         """Save everything and leave the group."""
         if self._outbox is not None:
             self._outbox.settle(PATIENCE)
-        self._threads.shutdown()
+        self._worker.shutdown()
         self._source.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -164,7 +164,9 @@ class Reader:
             moments = _spread([*map(_milliseconds, portion.messages)], counts)
             data[TIME] = pyarrow("pyarrow").array(moments, pyarrow("pyarrow").timestamp("ms", "UTC"))
         found = self._reading(door, data, offsets.size)
-        rejected = sorted([*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=_offset)
+        rejected = sorted(
+            [*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=attrgetter("offset")
+        )
         if rejected and self.bad == "reject":
             raise InputError(rejected[0].problem)
         self.utc |= found.utc
@@ -265,10 +267,6 @@ def _joined(columns: list[Any]) -> Any:
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
     return pyarrow("pyarrow").chunked_array(columns).unify_dictionaries().combine_chunks()
-
-
-def _offset(one: RejectedMessage) -> int:
-    return one.offset
 
 
 def _spread(values: list[Any], counts: Integers) -> list[Any]:

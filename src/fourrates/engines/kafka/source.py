@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourrates.engines.kafka.address import Address
@@ -148,9 +149,8 @@ class Source(Generic[Read]):
             self._consumer: Consumer = self._kafka.Consumer(settings, logger=LOG)
         except self._kafka.KafkaException as error:
             raise InputError(f"{self.address}: {error.args[0].str()}") from None
-        self._consumer.subscribe(
-            [self.address.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        revoked, lost = partial(self._leave, lost=False), partial(self._leave, lost=True)
+        self._consumer.subscribe([self.address.topic], on_assign=self._assigned, on_revoke=revoked, on_lost=lost)
 
     def __enter__(self) -> Source[Read]:
         return self
@@ -213,11 +213,8 @@ class Source(Generic[Read]):
     # What the group decides ---------------------------------------------------------------------------------
 
     def _at(self, partition: int, offset: int | None = None) -> TopicPartition:
-        found: TopicPartition = (
-            self._kafka.TopicPartition(self.address.topic, partition)
-            if offset is None
-            else self._kafka.TopicPartition(self.address.topic, partition, offset)
-        )
+        at = self._kafka.OFFSET_INVALID if offset is None else offset
+        found: TopicPartition = self._kafka.TopicPartition(self.address.topic, partition, at)
         return found
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -239,13 +236,7 @@ class Source(Generic[Read]):
         if wanted:
             consumer.pause(wanted)
 
-    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._leave(consumer, partitions, False)
-
-    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._leave(consumer, partitions, True)
-
-    def _leave(self, consumer: Consumer, partitions: list[TopicPartition], lost: bool) -> None:
+    def _leave(self, consumer: Consumer, partitions: list[TopicPartition], *, lost: bool) -> None:
         ours = [one.partition for one in partitions if one.partition in self.positions]
         try:
             if ours:
