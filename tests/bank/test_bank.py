@@ -485,7 +485,7 @@ def test_banks_that_do_not_go_together_are_not_merged():
         one.merge(other)
     with pytest.raises(ValueError, match="arl is 100000 here and 5000 there"):
         one.merge(fr.Bank(arl=5_000))
-    with pytest.raises(ValueError, match=r"groups \[\] and \['g'\]"):
+    with pytest.raises(ValueError, match=r"groups \[\] here and FourRates with groups \['g'\] there"):
         one.merge(fr.Bank(groups={"g": fr.FourRates()}, group_of={}))
     with pytest.raises(ValueError, match="the banks differ in their settings"):
         one.merge(fr.Bank(fr.LFR()))

@@ -65,7 +65,7 @@ def test_a_bank_whose_batch_was_interrupted_can_be_saved_and_brought_back(thread
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(taking, "StreamFindings", interrupted)  # at the first drift
+        patch.setattr(taking, "head_of", interrupted)  # at the first drift
         with pytest.raises(KeyboardInterrupt):
             bank.update(keys, truth, pred)
     again = fr.Bank.from_bytes(bank.to_bytes())

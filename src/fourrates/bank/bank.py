@@ -31,8 +31,6 @@ from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.bank.keys import Sorted
-
     Array = npt.NDArray[Any]
     Codes = npt.NDArray[np.uint16]
 
@@ -105,8 +103,7 @@ class Bank:
 
     def _begin(self, settings: Settings, max_streams: int) -> None:
         self._settings = settings
-        self._rules = settings.rules
-        self._arena = Arena(self._rules)
+        self._arena = Arena([detector.rules for detector in settings.detectors])
         self._keys = Keys(max_streams)
         self._use = ExclusiveUse("this bank")
         self.events = 0
@@ -158,15 +155,11 @@ class Bank:
         """A detector with the settings of streams without a group, that has seen nothing."""
         return self._settings.detectors[0].clone()
 
+    @exclusively
     def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
-        asked = classify_keys(keys)
+        asked, before = classify_keys(keys), len(self)
         if not asked.size == truths.size == preds.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {preds.size}")
-        with self._use:
-            return self._take(asked, truths, preds)
-
-    def _take(self, asked: Sorted, truths: Codes, preds: Codes) -> list[KeyedFinding]:
-        before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
             if numbers.size:
@@ -193,7 +186,7 @@ class Bank:
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
         settings, first = self._settings, self._arena.size
-        if not settings.look_at_keys:
+        if settings.group_of is None and settings.references is None:
             self._arena.begin(numbers, kinds, np.zeros(numbers.size, np.uint16))
             return
         names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
@@ -394,7 +387,7 @@ class Bank:
     def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
         heads, records = self._arena.heads(), self._arena.records()
-        return list(self), evidence_shares(self._rules, heads["group"], records), heads["events"]
+        return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
 
     def __repr__(self) -> str:
         return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
@@ -426,9 +419,8 @@ class Bank:
             raise ValueError(f"q {q!r} is not in (0, 1)")
         heads, begun = self._arena.heads(), self._begun()
         watched = heads["events"] > begun
-        values = np.where(
-            watched, e_values(self._settings.detectors, self._rules, self._arena.records(), heads, begun), 0.0
-        )
+        values = e_values(self._settings.detectors, self._arena.records(), heads, begun)
+        values[~watched] = 0.0
         named = discovered(values, int(watched.sum()) + self._left, q)
         return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
 
@@ -508,7 +500,7 @@ class Bank:
 
     def _rows(self, saved: memoryview) -> npt.NDArray[np.uint8]:
         """Records, a row each."""
-        size = self._rules[0].size
+        size = self._settings.detectors[0].rules.size
         if len(saved) % size:
             raise ValueError(f"{len(saved)} bytes of records of {size}")
         return np.frombuffer(saved, np.uint8).reshape(-1, size)

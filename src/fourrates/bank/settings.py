@@ -19,7 +19,6 @@ from fourrates.detectors.lfr import LFR
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.kernel.record import Rules
     from fourrates.labels import Labels
     from fourrates.state import Saved
 
@@ -64,16 +63,6 @@ class Settings:
         """The classes, in the order of their codes."""
         return self.detectors[0].labels
 
-    @property
-    def rules(self) -> list[Rules]:
-        """What all streams of a group share, for each group."""
-        return [detector.rules for detector in self.detectors]
-
-    @property
-    def look_at_keys(self) -> bool:
-        """Whether two streams may differ by their keys."""
-        return self.group_of is not None or self.references is not None
-
     def groups_of(self, keys: Sequence[Hashable]) -> npt.NDArray[np.uint16]:
         """The number of each key's group."""
         groups = np.zeros(len(keys), np.uint16)
@@ -107,11 +96,18 @@ class Settings:
 
     def check_same(self, other: Settings) -> None:
         """Raise a ValueError that names a difference, if there is one; the references themselves may differ."""
-        if self.names != other.names:
-            raise ValueError(f"the banks differ in their settings: groups {self.names[1:]} and {other.names[1:]}")
+        kinds = [type(one.detectors[0]).__name__ for one in (self, other)]
+        if kinds[0] != kinds[1] or self.names != other.names:
+            raise ValueError(
+                f"the banks differ in their settings: {kinds[0]} with groups {self.names[1:]} here and {kinds[1]} with "
+                f"groups {other.names[1:]} there"
+            )
         for ours, theirs in zip(self.detectors, other.detectors, strict=True):
-            if ours.parameters != theirs.parameters:
-                raise ValueError(f"the banks differ in their settings: {ours!r} here and {theirs!r} there")
+            for name, value in ours.parameters.items():
+                if (their := theirs.parameters[name]) != value:
+                    raise ValueError(
+                        f"the banks differ in their settings: {name} is {value!r} here and {their!r} there"
+                    )
         if (other.references is None) != (self.references is None):
             raise ValueError("the banks differ in their settings: one has references by key")
 

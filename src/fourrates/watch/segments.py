@@ -6,7 +6,7 @@ the segments of other detectors, are objects.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from fourrates.baselines import detector_class
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import confusion_counts
 from fourrates.io import Batch, InputError
 
 if TYPE_CHECKING:
@@ -191,10 +192,10 @@ class Segments(Mapping[str | None, Detector]):
         else:
             sections |= {f"stream{i}": detector.to_bytes() for i, detector in enumerate(self.detectors)}
         if self.references is not None:
-            from fourrates.bank.references import References
-
-            listed = References(self.detector.labels, self.references)
-            about["references"], sections["references"] = listed.to_state()
+            labels = self.detector.labels
+            about["references"] = {
+                name: confusion_counts(one, labels).tolist() for name, one in self.references.items()
+            }
         return about, sections
 
     @classmethod
@@ -208,11 +209,8 @@ class Segments(Mapping[str | None, Detector]):
         if start.events:
             raise ValueError("the saved run begins with a detector that has seen events")
         references = None
-        if "references" in sections:
-            from fourrates.bank.references import References
-
-            listed = References.from_state(start.labels, about["references"], sections["references"])
-            references = {_checked_name(name): counts for name, counts in listed.items()}
+        if "references" in about:
+            references = {name: confusion_counts(one, start.labels) for name, one in about["references"].items()}
         streams = cls(start, references)
         streams.names = _checked_names(about["streams"])
         streams._numbers = {name: number for number, name in enumerate(streams.names)}
@@ -228,12 +226,6 @@ class Segments(Mapping[str | None, Detector]):
             for one in streams.detectors:
                 _check_same(one, start)
         return streams
-
-
-def _checked_name(name: Hashable) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"{name!r} is no name of a stream")
-    return name
 
 
 def _checked_names(names: Any) -> list[str | None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from fourrates.engines.kafka.chunk import Chunk, Message, RejectedMessage
+from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.events.arrow import read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
@@ -29,6 +29,7 @@ from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from confluent_kafka import Message
 
     Integers = npt.NDArray[np.int64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,17 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Message
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, Message, TopicPartition
 
 MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
-AGAIN = 60.0  # seconds until a message of the client library is logged again
 RETRY = 2.0  # seconds until the group is told again what it has not confirmed
-MOST_WORDS = 1_000  # different messages of it that are remembered
 # What is fetched ahead. Where its queue is full, the client library would look again after a second only, by when banks
 # have taken all of it and wait; and a partition with large messages would have a few of them in each answer.
 FETCHING = {"queued.max.messages.kbytes": 65_536, "fetch.queue.backoff.ms": 20, "max.partition.fetch.bytes": 8 << 20}
@@ -31,27 +27,8 @@ Begin = Callable[[int], int | None]
 End = Callable[[list[int], bool], None]
 
 
-class Seldom(logging.Filter):
-    """Lets a message pass once a minute: a broker that is away is tried again, and logged, many times a second."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._passed: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message of the same words, whatever its numbers, has not passed for a minute."""
-        words, now = re.sub(r"\d+", "", record.getMessage()), time.monotonic()
-        if now - self._passed.get(words, -math.inf) < AGAIN:
-            return False
-        if len(self._passed) >= MOST_WORDS:
-            self._passed.clear()
-        self._passed[words] = now
-        return True
-
-
 LOG = logging.getLogger("fourrates.engines.kafka")  # what the client library logs, for whoever listens
 LOG.addHandler(logging.NullHandler())
-LOG.addFilter(Seldom())
 
 
 def library() -> Any:

@@ -68,7 +68,7 @@ class Rows:
         started = finding.started_time
         place = dict(zip(self._own, own, strict=True))
         place["started_time"] = None if started is None else int(started.astype(np.int64))
-        for row in _shift(finding) if isinstance(finding, Shift) else _rates(finding):
+        for row in _by_rate(finding):
             name = json.dumps([str(value) for value in own] + [row["kind"], row["at"], row["rate"]])
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
 
@@ -84,7 +84,8 @@ class Rows:
         return pa.RecordBatch.from_arrays(columns, schema=arrow)
 
 
-def _rates(finding: Finding) -> list[dict[str, Any]]:
+def _by_rate(finding: Finding) -> list[dict[str, Any]]:
+    """What there is to say of each rate; a shift is about the share of positives."""
     first, last = finding.started_between or (None, None)
     head = {
         "kind": finding.kind,
@@ -96,6 +97,9 @@ def _rates(finding: Finding) -> list[dict[str, Any]]:
         "started_first": first,
         "started_last": last,
     }
+    if isinstance(finding, Shift):
+        direction = "up" if finding.after.value > finding.before.value else "down"
+        return [head | {"rate": "positives", "direction": direction} | _shares(finding.before, finding.after)]
     return [
         head
         | {"rate": change.rate, "direction": change.direction}
@@ -103,12 +107,6 @@ def _rates(finding: Finding) -> list[dict[str, Any]]:
         | _shares(change.before, change.after)
         for change in finding.changes
     ]
-
-
-def _shift(shift: Shift) -> list[dict[str, Any]]:
-    direction = "up" if shift.after.value > shift.before.value else "down"
-    head = {"kind": "shift", "at": shift.at, "started": shift.started, "rate": "positives", "direction": direction}
-    return [head | _shares(shift.before, shift.after)]
 
 
 def _shares(before: Any, after: Any) -> dict[str, Any]:
