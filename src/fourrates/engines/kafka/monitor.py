@@ -25,7 +25,7 @@ from fourrates.findings import Finding, Shift
 from fourrates.io import Columns, InputError
 from fourrates.plain import finding_record, moment
 from fourrates.state import MAX_STATE
-from fourrates.watch import MAX_SEGMENTS, Now
+from fourrates.watch import MAX_SEGMENTS, Now, Watch
 
 SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # of the time may go into saving: a large state is saved less often
@@ -126,7 +126,7 @@ class Monitor:
         self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
         self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
         self._max_segments = max_segments
-        Partition.begin(self.detector, max_segments)  # or an error now, not at the first partition
+        Watch(self.detector, max_segments=max_segments)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
         self._under_way: deque[tuple[Chunk, Future[list[Finding]]]] = deque()  # read, and not yet reported
@@ -247,7 +247,7 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from whoever had it before; where to go on."""
-        found = Partition.begin(self.detector, self._max_segments)
+        found = Partition(Watch(self.detector, max_segments=self._max_segments))
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))

@@ -45,11 +45,6 @@ class Partition:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
         return cls(watch, position, rejected, unlabelled, clock)
 
-    @classmethod
-    def begin(cls, detector: RecordDetector, max_segments: int) -> Partition:
-        """A partition of which nothing was read."""
-        return cls(Watch(detector, max_segments=max_segments))
-
     def check_detector(self, asked: RecordDetector) -> None:
         """Raise a ValueError if the watch has other settings than those asked for."""
         saved = self.watch.detector

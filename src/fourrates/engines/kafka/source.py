@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fourrates.engines.kafka.address import Address
 from fourrates.io import InputError
@@ -40,26 +40,14 @@ def library() -> Any:
     return confluent_kafka
 
 
-class Positioned(Protocol):
-    """What was read of a partition, in order, from whole messages."""
-
-    @property
-    def next(self) -> int:
-        """The offset after its last message."""
-
-
-Read = TypeVar("Read", bound=Positioned)
-Read_co = TypeVar("Read_co", bound=Positioned, covariant=True)
-
-
-class Reads(Protocol[Read_co]):
+class Reads(Protocol):
     """Messages to what they hold, such as :class:`~fourrates.engines.kafka.Reader`."""
 
-    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Read_co]:
-        """What messages of one partition hold, in their order."""
+    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Any]:
+        """What messages of one partition hold, in their order; `next` of each is the offset after its last message."""
 
 
-class Source(Generic[Read]):
+class Source:
     """Chunks of events from a topic, with positions that are yours to keep.
 
     Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
@@ -93,7 +81,7 @@ class Source(Generic[Read]):
     def __init__(
         self,
         address: Address | str,
-        reader: Reads[Read],
+        reader: Reads,
         *,
         begin: Begin | None = None,
         end: End | None = None,
@@ -129,18 +117,18 @@ class Source(Generic[Read]):
         revoked, lost = partial(self._leave, lost=False), partial(self._leave, lost=True)
         self._consumer.subscribe([self.address.topic], on_assign=self._assigned, on_revoke=revoked, on_lost=lost)
 
-    def __enter__(self) -> Source[Read]:
+    def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[Any]:
         """Chunks as they arrive, without an end."""
         while True:
             yield from self.take(1.0)
 
-    def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Read]:
+    def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Any]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call.
 
         Where nothing is there at once, `idle` is called before it is waited for.
@@ -175,7 +163,7 @@ class Source(Generic[Read]):
             crash, self._crash = self._crash, None
             raise crash
 
-    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Read]:
+    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Any]:
         if partition not in self.positions:
             return  # no longer ours
         known = self.positions[partition]
