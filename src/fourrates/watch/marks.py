@@ -19,7 +19,6 @@ FINEST = 3  # the marks of the finest level are 2^3 events apart
 KEPT = 16  # marks of each level: an event is known to within a sixteenth to an eighth of its age
 MARKED = 5_000  # segments that have marks; each takes up to 5 kB
 UNKNOWN = np.iinfo(np.int64).min  # which is NaT among times
-NAT = np.datetime64("NaT", "us")
 
 
 class Marks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fourrates.io import InputError
@@ -78,15 +78,8 @@ class Address:
             given[name] = value
         settings = _properties(given["config"]) if "config" in given else {}
         settings |= {name: value for name, value in given.items() if "." in name}
-        return cls(
-            parts.netloc,
-            unquote(parts.path.strip("/")),
-            given.get("group", ""),
-            given.get("drifts"),
-            given.get("dead_letter"),
-            cast("Start", given.get("start", "earliest")),
-            settings,
-        )
+        known: Any = {name: value for name, value in given.items() if "." not in name and name != "config"}
+        return cls(parts.netloc, unquote(parts.path.strip("/")), settings=settings, **known)
 
 
 def _properties(path: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -162,7 +163,7 @@ class Monitor:
             for chunk in self._source.take(seconds, idle=self._settle):
                 self._under_way.append((chunk, self._worker.submit(self._taken, chunk)))
                 while self._under_way and (self._under_way[0][1].done() or len(self._under_way) > AHEAD):
-                    self._tell_first()
+                    self._tell()
             if clock.monotonic() >= self._due:
                 self.save()
         except BaseException:  # half taken: what was saved before is what counts
@@ -176,12 +177,7 @@ class Monitor:
     def _settle(self) -> None:
         """Have the watches take all that was read, and report their findings."""
         while self._under_way:
-            self._tell_first()
-
-    def _tell_first(self) -> None:
-        """Report what was found in the chunk that was read first."""
-        self._tell(*self._under_way[0])
-        self._under_way.popleft()
+            self._tell()
 
     def _taken(self, chunk: Chunk) -> list[Finding]:
         """Let the watch of its partition take a chunk."""
@@ -193,12 +189,15 @@ class Monitor:
         except ValueError as error:  # too many segments
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
 
-    def _tell(self, chunk: Chunk, taken: Future[list[Finding]]) -> None:
-        """Report what was found in a chunk, once its watch has taken it; then it counts."""
-        partition = self.partitions.get(chunk.partition)
-        findings = taken.result()
-        if partition is None:
-            return  # given up, since another member has it
+    def _tell(self) -> None:
+        """Report what was found in the chunk that was read first, once its watch has taken it; then it counts."""
+        chunk, taken = self._under_way[0]
+        partition, findings = self.partitions.get(chunk.partition), taken.result()
+        if partition is not None:  # otherwise it was given up, since another member has it
+            self._count(chunk, partition, findings)
+        self._under_way.popleft()
+
+    def _count(self, chunk: Chunk, partition: Partition, findings: list[Finding]) -> None:
         for finding in findings:
             self._report(finding)
         for rejected in chunk.rejected:
@@ -256,7 +255,7 @@ class Monitor:
                     found.check_detector(self.detector)
             except ValueError as error:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None
-            self._claims[partition] = Claim(claim.name, claim.number, None)
+            self._claims[partition] = replace(claim, content=None)
         self.partitions[partition] = found
         self._reader.begin(partition, found.clock)
         return found.next
@@ -301,30 +300,22 @@ class Monitor:
         return not self._unsaved & {*partitions}
 
     def _keep(self, partition: int, state: Partition) -> bool:
-        """Save one partition; whether it was saved."""
+        """Save one partition; whether it was saved. If somebody claimed it after us, the group says whose it is."""
         assert self._store is not None
         try:
             self._store.save(self._claims[partition], state.to_bytes())
             return True
         except Fenced as fenced:
-            return self._contest(partition, state, fenced)
-
-    def _contest(self, partition: int, state: Partition, fenced: Fenced) -> bool:
-        """Somebody claimed the state after us: who has the partition is for the group to say."""
-        ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
-        if ours is None:
-            return False  # the group cannot say at present; asked again with the next saving
-        if ours and self._store is not None:  # a late member claimed it; what we have in memory fits together
-            claim = self._store.claim(self._name(partition))
-            self._claims[partition] = Claim(claim.name, claim.number, None)
-            try:
-                self._store.save(self._claims[partition], state.to_bytes())
-                return True
-            except Fenced:
-                return False  # claimed once more meanwhile; asked again with the next saving
-        self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
-        self._drop(partition)
-        return False
+            ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
+            if ours is False:
+                self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
+                self._drop(partition)
+            elif ours:  # a late member claimed it; what we have in memory fits together
+                self._claims[partition] = replace(self._store.claim(self._name(partition)), content=None)
+                with suppress(Fenced):  # claimed once more meanwhile
+                    self._store.save(self._claims[partition], state.to_bytes())
+                    return True
+            return False  # tried again with the next saving
 
     def close(self) -> None:
         """Save everything and leave the group."""

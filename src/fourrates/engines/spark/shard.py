@@ -118,9 +118,8 @@ class Shard:
                 f"the checkpoint has its keys in {head.shards} shards, not in {shards}: keep shards={head.shards}"
             )
         if head.by != tuple(by):
-            raise ValueError(
-                f"the checkpoint has streams by {_listed(head.by)}, not by {_listed(by)}: begin with a new one"
-            )
+            saved, asked = (", ".join(columns) or "nothing" for columns in (head.by, by))
+            raise ValueError(f"the checkpoint has streams by {saved}, not by {asked}: begin with a new one")
         watch = rebuilt(head, kept.watch.get, kept.log.get)
         own = watch.detector
         if type(own) is not type(detector) or own.parameters != detector.parameters:
@@ -132,7 +131,8 @@ class Shard:
     def save(self, kept: ShardState, wake: int = -1) -> None:
         """Give the state store what has changed; `wake` is when the watermark passes the next event that waits."""
         head = self.head._replace(log=self.head.log + sum(map(len, self._taken)), wake=wake, waiting=b"")
-        if not head.size or head.log > LOGGED * _spread(head.fingerprint) * head.size:
+        spread = 0.5 + head.fingerprint[0] / 255  # so that shards are not all written in the same micro-batch
+        if not head.size or head.log > LOGGED * spread * head.size:
             saved = self.watch.to_bytes()
             pressed = pa.compress(saved, codec=CODEC, asbytes=True)
             kept.watch.update((pack("ShardWatch", {"size": len(saved)}, fingerprint=head.fingerprint, watch=pressed),))
@@ -282,14 +282,5 @@ def _read_waiting(head: Head, kept: ValueState | None, watch: Watch) -> pa.Table
     return _from_bytes(saved, watch)
 
 
-def _listed(by: Sequence[str]) -> str:
-    return ", ".join(by) or "nothing"
-
-
 def _classes(watch: Watch) -> int:
     return len(watch.detector.labels.values)
-
-
-def _spread(fingerprint: bytes) -> float:
-    """A number from 0.5 to 1.5, another for each state: shards are not all written in the same micro-batch."""
-    return 0.5 + fingerprint[0] / 255
