@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
+AGAIN = 60.0  # seconds until a message of the client library is logged again
+MOST_WORDS = 1_000  # different messages of it that are remembered
 RETRY = 2.0  # seconds until the group is told again what it has not confirmed
 # What is fetched ahead. Where its queue is full, the client library would look again after a second only, by when banks
 # have taken all of it and wait; and a partition with large messages would have a few of them in each answer.
@@ -27,8 +30,27 @@ Begin = Callable[[int], int | None]
 End = Callable[[list[int], bool], None]
 
 
+class Seldom(logging.Filter):
+    """Lets a message pass once a minute: a broker that is away is tried again, and logged, many times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a message of the same words, whatever its numbers, has not passed for a minute."""
+        words, now = re.sub(r"\d+", "", record.getMessage()), time.monotonic()
+        if now - self._passed.get(words, -math.inf) < AGAIN:
+            return False
+        if len(self._passed) >= MOST_WORDS:
+            self._passed.clear()
+        self._passed[words] = now
+        return True
+
+
 LOG = logging.getLogger("fourrates.engines.kafka")  # what the client library logs, for whoever listens
 LOG.addHandler(logging.NullHandler())
+LOG.addFilter(Seldom())
 
 
 def library() -> Any:
