@@ -295,7 +295,7 @@ class Watch:
             elif placed.kind == "drift" and number not in self._opened:
                 self._opened[number] = {name: getattr(placed, name) for name in PLACE}
         self._mark(number, part, done, len(part.rows()))
-        if getattr(self.segments.at(number), "open", None) is None:
+        if own and getattr(self.segments.at(number), "open", None) is None:
             self._opened.pop(number, None)
         return found
 
