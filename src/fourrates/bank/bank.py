@@ -31,6 +31,8 @@ from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.bank.keys import Sorted
+
     Array = npt.NDArray[Any]
     Codes = npt.NDArray[np.uint16]
 
@@ -155,11 +157,15 @@ class Bank:
         """A detector with the settings of streams without a group, that has seen nothing."""
         return self._settings.detectors[0].clone()
 
-    @exclusively
     def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
-        asked, before = classify_keys(keys), len(self)
+        asked = classify_keys(keys)  # which may ask keys that use this bank
         if not asked.size == truths.size == preds.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {preds.size}")
+        return self._take(asked, truths, preds)
+
+    @exclusively
+    def _take(self, asked: Sorted, truths: Codes, preds: Codes) -> list[KeyedFinding]:
+        before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
         try:
             if numbers.size:
