@@ -84,7 +84,7 @@ def run(name: str, make: Callable[[], Any], keys: np.ndarray, least: float, most
     ]
     found = [(one.key, one.finding) for one in drifts if one.key in alone]
     same = sorted(found, key=repr) == sorted(expected, key=repr)
-    same &= all(state(bank[key].detector()) == state(one) for key, one in alone.items())
+    same &= all(state(bank[key]) == state(one) for key, one in alone.items())
     mark(f"  {CHECKED:,} streams ({len(expected)} drifts) as one detector for each key leaves them", same)
     return processor / EVENTS
 

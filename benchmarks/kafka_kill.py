@@ -197,8 +197,10 @@ def expected(messages: list[Any], partition: int) -> tuple[fr.Bank, dict[str, in
 
 def stream(streams: Any, key: str) -> str | None:
     """All that there is to say of a stream of a bank or a watch."""
-    one = streams[key].detector() if key in streams else None
-    return one and repr((one.events, one.rates, one.open, one.evidence, one.warning_since))
+    if key not in streams:
+        return None
+    one = streams[key]
+    return repr((one.events, one.rates, one.open, one.evidence, one.warning_since))
 
 
 def check(broker: Kafka | Mock, folder: Path, found: Outcome) -> None:

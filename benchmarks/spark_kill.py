@@ -151,7 +151,7 @@ def wrong(spark: Any, folder: Path) -> tuple[list[str], int]:
 
 def stands(stream: Any) -> str:
     """All there is to know of a stream, to the last digit."""
-    detector = stream.detector()
+    detector = stream
     return repr((detector.events, detector.status, detector.evidence, dict(detector.rates), detector.confusion))
 
 

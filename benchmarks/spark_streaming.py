@@ -80,7 +80,7 @@ def counting_packed(frame: Any, shards: int) -> Any:
             import pandas
 
             packs = [bytes(pack) for frame in rows for pack in frame[EVENTS]]
-            keys, counts, total = added(self.kept.get(), unpack(packs, columns)["key"].to_numpy())
+            keys, counts, total = added(self.kept.get(), unpack(packs, columns)["key0"].to_numpy())
             self.kept.update((keys, counts))
             yield pandas.DataFrame({"shard": [key[0]], "events": [total]})
 

@@ -42,11 +42,6 @@ class Saved(NamedTuple):
 
 def pack(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> bytes:
     """Put a state together."""
-    return b"".join(pack_parts(kind, about, **sections))
-
-
-def pack_parts(kind: str, about: dict[str, Any], **sections: bytes | memoryview) -> list[bytes | memoryview]:
-    """A state in pieces that follow each other: large sections are not copied."""
     text = json.dumps(
         {"kind": kind, "about": about, "sections": [[name, len(part)] for name, part in sections.items()]},
         separators=(",", ":"),
@@ -55,7 +50,7 @@ def pack_parts(kind: str, about: dict[str, Any], **sections: bytes | memoryview)
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
-    return [*parts, struct.pack("<I", checksum)]
+    return b"".join([*parts, struct.pack("<I", checksum)])
 
 
 def read_state(path: str | os.PathLike[str], max_state: int = MAX_STATE) -> bytes:

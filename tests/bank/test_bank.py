@@ -67,7 +67,7 @@ def detector(request):
 
 
 def states(bank):
-    return {key: state(bank[key].detector()) for key in bank}
+    return {key: state(bank[key]) for key in bank}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_stream_of_a_million_events_is_followed_to_the_bit(decay, swing):
     for part in np.array_split(np.arange(truth.size), 5):
         drifts = alone.update_many(truth[part], pred[part])
         assert [one.finding for one in bank.update(np.full(part.size, 7), truth[part], pred[part])] == drifts
-        assert state(bank[7].detector()) == state(alone)
+        assert state(bank[7]) == state(alone)
     assert sum(state.n for state in alone.rates.values()) > 100_000
 
 
@@ -213,21 +213,20 @@ def test_any_events_in_any_batches_leave_the_same_states(detector, pairs, cuts):
 
 
 @pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
-def test_a_view_shows_the_stream_as_it_is_now(detector):
+def test_a_stream_of_a_bank_is_a_detector_that_has_seen_its_events(detector):
     keys, truth, pred = events(3000, 3, drift=2000)
     bank = fr.Bank(detector)
     bank.update([0], [1], [1])
-    view = bank[0]
-    assert (view.key, view.events, view.confusion, view.group) == (0, 1, ((0, 0), (0, 1)), None)
+    before = bank[0]
+    assert (before.events, before.confusion, bank.group(0)) == (1, ((0, 0), (0, 1)), None)
     _, detectors = one_by_one(lambda _: detector.clone(), [0, *keys.tolist()], np.r_[1, truth], np.r_[1, pred])
     bank.update(keys, truth, pred)
-    alone = detectors[0]
-    assert view.events == alone.events
-    assert dict(view.rates) == dict(alone.rates)
-    assert (view.drift_detected, view.warning_detected) == (alone.drift_detected, alone.warning_detected)
-    copy = view.detector()
-    copy.update(1, 1)
-    assert copy.events == view.events + 1
+    alone, stream = detectors[0], bank[0]
+    assert before.events == 1
+    assert state(stream) == state(alone)
+    assert (stream.drift_detected, stream.warning_detected) == (alone.drift_detected, alone.warning_detected)
+    stream.update(1, 1)
+    assert stream.events == bank[0].events + 1
     with pytest.raises(KeyError, match="7"):
         bank[7]
     assert 7 not in bank
@@ -385,7 +384,7 @@ def test_a_group_has_its_own_settings(mapping):
     )
     assert bank.update(keys, truth, pred) == drifts
     assert states(bank) == {key: state(one) for key, one in detectors.items()}
-    assert (bank[0].group, bank[3].group, bank[1].group) == ("gold", "down", None)
+    assert (bank.group(0), bank.group(3), bank.group(1)) == ("gold", "down", None)
 
 
 @pytest.mark.parametrize("detector", [fr.LFR, fr.FourRates], ids=["LFR", "FourRates"], indirect=True)
@@ -405,7 +404,7 @@ def test_evicted_streams_begin_anew_and_the_others_go_on(detector):
     bank.update(named[20_000:], truth[20_000:], pred[20_000:])
     assert len(bank) == 30
     for key in ("s1", 5, 2**64 - 2):
-        assert state(bank[key].detector()) == state(detectors[key])
+        assert state(bank[key]) == state(detectors[key])
     assert bank["s4"].events < detectors["s4"].events
 
 
@@ -453,7 +452,7 @@ def test_banks_that_do_not_go_together_are_not_merged():
         one.merge(other)
     with pytest.raises(ValueError, match="arl is 100000 here and 5000 there"):
         one.merge(fr.Bank(arl=5_000))
-    with pytest.raises(ValueError, match=r"groups \[\] and \['g'\]"):
+    with pytest.raises(ValueError, match=r"groups \[\] here and FourRates with groups \['g'\] there"):
         one.merge(fr.Bank(groups={"g": fr.FourRates()}, group_of={}))
     with pytest.raises(ValueError, match="the banks differ in their settings"):
         one.merge(fr.Bank(fr.LFR()))
@@ -506,7 +505,7 @@ def test_groups_survive_a_file(tmp_path):
         fr.Bank.load(tmp_path / "bank")
     loaded = fr.Bank.load(tmp_path / "bank", group_of={3: "gold"})
     loaded.update([3, 4], [1, 1], [1, 1])
-    assert [loaded[key].group for key in (1, 2, 3, 4)] == ["gold", None, "gold", None]
+    assert [loaded.group(key) for key in (1, 2, 3, 4)] == ["gold", None, "gold", None]
     assert states(loaded) | states(bank) == states(loaded)
 
 
@@ -766,14 +765,27 @@ def test_a_bank_under_another_budget_goes_on_with_the_same_streams():
     bank.update(keys, truths, preds)
     names, evidence, events = bank.alarm_levels()
     assert dict(zip(names, events.tolist(), strict=True)) == {key: int((keys == key).sum()) for key in names}
-    own = [bank[key].detector().evidence for key in names]
+    own = [bank[key].evidence for key in names]
     np.testing.assert_allclose(evidence, own, rtol=1e-5)  # sums of float32 in another order
     other = bank.with_budget(500)
     np.testing.assert_allclose(other.alarm_levels()[1], evidence * (1e6 / 500), rtol=1e-5)
     assert bank.alarm_levels()[1].tolist() == evidence.tolist()
     bad = np.zeros(400, bool)
     found = other.update(np.zeros(400, int), ~bad, bad)
-    alone.restore(bank[0].detector().record_bytes)
+    alone.restore(bank[0].record_bytes)
     assert found[0].finding.at == alone.update_many(~bad, bad)[0].at
     with pytest.raises(ValueError, match="only a bank of FourRates"):
         fr.Bank(fr.LFR()).with_budget(500)
+
+
+@pytest.mark.parametrize("names", [["a", 5, "b", 2**64 - 1], [("x", 1), ("x", 2), ("y", 1), ("y", 2)]])
+def test_streams_under_other_keys_are_the_same_streams(names):
+    keys, truth, pred = events(8000, 4, drift=4000)
+    bank = fr.Bank(arl=1_000)
+    bank.update(keys, truth, pred)
+    renamed = bank.renamed([names[key] for key in bank])
+    assert states(renamed) == {names[key]: one for key, one in states(bank).items()}
+    renamed.update([names[0]], [1], [1])
+    bank.update([0], [1], [1])
+    assert renamed.to_bytes() == fr.Bank.from_bytes(renamed.to_bytes()).to_bytes()
+    assert states(renamed)[names[0]] == states(bank)[0]

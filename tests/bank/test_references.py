@@ -48,8 +48,8 @@ def test_a_bank_gives_what_a_detector_for_each_key_gives():
         detector = fr.FourRates(100_000, reference=REFERENCES.get(key))
         own = keys == key
         assert detector.update_many(truth[own], pred[own]) == [one.finding for one in found if one.key == key]
-        assert held[key].detector().record_bytes[32:] == detector.record_bytes[32:]
-        assert held[key].detector().parameters == detector.parameters
+        assert held[key].record_bytes[32:] == detector.record_bytes[32:]
+        assert held[key].parameters == detector.parameters
         assert held[key].status == detector.status
 
 
@@ -57,7 +57,7 @@ def test_a_key_without_a_reference_is_compared_with_its_own_past():
     keys, truth, pred = events(bad="c", seed=3)
     held = bank()
     assert not [one for one in held.update(keys, truth, pred) if one.key == "c"]
-    assert held["c"].detector().parameters["reference"] is None
+    assert held["c"].parameters["reference"] is None
     keys, truth, pred = events(seed=4)
     assert [one.key for one in held.update(keys, truth, pred)] == ["c"]
     assert held["c"].open.changes[0].direction == "up"

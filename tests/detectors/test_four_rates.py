@@ -352,7 +352,7 @@ def test_all_ways_of_feeding_it_give_the_same_findings_in_all_fields(name, data,
     for way, findings in found.items():
         assert findings == expected, way
     assert one.to_bytes() == whole.to_bytes() == split.to_bytes() == saved.to_bytes() == pickled.to_bytes()
-    assert bank[0].detector().record_bytes[32:] == one.record_bytes[32:]
+    assert bank[0].record_bytes[32:] == one.record_bytes[32:]
 
 
 # Bad use ----------------------------------------------------------------------------------------------------------

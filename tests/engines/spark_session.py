@@ -56,7 +56,7 @@ def start(folder):
 
 def stands(stream):
     """All there is to know of a stream, to the last digit."""
-    detector = stream.detector()
+    detector = stream
     return repr((detector.events, detector.status, detector.evidence, dict(detector.rates), detector.confusion))
 
 

@@ -14,7 +14,7 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, monitor, reader, source
+from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, reader, source
 from fourrates.engines.kafka.partition import Partition
 from fourrates.io import Columns, InputError
 
@@ -50,7 +50,7 @@ def watched(records):
 def states(bank):
     """Each stream of a bank, or of the watch of a partition, by its name."""
     streams = bank.watch.segments if isinstance(bank, Partition) else bank
-    detectors = {name: streams[name].detector() for name in streams}
+    detectors = {name: streams[name] for name in streams}
     return {
         name: repr((one.events, one.rates, one.open, one.evidence, one.warning_since))
         for name, one in detectors.items()
@@ -251,8 +251,7 @@ def as_arrow(records, size=50):
         yield sink.getvalue().to_pybytes()
 
 
-def test_partitions_taken_in_threads_end_as_if_taken_one_by_one(broker, topic, tmp_path, monkeypatch):
-    monkeypatch.setattr(monitor, "LARGE", 1)
+def test_partitions_taken_while_others_are_read_end_as_if_taken_one_by_one(broker, topic, tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "JOINED", 200)
     records, told, fails = [events(seed) for seed in (5, 6)], [], [0, 1]
     for partition, part in enumerate(records):

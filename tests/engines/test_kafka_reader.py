@@ -249,11 +249,10 @@ def test_addresses_that_are_none(url, problem):
         Address.parse(url)
 
 
-def test_properties_come_from_a_file_and_go_where_they_belong(tmp_path):
+def test_properties_come_from_a_file_and_from_the_address(tmp_path):
     (tmp_path / "client").write_text("# ours\nsasl.password = secret=1\n\nlinger.ms=7\n")
     address = Address.parse(f"kafka://b/t?config={tmp_path}/client&session.timeout.ms=9000")
-    assert address.consumer_settings() == {"sasl.password": "secret=1", "session.timeout.ms": "9000"}
-    assert address.producer_settings() == {"sasl.password": "secret=1", "linger.ms": "7"}
+    assert address.settings == {"sasl.password": "secret=1", "linger.ms": "7", "session.timeout.ms": "9000"}
 
 
 def test_the_first_number_fixes_the_unit_of_a_partition_wherever_messages_are_cut():

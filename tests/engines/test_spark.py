@@ -92,20 +92,32 @@ def test_the_findings_are_those_of_one_bank_whatever_the_partitions_with_one_exc
     assert bank.events == SIZE
 
 
-def test_a_recovery_is_found_as_it_is_on_one_machine(session, engine):
+def there_and_back():
+    """Six streams; in two of them the recall falls, and comes back."""
     random = np.random.default_rng(5)
     key, truth = random.integers(0, 6, SIZE), random.random(SIZE) < 0.4
     away = (key % 3 == 0) & truth & (np.arange(SIZE) // (SIZE // 3) == 1)
-    pred = truth ^ (random.random(SIZE) < np.where(away, 0.5, 0.05))
-    given = table((key, np.arange(SIZE), truth, pred))
-    wanted = fr.detect(given, truth="y", pred="p", by="key", time="time", arl=ARL)
-    found = engine.detect(session.createDataFrame(given), **COLUMNS, arl=ARL)
-    rows = found.where(OF_RATES).collect()
-    told = sorted({(str(row.key), row.at, row.kind, row.closes) for row in rows})
-    assert told == sorted((one.segment, one.at, one.kind, one.closes) for one in wanted if one.kind != "shift")
-    assert {kind for _, _, kind, _ in told} == {"drift", "confirmation", "recovery"}
-    of = {(str(row.key), row.drift) for row in rows if row.kind != "drift"}
-    assert of == {(str(row.key), row.at) for row in rows if row.kind == "drift"}
+    return key, np.arange(SIZE), truth, truth ^ (random.random(SIZE) < np.where(away, 0.5, 0.05))
+
+
+def fields(key, finding, time, started_time, drift):
+    moments = [one and np.datetime64(one, "us") for one in (time, started_time)]
+    return str(key), finding.at, finding.kind, finding.closes or None, finding.started, *map(str, moments), drift
+
+
+def as_in_a_frame(found, events):
+    """Whether rows have all the fields of the findings of the same events in a frame, times included."""
+    wanted = fr.detect(table(events), truth="y", pred="p", by="key", time="time", arl=ARL)
+    assert {one.kind for one in wanted} >= {"drift", "confirmation", "recovery"}
+    rows = found.where("kind not in ('rejected', 'unlabelled')").collect()
+    assert {fields(row.key, row, row.time, row.started_time, row.drift) for row in rows} == {
+        fields(one.segment, one, one.time, one.started_time, one.about and one.about.at) for one in wanted
+    }
+
+
+def test_findings_have_the_fields_they_have_on_one_machine(session, engine):
+    events = there_and_back()
+    as_in_a_frame(engine.detect(frame(session, events), **COLUMNS, arl=ARL), events)
 
 
 def test_keys_of_several_columns_labels_of_any_kind_and_a_reference(session, engine, events):
@@ -190,7 +202,8 @@ def test_moments_and_zones_that_python_does_not_know_end_no_job(session, engine,
     given = given.withColumn("y", F.when(F.unix_micros("time") == far, 7).otherwise(F.col("y")))
     session.conf.set("spark.sql.session.timeZone", "GMT+01:00")
     try:
-        found = engine.detect(given, **COLUMNS, arl=ARL).withColumn("time", F.unix_micros("time") - far).cache()
+        shown = {name: F.unix_micros(name) - far for name in ("time", "started_time")}
+        found = engine.detect(given, **COLUMNS, arl=ARL).withColumns(shown).cache()
         assert findings(found) == expected(events[0][1:], events[2][1:], events[3][1:])[1]
         (rejected,) = found.where("kind = 'rejected'").collect()
         assert json.loads(rejected["row"])["time"] == "14645-06-30T15:06:40.000000"
@@ -273,6 +286,13 @@ def test_a_stream_that_is_stopped_and_goes_on_ends_with_the_drifts_and_the_state
         run(session, engine, tmp_path, by="y")
     with pytest.raises(Exception, match="the checkpoint is that of FourRates"):
         run(session, engine, tmp_path, arl=2 * ARL)
+
+
+def test_findings_of_a_stream_have_the_fields_they_have_on_one_machine(session, engine, tmp_path):
+    events = there_and_back()
+    for name, first, end in (("a", 0, 4100), ("b", 4100, 4200), ("c", 4200, 8100), ("d", 8100, SIZE)):
+        write(tmp_path / "in", events, slice(first, end), name)
+    as_in_a_frame(run(session, engine, tmp_path), events)
 
 
 def test_events_within_the_watermark_are_put_in_order_and_later_ones_are_named(session, engine, events, tmp_path):

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from fourrates.engines.spark.coding import Coder
 from fourrates.engines.spark.events import PRED, SHARD, TRUTH, Task
-from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packer, unpack
+from fourrates.engines.spark.packing import EVENTS, LETTERS, packer, unpack
+from fourrates.engines.spark.shard import CODE, TIME
 
 
 def task(labels=(0, 1), bad="keep", by=("key",), order=("seq",)):
@@ -124,15 +125,15 @@ def test_packed_by_shard_and_unpacked_nothing_is_lost_and_the_order_is_kept():
     shard[shard == 3] = 4
     truths, preds = (random.choice([*"abcx"], size, p=[0.4, 0.3, 0.25, 0.05]) for _ in range(2))
     given = rows(pa.array(truths), pa.array(preds), pa.array(key)).append_column(SHARD, pa.array(shard, pa.int32()))
-    columns = pa.schema([("key", pa.int64()), ("seq", pa.int64()), (CODE, pa.uint8())])
+    columns = pa.schema([("key0", pa.int64()), (TIME, pa.int64()), (CODE, pa.uint8())])
     (found,) = packer(asked, columns)(iter(given.to_batches(max_chunksize=999)))
     assert found[SHARD].to_pylist() == [0, 1, 2, 4, 5, 6]
     codes, letters = Coder(asked).read(given)
     for one in found.to_pylist():
         own = unpack([one[EVENTS]], columns)
         wanted = np.flatnonzero((shard == one[SHARD]) & (codes >= 0))
-        assert own["seq"].to_pylist() == wanted.tolist()
-        assert own["key"].to_pylist() == key[wanted].tolist()
+        assert own[TIME].to_pylist() == wanted.tolist()
+        assert own["key0"].to_pylist() == key[wanted].tolist()
         assert own[CODE].to_pylist() == codes[wanted].tolist()
         assert one[LETTERS] == [letter for row, letter in letters if shard[row] == one[SHARD]]
     assert len(letters) > 300

@@ -287,7 +287,7 @@ def test_a_stream_of_a_bank_is_accepted_by_its_key():
         bank.update(["a"] * concept[0], *pairs(random, *concept))
     keyed = bank.accept("a", [[4_500, 500], [2_000, 3_000]])
     assert (keyed.key, keyed.finding.kind) == ("a", "acceptance")
-    assert bank["a"].detector().parameters["reference"] == [[4_500, 500], [2_000, 3_000]]
+    assert bank["a"].parameters["reference"] == [[4_500, 500], [2_000, 3_000]]
     assert fr.Bank.from_bytes(bank.to_bytes())["a"].rates["tpr"].baseline.value == pytest.approx(0.6)
     assert bank.accept("a") is None
     with pytest.raises(KeyError, match="'z'"):

@@ -213,8 +213,6 @@ WRONG = [
     {"source": 3},
     {"marks": [1, 1]},
     {"marks": "x"},
-    {"sizes": [3]},
-    {"sizes": None},
 ]
 
 
@@ -224,8 +222,6 @@ def test_forged_bytes_are_refused_and_nothing_else(detector, wrong):
     """With a checksum that fits: every value is checked against its range and the others."""
     found = unpack(saved_watch(DETECTORS.index(detector)))
     assert found.about["warnings"]
-    if "sizes" in wrong and "bank" in found.sections:
-        pytest.skip("a bank has no sizes")
     forged = pack("Watch", {**found.about, **wrong}, **found.sections)
     with pytest.raises(io.InputError):
         fr.Watch.from_bytes(forged)
@@ -233,12 +229,17 @@ def test_forged_bytes_are_refused_and_nothing_else(detector, wrong):
 
 def test_sections_that_do_not_belong_together_are_refused():
     lfr, four = (unpack(taken(fr.Watch(one), frame(3000))[0].to_bytes()) for one in DETECTORS[1::-1])
+    alone = fr.Watch(fr.FourRates())
+    alone.update({"y_true": [1, 0], "y_pred": [1, 1]})
+    one = unpack(alone.to_bytes())
     for about, sections in (
         (lfr.about, {**lfr.sections, "bank": four.sections["bank"]}),
         (lfr.about, {**lfr.sections, "start": four.sections["start"]}),
         (lfr.about, {"bank": lfr.sections["bank"]}),
         (lfr.about, {"start": lfr.sections["start"]}),
         (lfr.about, {**lfr.sections, "bank": b"nothing"}),
+        (one.about, {**one.sections, "stream0": b"nothing"}),
+        (one.about, {name: part for name, part in one.sections.items() if name != "stream0"}),
     ):
         with pytest.raises(io.InputError):
             fr.Watch.from_bytes(pack("Watch", about, **sections))

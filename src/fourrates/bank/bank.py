@@ -8,7 +8,7 @@ same as one detector for each key would. The budget is global: `arl` counts the 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +16,8 @@ import numpy as np
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.exclusive import ExclusiveUse, exclusively
 from fourrates.bank.grouping import by_stream
-from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json, parts
+from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json
 from fourrates.bank.settings import GroupOf, Settings
-from fourrates.bank.stream import Position, Stream
 from fourrates.bank.taking import Batch, processors, take
 from fourrates.checks import check_whole
 from fourrates.detectors.base import RecordDetector
@@ -26,8 +25,8 @@ from fourrates.detectors.four_rates import FourRates, confusion_counts, in_order
 from fourrates.findings import KeyedFinding
 from fourrates.kernel.record import Arena
 from fourrates.labels import Labels
-from fourrates.record import HEAD, head_of
-from fourrates.state import MAX_STATE, Saved, pack_parts, read_state, unpack
+from fourrates.record import HEAD, KIND, head_of
+from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -106,8 +105,7 @@ class Bank:
 
     def _begin(self, settings: Settings, max_streams: int) -> None:
         self._settings = settings
-        self._rules = settings.rules
-        self._arena = Arena(self._rules)
+        self._arena = Arena([detector.rules for detector in settings.detectors])
         self._keys = Keys(max_streams)
         self._use = ExclusiveUse("this bank")
         self.events = 0
@@ -160,12 +158,12 @@ class Bank:
         return self._settings.detectors[0].clone()
 
     def _update(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
-        asked = classify_keys(keys)
+        asked = classify_keys(keys)  # which may ask keys that use this bank
         if not asked.size == truths.size == preds.size:
             raise ValueError(f"keys has {asked.size} events, y_true has {truths.size}, y_pred has {preds.size}")
-        with self._use:
-            return self._take(asked, truths, preds)
+        return self._take(asked, truths, preds)
 
+    @exclusively
     def _take(self, asked: Sorted, truths: Codes, preds: Codes) -> list[KeyedFinding]:
         before = len(self)
         slots, numbers, kinds = self._keys.take(asked)
@@ -194,7 +192,7 @@ class Bank:
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""
         settings, first = self._settings, self._arena.size
-        if not settings.look_at_keys:
+        if settings.group_of is None and settings.references is None:
             self._arena.begin(numbers, kinds, np.zeros(numbers.size, np.uint16))
             return
         names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
@@ -271,17 +269,19 @@ class Bank:
             return False
         return bool(self._keys.find(classify_keys([key]))[0] >= 0)
 
-    def __getitem__(self, key: Hashable) -> Stream:
+    def __getitem__(self, key: Hashable) -> RecordDetector:
+        """A detector of its own as the stream is now; events that it is given are not the bank's."""
         key = canonical(key)
-        self._position(key)
-        return Stream(key, self._position)
-
-    def _position(self, key: Hashable) -> Position:
         if (slot := int(self._keys.find(classify_keys([key]))[0])) < 0:
             raise KeyError(key)
         record = self._arena.record(slot)
-        group = head_of(record).group
-        return Position(self._settings.names[group], self._settings.detector_of(key, group), record)
+        detector = self._settings.detector_of(key, head_of(record).group).clone()
+        detector.restore(record)
+        return detector
+
+    def group(self, key: Hashable) -> str | None:
+        """The name of a stream's group; None for one without."""
+        return self._settings.names[head_of(self._arena.view(int(self._slots([key])[0]))).group]
 
     @property
     def nbytes(self) -> int:
@@ -345,12 +345,10 @@ class Bank:
 
     def _merge(self, other: Bank) -> None:
         self._settings.check_same(other._settings)
-        heads = other._arena.heads()
-        numbers, kinds = heads["key"], heads["kind"]
-        common = np.flatnonzero(self._keys.find(parts(numbers, kinds, other._keys.names)) >= 0)
+        theirs = [*other]
+        common = np.flatnonzero(self._keys.find(classify_keys(theirs)) >= 0)
         if common.size:
-            key = other._keys.name(int(numbers[common[0]]), int(kinds[common[0]]))
-            raise ValueError(f"key {key!r} is in both banks")
+            raise ValueError(f"key {theirs[common[0]]!r} is in both banks")
         if len(self) + len(other) > self._keys.most:
             raise ValueError(f"{len(self) + len(other):,} streams; this bank holds at most {self._keys.most:,}")
         if self._settings.references is not None and other._settings.references is not None:
@@ -361,9 +359,9 @@ class Bank:
         table = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
         table["last"] += self.events
         names = dict(self._keys.names)
-        others = np.flatnonzero(kinds == OTHER)
-        fresh = self._keys.free() + np.arange(others.size)
-        names |= dict(zip(fresh.tolist(), map(other._keys.names.__getitem__, numbers[others].tolist()), strict=True))
+        others = np.flatnonzero(other._arena.heads()["kind"] == OTHER)
+        fresh = self._keys.free + np.arange(others.size)
+        names |= {number: theirs[slot] for number, slot in zip(fresh.tolist(), others.tolist(), strict=True)}
         table["key"][others] = fresh
         begun = np.concatenate([self._begun(), other._begun()])
         self._arena.extend(records)
@@ -381,10 +379,22 @@ class Bank:
         _, (_, given, *state) = self.__reduce__()
         return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
 
+    def renamed(self, keys: Sequence[Hashable]) -> Bank:
+        """Make a bank of the same streams under other keys, in the order in which they began; without references."""
+        if self._settings.references is not None:
+            raise ValueError("a bank with references by key cannot be renamed")
+        detector, given, _, (_, events, begun, left) = self.__reduce__()[1]
+        known, records = Keys(self._keys.most), self._arena.records()
+        slots, numbers, kinds = known.take(classify_keys([*keys]))
+        heads = records[:, : HEAD.itemsize].view(HEAD)[:, 0]
+        heads["key"] = numbers[slots]
+        heads["events"] += (kinds[slots] - self._arena.heads()["kind"].astype(np.int64)).astype(np.uint64) * KIND
+        return _revive(detector, given, records.tobytes(), (known.names, events, begun, left))
+
     def alarm_levels(self) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """All streams at a glance, for FourRates: keys, evidence as a share of what an alarm takes, and events."""
         heads, records = self._arena.heads(), self._arena.records()
-        return list(self), evidence_shares(self._rules, heads["group"], records), heads["events"]
+        return list(self), evidence_shares(self._settings.detectors, heads["group"], records), heads["events"]
 
     def __repr__(self) -> str:
         return f"<Bank of {len(self):,} streams, {self.events:,} events, {self._settings.detectors[0]!r}>"
@@ -416,9 +426,8 @@ class Bank:
             raise ValueError(f"q {q!r} is not in (0, 1)")
         heads, begun = self._arena.heads(), self._begun()
         watched = heads["events"] > begun
-        values = np.where(
-            watched, e_values(self._settings.detectors, self._rules, self._arena.records(), heads, begun), 0.0
-        )
+        values = e_values(self._settings.detectors, self._arena.records(), heads, begun)
+        values[~watched] = 0.0
         named = discovered(values, int(watched.sum()) + self._left, q)
         return [self._keys.name(int(heads["key"][slot]), int(heads["kind"][slot])) for slot in named.tolist()]
 
@@ -455,13 +464,9 @@ class Bank:
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
 
+    @exclusively
     def to_bytes(self) -> bytes:
         """Everything, as :meth:`save` writes it."""
-        return b"".join(self.to_parts())
-
-    @exclusively
-    def to_parts(self) -> list[bytes | memoryview]:
-        """As :meth:`to_bytes`, in pieces that follow each other, to be written one by one."""
         about, sections = self._settings.to_state()
         about |= {
             "events": self.events,
@@ -470,7 +475,7 @@ class Bank:
             "keys": [[number, key_to_json(name)] for number, name in self._keys.names.items()],
         }
         sections |= {"period": self._begun().astype("<i8").tobytes()}
-        return pack_parts("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
+        return pack("Bank", about, **sections, records=self._arena.records().reshape(-1).data)
 
     @classmethod
     def from_bytes(cls, saved: bytes, *, group_of: GroupOf | None = None, max_streams: int | None = None) -> Bank:
@@ -502,7 +507,7 @@ class Bank:
 
     def _rows(self, saved: memoryview) -> npt.NDArray[np.uint8]:
         """Records, a row each."""
-        size = self._rules[0].size
+        size = self._settings.detectors[0].rules.size
         if len(saved) % size:
             raise ValueError(f"{len(saved)} bytes of records of {size}")
         return np.frombuffer(saved, np.uint8).reshape(-1, size)

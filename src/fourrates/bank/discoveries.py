@@ -8,52 +8,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
-from fourrates.evidence.rules import FourRatesRules
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.kernel.record import Rules
+    from fourrates.evidence.rules import FourRatesRules
 
     Array = npt.NDArray[Any]
 
 
 def e_values(
-    detectors: Sequence[RecordDetector], rules: Sequence[Rules], records: Array, heads: dict[str, Array], begun: Array
+    detectors: Sequence[RecordDetector], records: Array, heads: dict[str, Array], begun: Array
 ) -> npt.NDArray[np.float64]:
     """For each stream a number whose mean is at most one while nothing changes.
 
-    Parameters
-    ----------
-    detectors : sequence of FourRates, or of LFR
-        One for each group of streams.
-    rules : sequence of Rules
-        By which their records are written.
-    records, heads : arrays
-        The streams, as an arena has them.
-    begun : array
-        Events of each stream when the period began.
+    Detectors are those of the groups, records and heads as an arena has them, `begun` the events of each stream when
+    the period began.
     """
     if isinstance(detectors[0], LFR):
         level = np.array([_false_alarms(one) for one in detectors if isinstance(one, LFR)])[heads["group"]]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
-    alarm = np.array([one.threshold for one in rules if isinstance(one, FourRatesRules)])[heads["group"]]
-    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(rules, heads["group"], records))
+    alarm = np.array([rules.threshold for rules in _evidence_rules(detectors)])[heads["group"]]
+    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(detectors, heads["group"], records))
     return values / np.maximum(heads["events"], 1)
 
 
-def evidence_shares(rules: Sequence[Rules], groups: Array, records: Array) -> npt.NDArray[np.float64]:
+def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:
     """The evidence for a change in each stream, as a share of what an alarm takes; for FourRates."""
     shares = np.empty(len(records))
-    for group, one in enumerate(rules):
-        if not isinstance(one, FourRatesRules):
-            raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
+    for group, rules in enumerate(_evidence_rules(detectors)):
         own = groups == group
-        shares[own] = one.evidence(records[own].tobytes()) / one.threshold
+        shares[own] = rules.evidence(records[own].tobytes()) / rules.threshold
     return shares
+
+
+def _evidence_rules(detectors: Sequence[RecordDetector]) -> list[FourRatesRules]:
+    if not isinstance(detectors[0], FourRates):
+        raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
+    return [one.evidence_rules for one in detectors if isinstance(one, FourRates)]
 
 
 def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array:

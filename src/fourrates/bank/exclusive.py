@@ -5,23 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from types import TracebackType
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-Self_ = TypeVar("Self_", bound="_Used")
+User = TypeVar("User", bound=Any)
 
 
 class ExclusiveUse:
-    """Held by whoever uses a thing; for all others, another thread or the same one again, it is an error.
+    """Held by whoever uses a thing; for all others it is an error.
 
-    The same thread comes again where keys, or a function that was given, use the bank that is asking them.
-
-    Parameters
-    ----------
-    what : str
-        What is used, for the error.
+    The same thread is refused too: keys, or a function that was given, may use the bank that is asking them.
 
     Examples
     --------
@@ -33,8 +27,6 @@ class ExclusiveUse:
     RuntimeError: another thread is using this bank, or a key of it: give each thread its own, or take turns
     """
 
-    __slots__ = ("_lock", "_what")
-
     def __init__(self, what: str) -> None:
         self._lock, self._what = threading.Lock(), what
 
@@ -44,23 +36,15 @@ class ExclusiveUse:
                 f"another thread is using {self._what}, or a key of it: give each thread its own, or take turns"
             )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
 
-class _Used(Protocol):
-    _use: ExclusiveUse
-
-
-def exclusively(
-    method: Callable[Concatenate[Self_, Given], Answer],
-) -> Callable[Concatenate[Self_, Given], Answer]:
+def exclusively(method: Callable[Concatenate[User, Given], Answer]) -> Callable[Concatenate[User, Given], Answer]:
     """Make a method hold the use of its object, `_use`, while it runs."""
 
     @wraps(method)
-    def held(self: Self_, /, *args: Given.args, **settings: Given.kwargs) -> Answer:
+    def held(self: User, /, *args: Given.args, **settings: Given.kwargs) -> Answer:
         with self._use:
             return method(self, *args, **settings)
 

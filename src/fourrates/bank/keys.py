@@ -30,33 +30,18 @@ MOST = 2**31 - 2  # streams
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Keys of a batch, checked and sorted by kind; a part stands at its places, or everywhere where that is None.
-
-    Attributes
-    ----------
-    size : int
-        How many keys there are.
-    integers : list of (places, array of int64, whether negative ones stand for 2**64 more)
-        The keys that are integers of 64 bits.
-    others : list of (places, keys)
-        The rest.
-    positions : array, optional
-        Where there is one, the keys are these positions among the parts.
-    """
+    """Keys of a batch, checked and sorted by kind; a part stands at its places, or everywhere where that is None."""
 
     size: int
-    integers: list[tuple[Array | None, Array, bool]]
+    integers: list[tuple[Array | None, Array, bool]]  # places, 64 bits, whether negative ones stand for 2**64 more
     others: list[tuple[Array | None, Sequence[Hashable]]]
-    positions: Array | None = None
+    positions: Array | None = None  # where there are such, the keys are these positions among the parts
 
 
 def classify_keys(keys: Any) -> Sorted:
     """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands.
 
-    Parameters
-    ----------
-    keys : array, list, pandas or polars series, Arrow array
-        One-dimensional. Dictionary-encoded Arrow arrays and pandas categories are read by their dictionary.
+    Dictionary-encoded Arrow arrays and pandas categories are read by their dictionary.
     """
     if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
         raise TypeError(f"keys must be an array or a list of keys, not {keys!r}")
@@ -74,17 +59,6 @@ def classify_keys(keys: Any) -> Sorted:
     if isinstance(keys, np.ma.MaskedArray) and np.ma.getmaskarray(keys).any():
         raise _no_key("masked", int(np.ma.getmaskarray(keys).argmax()))
     return _array(np.asarray(keys))
-
-
-def parts(numbers: Array, kinds: Array, names: dict[int, Hashable]) -> Sorted:
-    """Keys given by their numbers and kinds, as a bank holds them."""
-    others = np.flatnonzero(kinds == OTHER)
-    low, high = np.flatnonzero(kinds == INTEGER), np.flatnonzero(kinds == HIGH)
-    return Sorted(
-        numbers.size,
-        [(low, numbers[low], False), (high, numbers[high], True)],
-        [(others, [names[number] for number in numbers[others].tolist()])],
-    )
 
 
 def canonical(key: Any, position: int | None = None) -> Hashable:
@@ -195,17 +169,9 @@ def _no_key(key: Any, position: int | None) -> ValueError | TypeError:
 
 
 class Keys:
-    """The keys of a bank.
+    """The keys of a bank, in slots 0, 1, ...; those that are no integers of 64 bits are `names`, by number."""
 
-    Attributes
-    ----------
-    size : int
-        How many there are; they have the slots 0 .. size - 1.
-    names : dict
-        Keys that are no integers of 64 bits, by a number given to each.
-    """
-
-    __slots__ = ("_index", "_next", "_slots", "most", "names", "size")
+    __slots__ = ("_index", "_slots", "free", "most", "names", "size")
 
     def __init__(self, most: int = MOST) -> None:
         if not 1 <= most <= MOST:
@@ -214,17 +180,13 @@ class Keys:
         self._index = Index(int.from_bytes(os.urandom(8), "little"))
         self._slots: dict[Hashable, int] = {}
         self.names: dict[int, Hashable] = {}
-        self._next = 0
+        self.free = 0  # the first number from which on no name has one
         self.size = 0
 
     @property
     def nbytes(self) -> int:
         """Memory of the index of integers, in bytes."""
         return self._index.nbytes
-
-    def free(self) -> int:
-        """The first number from which on no name has one."""
-        return self._next
 
     def find(self, keys: Sorted) -> Slots:
         """The slots of keys, -1 where there is none."""
@@ -259,17 +221,17 @@ class Keys:
             return slots
 
         def others(names: Sequence[Hashable]) -> Slots:
-            start, first = self.size, self._next
+            start, first = self.size, self.free
             slots = np.empty(len(names), np.int32)
             for i, name in enumerate(names):
                 known = name if type(name) is str else token(name)
                 if (slot := self._slots.get(known)) is None:
                     slot = self._slots[known] = self.size
-                    self.names[self._next] = name
-                    self.size, self._next = self.size + 1, self._next + 1
+                    self.names[self.free] = name
+                    self.size, self.free = self.size + 1, self.free + 1
                 slots[i] = slot
             added = np.arange(start, self.size, dtype=np.int32)
-            new.append((added, np.arange(first, self._next), OTHER))
+            new.append((added, np.arange(first, self.free), OTHER))
             return slots
 
         try:
@@ -308,7 +270,7 @@ class Keys:
         self._slots = dict(zip(map(token, self.names.values()), places.tolist(), strict=True))
         if len(self._slots) < places.size:
             raise ValueError("a key that is there twice")
-        self._next = max(self._next, max(self.names, default=-1) + 1)
+        self.free = max(self.free, max(self.names, default=-1) + 1)
         self.size = numbers.size
 
     def name(self, number: int, kind: int) -> Hashable:

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 class References(Mapping[Hashable, "Counts"]):
-    """Confusion counts by key, in the order of the labels as given.
-
-    Parameters
-    ----------
-    labels : Labels
-        The classes.
-    given : mapping
-        From keys to what ``FourRates(reference=...)`` takes: K x K counts, or a pair of arrays.
-    """
+    """Confusion counts by key, in the order of the labels, from what ``FourRates(reference=...)`` takes."""
 
     def __init__(self, labels: Labels, given: Mapping[Any, Any]) -> None:
         self._labels = labels

@@ -19,7 +19,6 @@ from fourrates.detectors.lfr import LFR
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.kernel.record import Rules
     from fourrates.labels import Labels
     from fourrates.state import Saved
 
@@ -27,24 +26,7 @@ GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
 
 
 class Settings:
-    """The detectors of a bank, by group, and its references.
-
-    Parameters
-    ----------
-    detector : FourRates or LFR
-        For streams without a group.
-    reference, groups, group_of
-        As for :class:`fourrates.Bank`.
-
-    Attributes
-    ----------
-    names : list of str or None
-        The groups; the first is None, for streams without one.
-    detectors : list of detectors
-        One for each group, that has seen nothing.
-    references : References or None
-        The references by key, in a bank that has such.
-    """
+    """The detectors of a bank, by group, and its references; as given to :class:`fourrates.Bank`."""
 
     def __init__(
         self,
@@ -58,7 +40,7 @@ class Settings:
         elif reference is not None:
             _check_without_reference(detector)
         groups = groups or {}
-        self.names: list[str | None] = [None, *groups]
+        self.names: list[str | None] = [None, *groups]  # None for streams without a group
         given = zip(self.names, [detector, *groups.values()], strict=True)
         self.detectors = [_blank(one, name, detector) for name, one in given]
         if group_of is not None and not (isinstance(group_of, Mapping) or callable(group_of)):
@@ -80,16 +62,6 @@ class Settings:
     def labels(self) -> Labels:
         """The classes, in the order of their codes."""
         return self.detectors[0].labels
-
-    @property
-    def rules(self) -> list[Rules]:
-        """What all streams of a group share, for each group."""
-        return [detector.rules for detector in self.detectors]
-
-    @property
-    def look_at_keys(self) -> bool:
-        """Whether two streams may differ by their keys."""
-        return self.group_of is not None or self.references is not None
 
     def groups_of(self, keys: Sequence[Hashable]) -> npt.NDArray[np.uint16]:
         """The number of each key's group."""
@@ -124,14 +96,20 @@ class Settings:
 
     def check_same(self, other: Settings) -> None:
         """Raise a ValueError that names a difference, if there is one; the references themselves may differ."""
-        ours, theirs = self._parameters(), other._parameters()
-        if ours != theirs:
-            raise ValueError("the banks differ in their settings: " + _difference(ours, theirs))
+        kinds = [type(one.detectors[0]).__name__ for one in (self, other)]
+        if kinds[0] != kinds[1] or self.names != other.names:
+            raise ValueError(
+                f"the banks differ in their settings: {kinds[0]} with groups {self.names[1:]} here and {kinds[1]} with "
+                f"groups {other.names[1:]} there"
+            )
+        for ours, theirs in zip(self.detectors, other.detectors, strict=True):
+            for name, value in ours.parameters.items():
+                if (their := theirs.parameters[name]) != value:
+                    raise ValueError(
+                        f"the banks differ in their settings: {name} is {value!r} here and {their!r} there"
+                    )
         if (other.references is None) != (self.references is None):
             raise ValueError("the banks differ in their settings: one has references by key")
-
-    def _parameters(self) -> dict[str | None, dict[str, Any]]:
-        return {name: one.parameters for name, one in zip(self.names, self.detectors, strict=True)}
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """What a saved bank has of it: JSON, and sections."""
@@ -192,12 +170,3 @@ def _check_without_reference(detector: RecordDetector) -> FourRates:
 def _with_reference(detector: RecordDetector, reference: Any) -> FourRates:
     """A detector of the same settings that has this reference."""
     return FourRates(**_check_without_reference(detector).parameters | {"reference": reference})
-
-
-def _difference(ours: dict[str | None, Any], theirs: dict[str | None, Any]) -> str:
-    if [*ours] != [*theirs]:
-        return f"groups {[*ours][1:]} and {[*theirs][1:]}"
-    name = next(name for name in ours if ours[name] != theirs[name])
-    what = next(what for what in ours[name] if ours[name][what] != theirs[name][what])
-    where = "" if name is None else f" of group {name!r}"
-    return f"{what}{where} is {ours[name][what]!r} here and {theirs[name][what]!r} there"

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,16 +24,9 @@ if TYPE_CHECKING:
     from fourrates.kernel.record import Arena
 
     Array = npt.NDArray[Any]
+    Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, what it showed
 
 SHARE = 20_000  # events that are worth a thread
-
-
-class StreamFindings(NamedTuple):
-    """What an event of the bank showed, and the head of its stream."""
-
-    event: int
-    head: Head
-    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +53,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> list[StreamFindings]:
+def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, threads: int) -> Found:
     """Take a batch, whose streams have the settings of their group's detector; findings in the order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
@@ -71,18 +64,16 @@ def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, thread
         with ThreadPoolExecutor(len(shares)) as pool:
             parts = pool.map(lambda share: _take(arena, detectors, batch, *share), shares)
             found = [one for part in parts for one in part]
-    return sorted(found, key=lambda one: one.event)
+    return sorted(found, key=lambda one: one[0])
 
 
-def _take(
-    arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int
-) -> list[StreamFindings]:
-    found = []
+def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int) -> Found:
+    found: Found = []
     while start < end:
         start, state = arena.run(batch.slots, batch.truths, batch.preds, batch.places, start, end, batch.clock)
         if state & REPORT:
             record = arena.view(int(batch.slots[start - 1]))
             head = head_of(record)
             findings = detectors[head.group].settle(record, state)
-            found.append(StreamFindings(batch.clock + int(batch.places[start - 1]), head, findings))
+            found.append((batch.clock + int(batch.places[start - 1]), head, findings))
     return found

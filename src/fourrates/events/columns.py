@@ -258,8 +258,9 @@ def distinct_values(column: Any) -> tuple[list[Any], npt.NDArray[Any], Mask | No
 
 def _distinct_in_list(column: list[Any]) -> tuple[list[Any], npt.NDArray[Any], Mask | None]:
     kinds = {*map(type, column)}
-    if kinds == {int} and min(column) >= -(2**63) and max(column) < 2**63:
-        return distinct_values(np.array(column, np.int64))
+    if kinds == {int}:
+        with suppress(OverflowError):  # beyond 64 bits
+            return distinct_values(np.array(column, np.int64))
     if kinds == {str}:
         places = {text: place for place, text in enumerate(dict.fromkeys(column))}
         return [*places], np.array([places[text] for text in column]), None

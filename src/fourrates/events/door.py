@@ -157,13 +157,14 @@ class Door:
             return None
         kept = reading.bad.kept
         keys = reading.keys if kept is None else reading.keys[kept]
-        renamed = np.zeros(len(reading.values) + 1, np.int64)
-        for position in np.flatnonzero(np.bincount(keys, minlength=1)).tolist():
-            name = self.name_of(reading.values[position])  # a text, whose hash is seeded
+        used = np.flatnonzero(np.bincount(keys, minlength=1))
+        names = [self.name_of(reading.values[position]) for position in used.tolist()]  # texts, whose hash is seeded
+        for name in names:
             if name not in self._known:
                 self._known[name] = len(self.names)
                 self.names.append(name)
-            renamed[position] = self._known[name]
+        renamed = np.zeros(len(reading.values) + 1, np.int64)
+        renamed[used] = [self._known[name] for name in names]
         return renamed[keys]
 
     def reading(self, table: Table) -> Reading:
@@ -229,6 +230,8 @@ class Door:
 def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """The different values of a key column, and the position among them for each row; bad ones are noted."""
     values, positions, gone = distinct_values(column)
+    if gone is None and {*map(type, values)} == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
+        return values, positions.astype(np.int64)
     words = {at for at, value in enumerate(values) if is_missing(value)}
     wrong = [at for at, value in enumerate(values) if at not in words and not is_key(value)]
     gone = either(gone, np.isin(positions, [*words])) if words else gone
@@ -239,7 +242,7 @@ def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDA
 
 def key_name(value: Any) -> str:
     """What a key is called: a number without a fraction is the same key whether its column has fractions or not."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return str(int(value) if type(value) is float and value.is_integer() else value)
 
 
 def is_key(value: Any) -> bool:

@@ -29,7 +29,6 @@ from fourrates.watch import Now, OpenDrift
 from fourrates.watch.dispersion import dispersions
 
 if TYPE_CHECKING:
-    from fourrates.bank.stream import Stream as BankStream
     from fourrates.detectors import Detector
     from fourrates.io import Events
     from fourrates.watch import Watch
@@ -221,7 +220,7 @@ def gather(watch: Watch, events: Events, findings: Sequence[Finding]) -> Facts:
 
 
 def _standing(
-    detector: Detector | BankStream, findings: Sequence[FindingFacts], holds: bool, opened: OpenDrift | None
+    detector: Detector, findings: Sequence[FindingFacts], holds: bool, opened: OpenDrift | None
 ) -> tuple[Standing, tuple[Move, ...], Moment | None]:
     """How a stream is at its end, by its own status; which rates are away or back, and since when."""
     if opened is not None:

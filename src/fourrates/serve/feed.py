@@ -149,7 +149,7 @@ class Feed:
             self.registry.settings.max_rows,
             now=self.writer.clock.now,
         )
-        source: Source[Portion] = Source(
+        source = Source(
             topic.address,
             reader,
             begin=lambda partition: self.registry.store.next_of_source(monitor, topic.name, partition),

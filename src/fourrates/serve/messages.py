@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fourrates.engines.kafka.chunk import Message, RejectedMessage
+from fourrates.engines.kafka.chunk import RejectedMessage
 from fourrates.engines.kafka.reader import ARROW
 from fourrates.events.columns import json_number
 from fourrates.serve.batch import Batch
@@ -31,6 +31,9 @@ from fourrates.serve.bodies import (
     to_json,
 )
 from fourrates.serve.errors import ApiError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 COLUMNS = ("y_true", "truth", "y_pred", "pred", "score")  # a list in one of them makes a message columns
 ROW = (*COLUMNS, "id", "time")

@@ -183,7 +183,7 @@ def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
     shown = []
     for slot in order[offset : offset + limit].tolist():
         number = int(numbers[slot])
-        detector = streams.bank[number].detector()
+        detector = streams.bank[number]
         status = "drifted" if drifted[slot] else "warning" if detector.warning_detected else "stable"
         shown.append(
             {

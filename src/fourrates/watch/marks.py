@@ -19,43 +19,25 @@ FINEST = 3  # the marks of the finest level are 2^3 events apart
 KEPT = 16  # marks of each level: an event is known to within a sixteenth to an eighth of its age
 MARKED = 5_000  # segments that have marks; each takes up to 5 kB
 UNKNOWN = np.iinfo(np.int64).min  # which is NaT among times
-NAT = np.datetime64("NaT", "us")
 
 
 class Marks:
     """Times and rows of some past events of each stream.
 
     Level l keeps those of the last `KEPT` events whose number is a multiple of 2^(FINEST + l).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.watch.marks import Marks
-    >>> marks = Marks()
-    >>> events = np.arange(1000)
-    >>> marks.note(0, events, np.datetime64("2026-01-01", "us") + 60_000_000 * events, events + 1)
-    >>> str(marks.time(0, 990, 1000)), str(marks.time(0, 500, 1000))
-    ('2026-01-01T16:30:00.000000', '2026-01-01T08:20:00.000000')
     """
 
     def __init__(self) -> None:
         self._kept = np.full((2, 0, 1, KEPT), UNKNOWN, np.int64)  # times and rows; stream, level, place
 
     def note(
-        self, stream: int | Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
+        self, streams: Integers, events: Integers, times: npt.NDArray[np.datetime64] | None, rows: Integers
     ) -> None:
-        """Remember some of the next events: their numbers in their stream, their times if known, and their rows."""
-        if isinstance(stream, int):
-            if events.size and stream < MARKED:
-                self._note_one(stream, int(events[0]), times, rows)
+        """Remember events that :func:`is_marked`: their streams, numbers there, times if known, and rows."""
+        if not streams.size:
             return
-        marked = (events & ((1 << FINEST) - 1)) == 0
-        marked &= stream < MARKED
-        if not marked.any():
-            return
-        streams = stream[marked]
-        values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times[marked]), rows[marked]])
-        numbers = events[marked] >> FINEST
+        values = np.stack([np.full(streams.size, UNKNOWN) if times is None else _whole(times), rows])
+        numbers = events >> FINEST
         self._grow(int(streams.max()) + 1, int(numbers.max()).bit_length())
         level = 0
         while True:
@@ -65,21 +47,6 @@ class Marks:
             if level == self._kept.shape[2] or not even.any():
                 return
             streams, numbers, values = streams[even], numbers[even] >> 1, values[:, even]
-
-    def _note_one(self, stream: int, first: int, times: npt.NDArray[np.datetime64] | None, rows: Integers) -> None:
-        """The same for the events of one stream, which follow each other: of each level, the last marks."""
-        last = first + rows.size - 1
-        self._grow(stream + 1, (last >> FINEST).bit_length())
-        kept = self._kept[:, stream]
-        for level in range(kept.shape[1]):
-            shift = FINEST + level
-            high = last >> shift
-            numbers = np.arange(max(-(-first >> shift), high - KEPT + 1), high + 1)
-            if not numbers.size:
-                return
-            at = (numbers << shift) - first
-            kept[0, level, numbers % KEPT] = UNKNOWN if times is None else _whole(times[at])
-            kept[1, level, numbers % KEPT] = rows[at]
 
     def _grow(self, streams: int, levels: int) -> None:
         _, known, deep, _ = self._kept.shape
@@ -139,6 +106,11 @@ class Marks:
         marks = cls()
         marks._kept = np.frombuffer(saved, "<i8").astype(np.int64).reshape(2, known, levels, KEPT)
         return marks
+
+
+def is_marked(streams: Any, events: Any) -> Any:
+    """Which events are remembered at all: every eighth, of the first streams."""
+    return (events & ((1 << FINEST) - 1) == 0) & (streams < MARKED)
 
 
 def _whole(times: npt.NDArray[np.datetime64]) -> Integers:

@@ -206,27 +206,11 @@ def _in_words(rate: str, state: RateState, direction: Direction | None = None) -
 
 
 def share(share: Share, aside: str = "") -> str:
-    """A rate with its interval and observations.
-
-    Examples
-    --------
-    >>> from fourrates.findings import Share
-    >>> from fourrates.watch.now import share
-    >>> share(Share.of(758, 1000))
-    '0.758 (0.735 to 0.780 of 1,000)'
-    """
+    """A rate with its interval and observations: 0.758 (0.735 to 0.780 of 1,000)."""
     aside = f"; {aside}" if aside else ""
     return f"{share.value:.3f} ({share.lower:.3f} to {share.upper:.3f} of {share.n:,}{aside})"
 
 
 def minute(time: np.datetime64) -> str:
-    """A time to the minute.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.watch.now import minute
-    >>> minute(np.datetime64("2026-01-07T00:23:45"))
-    '2026-01-07 00:23'
-    """
+    """A time to the minute: 2026-01-07 00:23."""
     return str(time.astype("M8[m]")).replace("T", " ")

@@ -30,27 +30,13 @@ class OpenWarning:
 
 @dataclass(slots=True)
 class Part:
-    """The events of one segment in a batch.
-
-    Attributes
-    ----------
-    batch : Batch
-        The whole batch.
-    positions : array of int, optional
-        Which of its events they are; None if all.
-    first : int
-        The number of the first of them in its segment.
-    classes : int
-        Number of classes.
-    warning : OpenWarning, optional
-        The one that was open before the first of them.
-    """
+    """The events of one segment in a batch."""
 
     batch: Batch
-    positions: Positions | None
-    first: int
+    positions: Positions | None  # which of its events they are; None if all
+    first: int  # the number of the first of them in its segment
     classes: int
-    warning: OpenWarning | None
+    warning: OpenWarning | None  # the one that was open before the first of them
 
     def codes(self) -> tuple[Codes, Codes]:
         """True and predicted classes."""

@@ -6,62 +6,66 @@ the segments of other detectors, are objects.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fourrates.baselines import detector_class
-from fourrates.checks import check_whole
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
-from fourrates.io import InputError
+from fourrates.detectors.four_rates import confusion_counts
+from fourrates.io import Batch, InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.bank import Bank
-    from fourrates.bank.stream import Stream
     from fourrates.findings import Finding
     from fourrates.state import Saved
 
 MAX_SEGMENTS = 1_000_000  # of files; each takes about a kilobyte
 
 
-class Segments(Mapping[str | None, "Detector | Stream"]):
-    """Each segment as a detector, by its name; None is the name of the only one.
+class Groups(NamedTuple):
+    """The events of a batch by segment: those of segment `present[i]` are at `order[starts[i]:ends[i]]`."""
 
-    Parameters
-    ----------
-    detector : Detector
-        As every stream begins.
-    references : mapping, optional
-        From names to their references, for FourRates.
+    numbers: npt.NDArray[np.int64] | None  # the segment of each event
+    order: npt.NDArray[np.int64] | None  # None if all events are those of one segment
+    present: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
 
-    Attributes
-    ----------
-    most : int
-        The most streams there may be.
-    names : list of str or None
-        By number.
-    bank : Bank or None
-        The streams, where they are a bank.
-    detectors : list of Detector
-        The streams by number, where they are not.
-    """
+    @classmethod
+    def of(cls, numbers: npt.NDArray[np.int64] | None, size: int) -> Groups:
+        """Group events by the numbers of their segments; without these all are those of segment 0."""
+        if numbers is None:
+            return cls(None, None, np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([size]))
+        # 16 bits are sorted by radix
+        order = np.argsort(numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers, kind="stable")
+        by_segment = numbers[order]
+        starts = np.flatnonzero(np.diff(by_segment, prepend=-1))
+        return cls(numbers, order, by_segment[starts], starts, np.append(starts[1:], size))
+
+    def positions(self, i: int) -> npt.NDArray[np.int64] | None:
+        """Where the events of a segment are in the batch; None if everywhere."""
+        return None if self.order is None else self.order[self.starts[i] : self.ends[i]]
+
+
+class Segments(Mapping[str | None, Detector]):
+    """Each segment as a detector, by its name; None is the name of the only one."""
 
     def __init__(self, detector: Detector, references: Mapping[str, Any] | None) -> None:
         self.detector, self.most = detector, MAX_SEGMENTS
         self.references = None if references is None else dict(references)
-        self.names: list[str | None] = []
+        self.names: list[str | None] = []  # by number
         self.bank: Bank | None = None
-        self.detectors: list[Detector] = []
+        self.detectors: list[Detector] = []  # by number, where there is no bank
         self._numbers: dict[str | None, int] = {}
         self._keys: Sequence[str] = ()  # the names that the keys of the last batch count
         self._of_key = np.empty(0, np.int64)  # the number of the segment, by its key there; -1 for none yet
 
-    def __getitem__(self, name: str | None) -> Detector | Stream:
+    def __getitem__(self, name: str | None) -> Detector:
         return self.at(self._numbers[name])
 
     def __iter__(self) -> Iterator[str | None]:
@@ -70,7 +74,7 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
     def __len__(self) -> int:
         return len(self.names)
 
-    def at(self, number: int) -> Detector | Stream:
+    def at(self, number: int) -> Detector:
         """The stream of this number."""
         return self.detectors[number] if self.bank is None else self.bank[number]
 
@@ -150,30 +154,48 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
             changed.restore(old.record_bytes)  # type: ignore[attr-defined]
             self.detectors[number] = changed
 
-    def progress(self) -> tuple[list[int], list[int]]:
-        """Events of each stream, and the event that opened its present warning or -1."""
+    def take(self, batch: Batch, groups: Groups) -> dict[int, list[Finding]]:
+        """Give a batch to the segments; what was found in each, by number."""
+        found: dict[int, list[Finding]] = {}
         if self.bank is not None:
-            events, since = self.bank.progress(np.arange(len(self)))
-            return events.tolist(), since.tolist()
-        since_of = (one.warning_since for one in self.detectors)
-        return [one.events for one in self.detectors], [-1 if since is None else since for since in since_of]
+            self.bank.update_coded(groups.numbers, batch.truths, batch.preds)
+            for keyed in self.bank.findings:
+                found.setdefault(int(keyed.key), []).append(keyed.finding)  # type: ignore[call-overload]
+            return found
+        for i, number in enumerate(groups.present.tolist()):
+            part = groups.positions(i)
+            truths, preds = (column if part is None else column[part] for column in (batch.truths, batch.preds))
+            done = 0
+            while done < truths.size:
+                taken, findings = self.detectors[number].update_coded(truths, preds, done)
+                done += taken
+                if findings:
+                    found.setdefault(number, []).extend(findings)
+        return found
+
+    def progress(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Events of these streams, and the event that opened the present warning of each or -1."""
+        if self.bank is not None:
+            return self.bank.progress(numbers)
+        detectors = [self.detectors[number] for number in numbers.tolist()]
+        since = [-1 if one.warning_since is None else one.warning_since for one in detectors]
+        return np.array([one.events for one in detectors], np.int64), np.array(since, np.int64)
 
     # State ----------------------------------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """What there is to say of them, and the bytes that go with it."""
-        about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names, "sizes": []}
+        about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names}
         sections = {"start": self.detector.clone().to_bytes()}
         if self.bank is not None:
             sections["bank"] = self.bank.to_bytes()
         else:
-            states = [detector.to_bytes() for detector in self.detectors]
-            about["sizes"], sections["states"] = [*map(len, states)], b"".join(states)
+            sections |= {f"stream{i}": detector.to_bytes() for i, detector in enumerate(self.detectors)}
         if self.references is not None:
-            from fourrates.bank.references import References
-
-            listed = References(self.detector.labels, self.references)
-            about["references"], sections["references"] = listed.to_state()
+            labels = self.detector.labels
+            about["references"] = {
+                name: confusion_counts(one, labels).tolist() for name, one in self.references.items()
+            }
         return about, sections
 
     @classmethod
@@ -187,11 +209,8 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
         if start.events:
             raise ValueError("the saved run begins with a detector that has seen events")
         references = None
-        if "references" in sections:
-            from fourrates.bank.references import References
-
-            listed = References.from_state(start.labels, about["references"], sections["references"])
-            references = {_checked_name(name): counts for name, counts in listed.items()}
+        if "references" in about:
+            references = {name: confusion_counts(one, start.labels) for name, one in about["references"].items()}
         streams = cls(start, references)
         streams.names = _checked_names(about["streams"])
         streams._numbers = {name: number for number, name in enumerate(streams.names)}
@@ -203,16 +222,10 @@ class Segments(Mapping[str | None, "Detector | Stream"]):
                 raise ValueError(f"a bank of {len(streams.bank)} streams for {len(streams)} names")
             _check_same(streams.bank.detector, start)
         else:
-            streams.detectors = _detectors(kind, about["sizes"], sections["states"], len(streams))
+            streams.detectors = [kind.from_bytes(bytes(sections[f"stream{i}"])) for i in range(len(streams))]
             for one in streams.detectors:
                 _check_same(one, start)
         return streams
-
-
-def _checked_name(name: Hashable) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"{name!r} is no name of a stream")
-    return name
 
 
 def _checked_names(names: Any) -> list[str | None]:
@@ -221,13 +234,6 @@ def _checked_names(names: Any) -> list[str | None]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
         raise ValueError("the saved run has streams whose names are no names, or not different ones")
     return [*names]
-
-
-def _detectors(kind: type[Detector], sizes: Any, states: memoryview, streams: int) -> list[Detector]:
-    ends = np.cumsum([0, *(check_whole(size, "the size of a state", 0) for size in sizes)]).tolist()
-    if len(sizes) != streams or ends[-1] != len(states):
-        raise ValueError(f"{len(sizes)} states of {len(states)} bytes for {streams} streams")
-    return [kind.from_bytes(bytes(states[start:end])) for start, end in pairwise(ends)]
 
 
 def _check_same(one: Detector, start: Detector) -> None:

@@ -31,25 +31,13 @@ DRAWN = 30  # times the memory of that one is about what was observed of the rat
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A statistic over time.
-
-    Attributes
-    ----------
-    rate : str
-        Its rate.
-    decay : float
-        The weight of the past in it.
-    events : array of int64
-        The events its points belong to, rising.
-    value, warn_low, warn_high, detect_low, detect_high : arrays of float
-        The statistic and its bounds at these; nan where there is no bound.
-    """
+    """A statistic over time."""
 
     rate: str
-    decay: float
-    events: npt.NDArray[np.int64]
+    decay: float  # the weight of the past in it
+    events: npt.NDArray[np.int64]  # those its points belong to, rising
     value: npt.NDArray[np.float64]
-    warn_low: npt.NDArray[np.float64]
+    warn_low: npt.NDArray[np.float64]  # bounds are nan where there are none
     warn_high: npt.NDArray[np.float64]
     detect_low: npt.NDArray[np.float64]
     detect_high: npt.NDArray[np.float64]
@@ -85,25 +73,8 @@ class Trace:
 
     LFR is followed within its bounds, and starts afresh after a drift as it does. For any other detector the rates are
     followed without bounds, from the first event to the last, each over about a thirtieth of what was observed of it: a
-    few observations of a rare class, hundreds of a common one, so that the picture shows levels and not noise.
-
-    Parameters
-    ----------
-    detector : Detector
-        The stream's; where it has taken events already, the trace goes on from there.
-    points : int
-        About how many points are kept in all.
-
-    Examples
-    --------
-    >>> import fourrates as fr
-    >>> from fourrates.streams import SCENARIOS
-    >>> from fourrates.watch.trace import Trace
-    >>> y_true, y_pred = (side.astype("uint16") for side in SCENARIOS["Balance1"].stream(seed=1))
-    >>> trace = Trace(fr.LFR(detect=1e-9))
-    >>> trace.take(y_true, y_pred)
-    >>> [curve.rate for curve in trace.curves()]
-    ['tnr', 'tpr', 'npv', 'ppv']
+    few observations of a rare class, hundreds of a common one, so that the picture shows levels and not noise. It goes
+    on where the detector is, and keeps about `points` points in all.
     """
 
     def __init__(self, detector: Detector, points: int = POINTS) -> None:

@@ -17,15 +17,14 @@ from fourrates.detectors import Detector
 from fourrates.findings import Drift, Finding
 from fourrates.io import Batch, Columns, InputError, read
 from fourrates.state import Saved, pack, unpack
-from fourrates.watch.marks import Marks
+from fourrates.watch.marks import Marks, is_marked
 from fourrates.watch.now import Now, OpenDrift
 from fourrates.watch.part import OpenWarning, Part
-from fourrates.watch.segments import MAX_SEGMENTS, Segments
+from fourrates.watch.segments import MAX_SEGMENTS, Groups, Segments
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.bank import Bank
     from fourrates.watch.part import Positions
     from fourrates.watch.trace import Trace
 
@@ -193,7 +192,7 @@ class Watch:
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
         if batch.keys is None:
-            begun = segments.begin([None])
+            numbers, begun = None, segments.begin([None])
         else:
             numbers, begun = segments.numbers(batch.keys, names)  # or an error, before anything changes
         self._follow(begun)
@@ -203,20 +202,7 @@ class Watch:
             self._source = batch.source
             self._marks.forget_rows()
         self.events += batch.truths.size
-        if batch.keys is None:
-            return self._advance(0, batch, None)
-        # 16 bits are sorted by radix
-        order = np.argsort(numbers.astype(np.uint16) if len(segments) <= 1 << 16 else numbers, kind="stable")
-        by_segment = numbers[order]
-        edges = np.flatnonzero(by_segment[1:] != by_segment[:-1]) + 1
-        starts, ends = np.append(0, edges), np.append(edges, order.size)
-        present = by_segment[starts]
-        if segments.bank is not None:
-            return self._advance_bank(segments.bank, batch, numbers, order, present, starts, ends)
-        found: list[Finding] = []
-        for number, start, end in zip(present.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            found += self._advance(number, batch, order[start:end])
-        return sorted(found, key=lambda finding: finding.row or 0)
+        return self._advance(batch, Groups.of(numbers, batch.truths.size))
 
     def _note_times(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
@@ -231,36 +217,52 @@ class Watch:
             for number in begun[: max(0, TRACED - begun.start)]:
                 self._traces[number] = self._trace(self.segments.starting(number))
 
-    def _advance(self, number: int, batch: Batch, positions: Positions | None) -> list[Finding]:
-        """Give the events of a batch to the detector of their segment."""
-        detector, trace = self.segments.detectors[number], self._traces.get(number)
-        part = Part(batch, positions, detector.events, self._classes, self._warnings.pop(number, None))
-        truths, preds = part.codes()
-        if trace is not None and (times := part.times()) is not None:
-            trace.mark(times)
-        found: list[Finding] = []
-        done = 0
-        while done < truths.size:
-            taken, findings = detector.update_coded(truths, preds, done)
-            if trace is not None:
-                trace.take(truths[done : done + taken], preds[done : done + taken])
-            self._mark(number, part, done, done + taken)
-            done += taken
-            for finding in findings:
-                found.append(self._placed(number, part, finding))
-                if trace is not None and isinstance(finding, Drift):
-                    trace.drift(finding)
-            if findings:
-                self._note_open(number, found[-len(findings) :], getattr(detector, "open", None) is not None)
-        if (since := detector.warning_since) is not None:
-            self._warnings[number] = part.warning_from(since, detector.events)
-        return found
+    def _advance(self, batch: Batch, groups: Groups) -> list[Finding]:
+        """Give a batch to the segments; then see to those that drifted, warn, or are followed."""
+        findings = self.segments.take(batch, groups)
+        events, since = self.segments.progress(groups.present)
+        busy = since >= 0
+        if findings or self._warnings or self._traces:
+            noted = np.fromiter({*findings, *self._warnings, *self._traces}, np.int64)
+            busy |= np.isin(groups.present, noted)
+        alone = groups.order is None
+        if not alone:
+            self._mark_all(batch, groups, events, [*findings])
+        found: list[tuple[int, Finding]] = []
+        for i in np.flatnonzero(busy | alone).tolist():
+            number, positions, end = int(groups.present[i]), groups.positions(i), int(events[i])
+            first = end - int(groups.ends[i] - groups.starts[i])
+            part = Part(batch, positions, first, self._classes, self._warnings.pop(number, None))
+            own = findings.get(number, [])
+            if own or alone:
+                found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
+            if number in self._traces:
+                _trace_part(self._traces[number], part, [one for one in own if isinstance(one, Drift)])
+            if since[i] >= 0:
+                self._warnings[number] = part.warning_from(int(since[i]), end)
+        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+
+    def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
+        """Remember when and where events were, but for segments with findings: those are marked up to each of them."""
+        assert groups.order is not None
+        sizes = groups.ends - groups.starts
+        own = np.repeat(events - sizes - groups.starts, sizes) + np.arange(batch.truths.size)
+        numbers = np.repeat(groups.present, sizes)
+        marked = is_marked(numbers, own)
+        if later:
+            marked &= ~np.isin(numbers, later)
+        at = groups.order[marked]
+        times = None if batch.times is None else batch.times[at]
+        self._marks.note(numbers[marked], own[marked], times, batch.rows[at])
 
     def _mark(self, number: int, part: Part, start: int, end: int) -> None:
         """Remember when and where events of a part were."""
-        times, rows = part.times(), part.rows()
-        events = np.arange(part.first + start, part.first + end)
-        self._marks.note(number, events, None if times is None else times[start:end], rows[start:end])
+        at = np.arange(start, end)
+        at = at[is_marked(number, part.first + at)]
+        times = part.times()
+        self._marks.note(
+            np.full(at.size, number), part.first + at, None if times is None else times[at], part.rows()[at]
+        )
 
     def _placed(self, number: int, part: Part, finding: Finding) -> Finding:
         """A finding with its segment, its time and its row; all events up to it are marked."""
@@ -280,73 +282,20 @@ class Watch:
             placed = replace(placed, about=replace(placed.about, segment=segment, **self._opened[number]))
         return placed
 
-    def _note_open(self, number: int, found: Sequence[Finding], is_open: bool) -> None:
-        """Remember when and where the drift that is now open in a segment was found."""
-        if not is_open:
-            self._opened.pop(number, None)
-            return
-        for finding in found:
-            if finding.closes:
-                self._opened.pop(number, None)
-            elif finding.kind == "drift" and number not in self._opened:
-                self._opened[number] = {name: getattr(finding, name) for name in PLACE}
-
-    def _advance_bank(
-        self, bank: Bank, batch: Batch, numbers: Any, order: Positions, segments: Any, starts: Any, ends: Any
-    ) -> list[Finding]:
-        """Give a batch to the bank; then see to the segments that drifted, warn, or are followed."""
-        findings: dict[int, list[tuple[int, Finding]]] = {}
-        bank.update_coded(numbers, batch.truths, batch.preds)
-        for keyed in bank.findings:
-            findings.setdefault(int(keyed.key), []).append((keyed.event, keyed.finding))  # type: ignore[call-overload]
-        events, since = bank.progress(segments)
-        busy = since >= 0
-        if findings or self._warnings or self._traces:
-            noted = np.fromiter({*findings, *self._warnings, *self._traces}, np.int64)
-            busy |= np.isin(segments, noted)
-        self._mark_all(batch, order, segments, starts, ends, events, [*findings])
-        found: list[tuple[int, Finding]] = []
-        for i in np.flatnonzero(busy).tolist():
-            number, positions = int(segments[i]), order[starts[i] : ends[i]]
-            part = Part(
-                batch, positions, int(events[i]) - positions.size, self._classes, self._warnings.pop(number, None)
-            )
-            if own := findings.get(number, []):
-                found += self._placed_in(number, part, own, bank[number].open is not None)
-            if number in self._traces:
-                drifts = [finding for _, finding in own if isinstance(finding, Drift)]
-                _trace_part(self._traces[number], part, drifts)
-            if since[i] >= 0:
-                self._warnings[number] = part.warning_from(int(since[i]), int(events[i]))
-        found.sort(key=lambda one: one[0])
-        return [finding for _, finding in found]
-
-    def _mark_all(
-        self, batch: Batch, order: Positions, segments: Any, starts: Any, ends: Any, events: Any, later: list[int]
-    ) -> None:
-        """Remember when and where events were, but for segments with findings: those are marked up to each of them."""
-        sizes = ends - starts
-        own = np.repeat(events - sizes - starts, sizes) + np.arange(order.size)
-        numbers = np.repeat(segments, sizes)
-        if later:
-            others = ~np.isin(numbers, later)
-            order, own, numbers = order[others], own[others], numbers[others]
-        times = None if batch.times is None else batch.times[order]
-        self._marks.note(numbers, own, times, batch.rows[order])
-
-    def _placed_in(
-        self, number: int, part: Part, own: list[tuple[int, Finding]], is_open: bool
-    ) -> list[tuple[int, Finding]]:
-        """The findings in a segment of the bank, in order."""
+    def _placed_in(self, number: int, part: Part, own: list[Finding]) -> list[Finding]:
+        """The findings in a segment with their places, and where the drift that is now open in it was found."""
         found, done = [], 0
-        for event, finding in own:
+        for finding in own:
             end = finding.at + 1 - part.first
             self._mark(number, part, done, end)
             done = end
-            found.append((event, self._placed(number, part, finding)))
-            self._note_open(number, [found[-1][1]], True)
+            found.append(placed := self._placed(number, part, finding))
+            if placed.closes:
+                self._opened.pop(number, None)
+            elif placed.kind == "drift" and number not in self._opened:
+                self._opened[number] = {name: getattr(placed, name) for name in PLACE}
         self._mark(number, part, done, len(part.rows()))
-        if not is_open:
+        if own and getattr(self.segments.at(number), "open", None) is None:
             self._opened.pop(number, None)
         return found
 
@@ -461,13 +410,12 @@ class Watch:
         watch._load_opened(about["opened"])
         if trace is not None:
             for number in range(min(TRACED, len(watch.segments))):
-                segment = watch.segments.at(number)
-                watch._traces[number] = trace(segment if isinstance(segment, Detector) else segment.detector())
+                watch._traces[number] = trace(watch.segments.at(number))
         return watch
 
     def _load_warnings(self, warnings: list[list[Any]]) -> None:
         """Load open warnings; each must be one of a segment that warns, and every such segment must have one."""
-        events, since = self.segments.progress()
+        events, since = (one.tolist() for one in self.segments.progress(np.arange(len(self.segments))))
         if sum(events) != self.events:
             raise ValueError(f"segments of {sum(events)} events in a watch of {self.events}")
         for number, event, counts in warnings:

@@ -4,43 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from fourrates.io import InputError
 
 Start = Literal["earliest", "latest"]
 SCHEME = "kafka://"
-CONSUMER = (
-    "auto.",
-    "check.crcs",
-    "enable.auto.",
-    "enable.partition.",
-    "fetch.",
-    "group.",
-    "heartbeat.",
-    "isolation.",
-    "max.poll.",
-    "partition.",
-    "queued.",
-    "session.",
-    "topic.blacklist",
-)
-PRODUCER = (
-    "acks",
-    "batch.",
-    "compression.",
-    "delivery.",
-    "enable.idempotence",
-    "linger.",
-    "message.timeout.",
-    "queue.",
-    "request.required.",
-    "retries",
-    "sticky.",
-    "transaction.",
-    "transactional.",
-)
 NAMES = ("group", "drifts", "dead_letter", "start", "config")
 
 
@@ -61,7 +31,7 @@ class Address:
     start : {"earliest", "latest"}
         Where a partition begins that was never read.
     settings : mapping
-        Properties of librdkafka, such as ``security.protocol``; each goes to the consumer, the producer, or both.
+        Properties of librdkafka, such as ``security.protocol``, for consumer and producer; each ignores the other's.
 
     Examples
     --------
@@ -89,14 +59,6 @@ class Address:
         if not self.group:
             object.__setattr__(self, "group", f"fourrates-{self.topic}")
 
-    def consumer_settings(self) -> dict[str, Any]:
-        """The properties that are not for producers alone."""
-        return {name: value for name, value in self.settings.items() if not name.startswith(PRODUCER)}
-
-    def producer_settings(self) -> dict[str, Any]:
-        """The properties that are not for consumers alone."""
-        return {name: value for name, value in self.settings.items() if not name.startswith(CONSUMER)}
-
     def __str__(self) -> str:
         return f"{SCHEME}{self.servers}/{self.topic}"
 
@@ -116,15 +78,8 @@ class Address:
             given[name] = value
         settings = _properties(given["config"]) if "config" in given else {}
         settings |= {name: value for name, value in given.items() if "." in name}
-        return cls(
-            parts.netloc,
-            unquote(parts.path.strip("/")),
-            given.get("group", ""),
-            given.get("drifts"),
-            given.get("dead_letter"),
-            cast("Start", given.get("start", "earliest")),
-            settings,
-        )
+        known: Any = {name: value for name, value in given.items() if "." not in name and name != "config"}
+        return cls(parts.netloc, unquote(parts.path.strip("/")), settings=settings, **known)
 
 
 def _properties(path: str) -> dict[str, str]:

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from fourrates.events.batch import Batch
 from fourrates.events.clock import Clock
-
-
-class Message(Protocol):
-    """What is used of a message of the client library."""
-
-    def offset(self) -> int:
-        """Where it stands in its partition."""
-
-    def value(self) -> bytes | None:
-        """What it holds."""
-
-    def key(self) -> bytes | None:
-        """Its key."""
-
-    def timestamp(self) -> tuple[int, int]:
-        """The kind of its time, 0 for none, and milliseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +26,12 @@ from fourrates.findings import Finding, Shift
 from fourrates.io import Columns, InputError
 from fourrates.plain import finding_record, moment
 from fourrates.state import MAX_STATE
-from fourrates.watch import MAX_SEGMENTS, Now
+from fourrates.watch import MAX_SEGMENTS, Now, Watch
 
 SAVE = 1.0  # seconds between two savings, at least
 SHARE = 0.05  # of the time may go into saving: a large state is saved less often
 PATIENCE = 30.0  # seconds until what was produced has to have arrived, before a partition is given away
 
-LARGE = 20_000  # events of a chunk that is taken in a thread, while others are read
 AHEAD = 16  # chunks that are read before the first of them is reported
 
 Record = dict[str, Any]
@@ -127,7 +127,7 @@ class Monitor:
         self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
         self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
         self._max_segments = max_segments
-        Partition.begin(self.detector, max_segments)  # or an error now, not at the first partition
+        Watch(self.detector, max_segments=max_segments)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
         self._unsaved: set[int] = set()
         self._under_way: deque[tuple[Chunk, Future[list[Finding]]]] = deque()  # read, and not yet reported
@@ -135,7 +135,7 @@ class Monitor:
         self._refuse = refuse or (lambda _, __: None)
         self._say = say or (lambda _: None)
         self._save_every, self._due = save_every, clock.monotonic() + save_every
-        self._threads = ThreadPoolExecutor(os.cpu_count(), "fourrates-bank")
+        self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # takes chunks in their order while others are read
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
         self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, most=most, say=self._say)
@@ -161,9 +161,9 @@ class Monitor:
         before = self.events
         try:
             for chunk in self._source.take(seconds, idle=self._settle):
-                self._update(chunk)
+                self._under_way.append((chunk, self._worker.submit(self._taken, chunk)))
                 while self._under_way and (self._under_way[0][1].done() or len(self._under_way) > AHEAD):
-                    self._tell_first()
+                    self._tell()
             if clock.monotonic() >= self._due:
                 self.save()
         except BaseException:  # half taken: what was saved before is what counts
@@ -177,33 +177,7 @@ class Monitor:
     def _settle(self) -> None:
         """Have the watches take all that was read, and report their findings."""
         while self._under_way:
-            self._tell_first()
-
-    def _tell_first(self) -> None:
-        """Report what was found in the chunk that was read first."""
-        self._tell(*self._under_way[0])
-        self._under_way.popleft()
-
-    def _update(self, chunk: Chunk) -> None:
-        """Let a watch take a chunk: a large one in a thread, after those of the same partition."""
-        future: Future[list[Finding]] = Future()
-        before = [one for other, one in self._under_way if other.partition == chunk.partition]
-        self._under_way.append((chunk, future))
-
-        def update() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                for one in before:
-                    one.result()
-                future.set_result(self._taken(chunk))
-            except BaseException as error:  # raised where it is reported
-                future.set_exception(error)
-
-        if len(chunk) >= LARGE or before:
-            self._threads.submit(update)
-        else:
-            update()
+            self._tell()
 
     def _taken(self, chunk: Chunk) -> list[Finding]:
         """Let the watch of its partition take a chunk."""
@@ -215,12 +189,15 @@ class Monitor:
         except ValueError as error:  # too many segments
             raise InputError(f"{self.address.topic}/{chunk.partition}: {error}") from None
 
-    def _tell(self, chunk: Chunk, taken: Future[list[Finding]]) -> None:
-        """Report what was found in a chunk, once its watch has taken it; then it counts."""
-        partition = self.partitions.get(chunk.partition)
-        findings = taken.result()
-        if partition is None:
-            return  # given up, since another member has it
+    def _tell(self) -> None:
+        """Report what was found in the chunk that was read first, once its watch has taken it; then it counts."""
+        chunk, taken = self._under_way[0]
+        partition, findings = self.partitions.get(chunk.partition), taken.result()
+        if partition is not None:  # otherwise it was given up, since another member has it
+            self._count(chunk, partition, findings)
+        self._under_way.popleft()
+
+    def _count(self, chunk: Chunk, partition: Partition, findings: list[Finding]) -> None:
         for finding in findings:
             self._report(finding)
         for rejected in chunk.rejected:
@@ -269,7 +246,7 @@ class Monitor:
 
     def _begin(self, partition: int) -> int | None:
         """Take over a partition from whoever had it before; where to go on."""
-        found = Partition.begin(self.detector, self._max_segments)
+        found = Partition(Watch(self.detector, max_segments=self._max_segments))
         if self._store is not None:
             try:
                 claim = self._store.claim(self._name(partition))
@@ -278,7 +255,7 @@ class Monitor:
                     found.check_detector(self.detector)
             except ValueError as error:
                 raise InputError(f"the state of {self._name(partition)}: {error}") from None
-            self._claims[partition] = Claim(claim.name, claim.number, None)
+            self._claims[partition] = replace(claim, content=None)
         self.partitions[partition] = found
         self._reader.begin(partition, found.clock)
         return found.next
@@ -323,34 +300,26 @@ class Monitor:
         return not self._unsaved & {*partitions}
 
     def _keep(self, partition: int, state: Partition) -> bool:
-        """Save one partition; whether it was saved."""
+        """Save one partition; whether it was saved. If somebody claimed it after us, the group says whose it is."""
         assert self._store is not None
         try:
             self._store.save(self._claims[partition], state.to_bytes())
             return True
         except Fenced as fenced:
-            return self._contest(partition, state, fenced)
-
-    def _contest(self, partition: int, state: Partition, fenced: Fenced) -> bool:
-        """Somebody claimed the state after us: who has the partition is for the group to say."""
-        ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
-        if ours is None:
-            return False  # the group cannot say at present; asked again with the next saving
-        if ours and self._store is not None:  # a late member claimed it; what we have in memory fits together
-            claim = self._store.claim(self._name(partition))
-            self._claims[partition] = Claim(claim.name, claim.number, None)
-            try:
-                self._store.save(self._claims[partition], state.to_bytes())
-                return True
-            except Fenced:
-                return False  # claimed once more meanwhile; asked again with the next saving
-        self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
-        self._drop(partition)
-        return False
+            ours = None if state.next is None else self._source.commit({partition: state.next}, wait=True)
+            if ours is False:
+                self._say(f"{fenced}: another member has this partition; what was not saved is left to it")
+                self._drop(partition)
+            elif ours:  # a late member claimed it; what we have in memory fits together
+                self._claims[partition] = replace(self._store.claim(self._name(partition)), content=None)
+                with suppress(Fenced):  # claimed once more meanwhile
+                    self._store.save(self._claims[partition], state.to_bytes())
+                    return True
+            return False  # tried again with the next saving
 
     def close(self) -> None:
         """Save everything and leave the group."""
         if self._outbox is not None:
             self._outbox.settle(PATIENCE)
-        self._threads.shutdown()
+        self._worker.shutdown()
         self._source.close()

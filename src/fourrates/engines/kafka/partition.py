@@ -16,25 +16,13 @@ KIND = "KafkaPartition"
 
 @dataclass(slots=True)
 class Partition:
-    """The watch of a partition and its position.
-
-    Attributes
-    ----------
-    watch : Watch
-        Its events, overall or by segment.
-    next : int or None
-        The offset to resume from: the watch has all messages before it, and none after. None before the first one.
-    rejected, unlabelled : int
-        Events that could not be used, and those that had no true label.
-    clock : Clock
-        How the times of the partition are written.
-    """
+    """The watch of a partition and its position."""
 
     watch: Watch
-    next: int | None = None
+    next: int | None = None  # the offset to resume from: the watch has all messages before it, and none after
     rejected: int = 0
     unlabelled: int = 0
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock = field(default_factory=Clock)  # how the times of the partition are written
 
     def to_bytes(self) -> bytes:
         """All of it."""
@@ -56,11 +44,6 @@ class Partition:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved state of a partition does not fit itself ({error!r})") from None
         return cls(watch, position, rejected, unlabelled, clock)
-
-    @classmethod
-    def begin(cls, detector: RecordDetector, max_segments: int) -> Partition:
-        """A partition of which nothing was read."""
-        return cls(Watch(detector, max_segments=max_segments))
 
     def check_detector(self, asked: RecordDetector) -> None:
         """Raise a ValueError if the watch has other settings than those asked for."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from fourrates.engines.kafka.chunk import Chunk, Message, RejectedMessage
+from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.events.arrow import read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
@@ -29,6 +29,7 @@ from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from confluent_kafka import Message
 
     Integers = npt.NDArray[np.int64]
 
@@ -118,15 +119,18 @@ class Reader:
             raise InputError(f"no field {gone!r}; there are {listed(list(record))}") from None
         if type(values[0]) is not list:
             return EVENT, 1, values
-        lengths = dict.fromkeys(self._fields, 0)
-        for name, column in zip(self._fields, values, strict=True):
-            if type(column) is not list:
-                raise InputError(f"{column!r:.80} in column {name!r} where other columns have lists")
-            lengths[name] = len(column)
-        if len({*lengths.values()}) > 1:
-            sizes = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-            raise InputError(f"columns of different lengths: {sizes}")
+        if {*map(type, values)} != {list} or len({*map(len, values)}) > 1:
+            raise InputError(self._uneven(values))
         return LISTS, len(values[0]), values
+
+    def _uneven(self, values: Sequence[Any]) -> str:
+        """What is wrong with columns that are not all lists of one length."""
+        columns = dict(zip(self._fields, values, strict=True))
+        for name, column in columns.items():
+            if type(column) is not list:
+                return f"{column!r:.80} in column {name!r} where other columns have lists"
+        sizes = ", ".join(f"{name} {len(column):,}" for name, column in columns.items())
+        return f"columns of different lengths: {sizes}"
 
     def _record(self, value: bytes) -> dict[str, Any]:
         try:
@@ -161,7 +165,9 @@ class Reader:
             moments = _spread([*map(_milliseconds, portion.messages)], counts)
             data[TIME] = pyarrow("pyarrow").array(moments, pyarrow("pyarrow").timestamp("ms", "UTC"))
         found = self._reading(door, data, offsets.size)
-        rejected = sorted([*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=_offset)
+        rejected = sorted(
+            [*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=attrgetter("offset")
+        )
         if rejected and self.bad == "reject":
             raise InputError(rejected[0].problem)
         self.utc |= found.utc
@@ -262,10 +268,6 @@ def _joined(columns: list[Any]) -> Any:
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
     return pyarrow("pyarrow").chunked_array(columns).unify_dictionaries().combine_chunks()
-
-
-def _offset(one: RejectedMessage) -> int:
-    return one.offset
 
 
 def _spread(values: list[Any], counts: Integers) -> list[Any]:

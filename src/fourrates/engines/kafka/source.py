@@ -8,20 +8,20 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fourrates.engines.kafka.address import Address
-from fourrates.engines.kafka.chunk import Message
 from fourrates.io import InputError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, Message, TopicPartition
 
 MOST = 10_000  # messages taken at a time
 WAIT = 10.0  # seconds for an answer of the broker
 AGAIN = 60.0  # seconds until a message of the client library is logged again
-RETRY = 2.0  # seconds until the group is told again what it has not confirmed
 MOST_WORDS = 1_000  # different messages of it that are remembered
+RETRY = 2.0  # seconds until the group is told again what it has not confirmed
 # What is fetched ahead. Where its queue is full, the client library would look again after a second only, by when banks
 # have taken all of it and wait; and a partition with large messages would have a few of them in each answer.
 FETCHING = {"queued.max.messages.kbytes": 65_536, "fetch.queue.backoff.ms": 20, "max.partition.fetch.bytes": 8 << 20}
@@ -62,26 +62,14 @@ def library() -> Any:
     return confluent_kafka
 
 
-class Positioned(Protocol):
-    """What was read of a partition, in order, from whole messages."""
-
-    @property
-    def next(self) -> int:
-        """The offset after its last message."""
-
-
-Read = TypeVar("Read", bound=Positioned)
-Read_co = TypeVar("Read_co", bound=Positioned, covariant=True)
-
-
-class Reads(Protocol[Read_co]):
+class Reads(Protocol):
     """Messages to what they hold, such as :class:`~fourrates.engines.kafka.Reader`."""
 
-    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Read_co]:
-        """What messages of one partition hold, in their order."""
+    def read(self, topic: str, partition: int, messages: Sequence[Message]) -> Iterator[Any]:
+        """What messages of one partition hold, in their order; `next` of each is the offset after its last message."""
 
 
-class Source(Generic[Read]):
+class Source:
     """Chunks of events from a topic, with positions that are yours to keep.
 
     Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
@@ -115,7 +103,7 @@ class Source(Generic[Read]):
     def __init__(
         self,
         address: Address | str,
-        reader: Reads[Read],
+        reader: Reads,
         *,
         begin: Begin | None = None,
         end: End | None = None,
@@ -133,9 +121,9 @@ class Source(Generic[Read]):
         self._owed: dict[int, int] = {}  # positions that the group has not confirmed
         self._retry = -math.inf  # when it is told them again
         settings = {
-            "partition.assignment.strategy": "cooperative-sticky",
             **FETCHING,
-            **self.address.consumer_settings(),
+            **self.address.settings,
+            "partition.assignment.strategy": "cooperative-sticky",
             "bootstrap.servers": self.address.servers,
             "group.id": self.address.group,
             "enable.auto.commit": False,
@@ -144,27 +132,25 @@ class Source(Generic[Read]):
             "error_cb": self._failed,
             "on_commit": self._committed,
         }
-        self._cooperative = "cooperative" in settings["partition.assignment.strategy"]
         try:
             self._consumer: Consumer = self._kafka.Consumer(settings, logger=LOG)
         except self._kafka.KafkaException as error:
             raise InputError(f"{self.address}: {error.args[0].str()}") from None
-        self._consumer.subscribe(
-            [self.address.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        revoked, lost = partial(self._leave, lost=False), partial(self._leave, lost=True)
+        self._consumer.subscribe([self.address.topic], on_assign=self._assigned, on_revoke=revoked, on_lost=lost)
 
-    def __enter__(self) -> Source[Read]:
+    def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[Any]:
         """Chunks as they arrive, without an end."""
         while True:
             yield from self.take(1.0)
 
-    def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Read]:
+    def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Any]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call.
 
         Where nothing is there at once, `idle` is called before it is waited for.
@@ -199,7 +185,7 @@ class Source(Generic[Read]):
             crash, self._crash = self._crash, None
             raise crash
 
-    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Read]:
+    def _chunks(self, partition: int, messages: list[Any]) -> Iterator[Any]:
         if partition not in self.positions:
             return  # no longer ours
         known = self.positions[partition]
@@ -214,11 +200,8 @@ class Source(Generic[Read]):
     # What the group decides ---------------------------------------------------------------------------------
 
     def _at(self, partition: int, offset: int | None = None) -> TopicPartition:
-        found: TopicPartition = (
-            self._kafka.TopicPartition(self.address.topic, partition)
-            if offset is None
-            else self._kafka.TopicPartition(self.address.topic, partition, offset)
-        )
+        at = self._kafka.OFFSET_INVALID if offset is None else offset
+        found: TopicPartition = self._kafka.TopicPartition(self.address.topic, partition, at)
         return found
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -236,20 +219,11 @@ class Source(Generic[Read]):
             self.positions[one.partition] = position
             wanted.append(self._at(one.partition, self._kafka.OFFSET_BEGINNING if position is None else position))
         self._fresh.update(one.partition for one in partitions)
-        if self._cooperative:
-            consumer.incremental_assign(wanted)
-        else:
-            consumer.assign(wanted)
+        consumer.incremental_assign(wanted)
         if wanted:
             consumer.pause(wanted)
 
-    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._leave(consumer, partitions, False)
-
-    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._leave(consumer, partitions, True)
-
-    def _leave(self, consumer: Consumer, partitions: list[TopicPartition], lost: bool) -> None:
+    def _leave(self, consumer: Consumer, partitions: list[TopicPartition], *, lost: bool) -> None:
         ours = [one.partition for one in partitions if one.partition in self.positions]
         try:
             if ours:
@@ -259,10 +233,7 @@ class Source(Generic[Read]):
         for partition in ours:
             del self.positions[partition]
             self._owed.pop(partition, None)
-        if self._cooperative:
-            consumer.incremental_unassign(partitions)
-        else:
-            consumer.unassign()
+        consumer.incremental_unassign(partitions)
 
     # What may go wrong --------------------------------------------------------------------------------------
 
@@ -297,14 +268,8 @@ class Source(Generic[Read]):
         self._say(f"{self.address.topic}/{partition}: {lost}; going on at offset {first:,}")
         self.positions[partition] = first
         here = [self._at(partition, first)]
-        if self._cooperative:
-            self._consumer.incremental_unassign(here)
-            self._consumer.incremental_assign(here)
-        else:
-            kept = [
-                self._at(one, self._kafka.OFFSET_BEGINNING if at is None else at) for one, at in self.positions.items()
-            ]
-            self._consumer.assign(kept)
+        self._consumer.incremental_unassign(here)
+        self._consumer.incremental_assign(here)
 
     # The group's own record ---------------------------------------------------------------------------------
 

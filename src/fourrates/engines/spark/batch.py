@@ -1,12 +1,13 @@
-"""Batch: one exchange by key, one sort by key and order, and a bank that sees one stream after the other.
+"""Batch: one exchange by key, one sort by key and order, and watches that see one stream after the other.
 
-The events of a stream lie together, so a bank never holds more than the streams of one Arrow batch, whatever the number
-of keys; the last stream of a batch may go on in the next.
+The events of a stream lie together, so only the streams of one Arrow batch are held at a time, whatever the number of
+keys; the last stream of a batch may go on in the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fourrates.bank import Bank
-from fourrates.engines.spark.coding import Coder
+from fourrates.engines.spark.coding import Coder, events_of, moments
 from fourrates.engines.spark.events import Task, prepare
-from fourrates.engines.spark.findings import update
 from fourrates.engines.spark.results import Rows, result_schema
+from fourrates.events.batch import Batch
+from fourrates.findings import Finding
+from fourrates.watch import Watch
+
+TOGETHER = 10_000  # rows; a watch remembers the times of 5,000 streams
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -42,48 +46,70 @@ def watcher(task: Task, schema: T.StructType) -> Callable[[Batches], Batches]:
     """What runs over each partition, sorted by key and order."""
 
     def watch(batches: Batches) -> Batches:
-        bank = Bank(task.detector)
-        bank.threads = 1  # Spark has a task for each processor
-        coder = Coder(task)
-        last: list[Any] | None = None
-        streams = 0
+        coder, streams = Coder(task), _Streams(task)
         for batch in batches:
             rows = Rows(task)
             codes, letters = coder.read(batch)
             rows.reject(letter for _, letter in letters)
             if not (good := codes >= 0).all():
                 batch, codes = batch.filter(pa.array(good)), codes[good]
-            if len(batch):
-                numbers = _streams(batch, len(task.by), last, streams)
-                _take(bank, numbers, codes, batch, task, rows)
-                streams = int(numbers[-1])
-                last = [batch.column(i)[-1] for i in range(len(task.by))]
-                bank.evict(idle=1)  # all but the stream of the last event
-                if len(bank) > 1:  # and those whose drift is open, which are over
-                    bank.evict([number for number in bank if number != streams])
+            for start in range(0, len(batch), TOGETHER):
+                part = batch.slice(start, TOGETHER)
+                for finding in streams.take(part, codes[start : start + TOGETHER]):
+                    own = [part.column(i)[finding.row] for i in range(len(task.by) + bool(task.order))]
+                    rows.add([*map(_value, own)], finding)
             if rows:
                 yield rows.batch(schema)
 
     return watch
 
 
-def _take(bank: Bank, numbers: Any, codes: Any, batch: pa.RecordBatch, task: Task, rows: Rows) -> None:
-    for place, finding in update(bank, numbers, codes):
-        rows.add([_value(batch.column(i)[place]) for i in range(len(task.by) + bool(task.order))], finding)
+class _Streams:
+    """The streams of a partition, in pieces that follow each other.
+
+    Streams that begin and end in a piece are watched together; the last one is watched alone, since it may go on.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._last = Watch(task.detector)
+        self._last_key: list[Any] | None = None
+
+    def take(self, rows: pa.RecordBatch, codes: Any) -> list[Finding]:
+        """Take events; each finding has the place of its event as its row."""
+        task = self._task
+        keys = [rows.column(i) for i in range(len(task.by))]
+        events = events_of(codes, task.classes, moments(rows.column(len(keys))) if task.order else None)
+        starts = _starts(keys, len(rows))
+        if self._last_key != [key[0] for key in keys]:
+            self._last = Watch(task.detector)
+        findings = self._last.update(_part(events, 0, starts[1]))
+        if len(starts) > 3:  # streams between the first one and the last one
+            inner, streams = _part(events, starts[1], starts[-2]), np.arange(len(starts) - 3)
+            keyed = replace(inner, keys=np.repeat(streams, np.diff(starts[1:-1])))
+            findings += Watch(task.detector).update(keyed, [*map(str, streams.tolist())])
+        if len(starts) > 2:
+            self._last = Watch(task.detector)
+            findings += self._last.update(_part(events, starts[-2], starts[-1]))
+        self._last_key = [key[-1] for key in keys]
+        return findings
+
+
+def _part(events: Batch, start: int, end: int) -> Batch:
+    part = slice(start, end)
+    times = None if events.times is None else events.times[part]
+    return Batch(events.truths[part], events.preds[part], "", events.rows[part], times)
+
+
+def _starts(keys: list[pa.Array], size: int) -> list[int]:
+    """Where streams begin among rows, wherever a key differs from that of the row before; and where they end."""
+    differs = np.zeros(max(size - 1, 0), np.bool_)
+    for key in keys if size > 1 else ():
+        differs |= pc.not_equal(key[1:], key[:-1]).to_numpy(zero_copy_only=False)
+    return [0, *(np.flatnonzero(differs) + 1).tolist(), size]
 
 
 def _value(scalar: pa.Scalar) -> Any:
     """A value that a column of its type takes; of a moment its number, for Python has no dates after 9999."""
     is_moment = pa.types.is_timestamp(scalar.type) or pa.types.is_date(scalar.type)
     return scalar.value if is_moment else scalar.as_py()
-
-
-def _streams(batch: pa.RecordBatch, keys: int, last: list[Any] | None, before: int) -> Any:
-    """The number of each row's stream: one more wherever a key differs from that of the row before."""
-    differs = np.zeros(len(batch), np.int64)
-    for i in range(keys):
-        column = batch.column(i)
-        if len(batch) > 1:
-            differs[1:] |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
-        differs[0] |= last is not None and not column[0].equals(last[i])
-    return before + np.cumsum(differs)

@@ -8,8 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fourrates.bank import Bank
-from fourrates.engines.spark.shard import rebuilt
-from fourrates.engines.spark.shard_state import Head
+from fourrates.engines.spark.shard import Head, key_of, rebuilt
 
 
 def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) -> Bank:
@@ -33,20 +32,20 @@ def read_bank(session: SparkSession, checkpoint: str, batch: int | None = None) 
     >>> bank["Oslo"].rates["tpr"].estimate  # doctest: +SKIP
     0.39
     """
-    heads, banks, logs = (_variable(session, checkpoint, batch, name) for name in ("head", "bank", "log"))
+    heads, watches, logs = (_variable(session, checkpoint, batch, name) for name in ("head", "watch", "log"))
     if not heads:
         raise ValueError(f"{checkpoint}: no shard has had an event yet")
-    found = [
-        rebuilt(Head.from_bytes(bytes(head[0])), partial(banks.get, shard), partial(_entries, logs, shard)).bank
-        for shard, head in sorted(heads.items())
-    ]
-    for bank in found[1:]:
-        found[0].merge(bank)
-    return found[0]
-
-
-def _entries(logs: dict[int, Any], shard: int) -> list[tuple[Any, ...]]:
-    return [tuple(one) for one in logs.get(shard, ())]
+    found: Bank | None = None
+    for shard, saved in sorted(heads.items()):
+        head = Head.from_bytes(bytes(saved[0]))
+        watch = rebuilt(head, partial(watches.get, shard), partial(logs.get, shard, ()))
+        if found is None:
+            found = Bank(watch.detector)  # type: ignore[arg-type]
+        names, bank = watch.segments.names, watch.segments.bank
+        if bank is not None:  # which begins with the first event
+            found.merge(bank.renamed([key_of(str(names[number]), head.by) for number in bank]))  # type: ignore[call-overload]
+    assert found is not None
+    return found
 
 
 def _variable(session: SparkSession, checkpoint: str, batch: int | None, name: str) -> dict[int, Any]:

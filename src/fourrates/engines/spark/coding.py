@@ -18,8 +18,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from fourrates.engines.spark.events import PRED, TRUTH, Task
-from fourrates.events.batch import Table
-from fourrates.events.columns import checked_column, listed_values
+from fourrates.events.batch import Batch, Table
+from fourrates.events.columns import arrow_moments, checked_column, listed_values
 from fourrates.events.door import Columns, Door, check_keys, missing_problem
 from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import UNLABELLED, BadRows, InputError
@@ -32,26 +32,14 @@ if TYPE_CHECKING:
 
 
 class Coder:
-    """Rows to codes.
-
-    Parameters
-    ----------
-    task : Task
-        Its columns, its labels and what becomes of bad rows: with ``"reject"`` the first is an InputError.
-    """
+    """Rows to codes; with ``bad="reject"`` the first bad row is an InputError."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._door = Door(LabelEncoder(task.detector.labels), Columns(task.truth, task.pred), bad="keep")
 
     def read(self, rows: pa.Table | pa.RecordBatch) -> tuple[Codes, list[tuple[int, str]]]:
-        """The code of each row, -1 where it is no event, and letters about those, each with a row of its shard.
-
-        Parameters
-        ----------
-        rows : Arrow table or batch
-            What :func:`~fourrates.engines.spark.events.prepare` selects.
-        """
+        """The code of each row that `prepare` selected, -1 where it is no event, and letters about those by row."""
         task = self._task
         labels = {task.truth: rows.column(TRUTH), task.pred: rows.column(PRED)}
         found = self._door.reading(Table(labels, "", np.arange(len(rows)), sound=True))
@@ -86,6 +74,18 @@ class Coder:
             if task.bad == "reject":
                 raise InputError(f"{reason}: {json.dumps(row)}")
             yield place, letter(reason, row)
+
+
+def events_of(codes: Any, classes: int, times: npt.NDArray[np.datetime64] | None) -> Batch:
+    """Codes as a watch takes them; the row of each is its place."""
+    truths, preds = (part.astype(np.uint16) for part in np.divmod(codes, classes))
+    return Batch(truths, preds, "", np.arange(codes.size), times)
+
+
+def moments(column: Any) -> npt.NDArray[np.datetime64] | None:
+    """A column as times, if it has such."""
+    is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    return arrow_moments(column).astype("M8[us]", copy=False) if is_time else None
 
 
 def letter(reason: str, row: dict[str, Any] | None, kind: str = "rejected", rows: int = 1) -> str:

@@ -38,7 +38,7 @@ def detect(
     watermark: str | bool | None = None,
     bad: Bad = "keep",
 ) -> DataFrame:
-    """Find the drifts of keyed streams in a DataFrame: those that :class:`fourrates.Bank` finds on one machine.
+    """Find the drifts of keyed streams in a DataFrame: those that :func:`fourrates.detect` finds on one machine.
 
     Parameters
     ----------
@@ -84,18 +84,24 @@ def detect(
     DataFrame
         One row for each rate that moved: the columns of `by` and the first of `order` at the alarm; `kind` (that of a
         :class:`~fourrates.Finding`, "rejected" or "unlabelled"); `at`, `drift` (the one it is about), `since`,
-        `started`, `started_first` and `started_last`, which count the events of that stream; `closes`, whether that
-        drift is over with it; `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and
-        its `bound`; `id`, the same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
+        `started`, `started_first` and `started_last`, which count the events of that stream; `started_time`, when the
+        event `started` was, if the first of `order` is a timestamp; `closes`, whether that drift is over with it;
+        `rate`, `direction`, `before`, `after`, their `before_n` and `after_n`, `evidence` and its `bound`; `id`, the
+        same for the same finding; `reason` and `row` of what was rejected, and how many `rows`.
     """
-    task = Task(
-        detector=_detector(df, truth, pred, order, arl, budget, rate, reference, labels, positive, detector),
-        truth=truth,
-        pred=pred,
-        by=_names(by),
-        order=_names(order),
-        bad=bad,
-    )
+    if detector is None:
+        if arl is not None and budget is not None:
+            raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
+        length: Any = budget if budget is not None else DEFAULT_EVENTS if arl is None else arl
+        if isinstance(length, str):
+            length = run_length(length, rate or _event_rate(df, _names(order)))
+        classes = tuple(labels)
+        if isinstance(reference, DataFrame):
+            reference = _counts(reference, truth, pred, Labels(classes))
+        detector = FourRates(length, reference=reference, labels=classes, positive=positive)
+    else:
+        _check_alone(detector, arl=arl, budget=budget, reference=reference, positive=positive)
+    task = Task(detector.clone(), truth, pred, _names(by), _names(order), bad)
     check(task, df.schema, df.isStreaming)
     if shards is not None and shards < 1:
         raise ValueError(f"shards {shards!r} is not at least 1")
@@ -112,37 +118,13 @@ def _names(given: str | Iterable[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _detector(
-    df: DataFrame,
-    truth: str,
-    pred: str,
-    order: str | Iterable[str] | None,
-    arl: float | None,
-    budget: str | float | None,
-    rate: float | None,
-    reference: Any,
-    labels: Iterable[Hashable],
-    positive: Hashable,
-    detector: RecordDetector | None,
-) -> RecordDetector:
-    if detector is not None:
-        for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("positive", positive)):
-            if value is not None:
-                raise ValueError(f"{name} and a detector: give {name} to the detector")
-        if not isinstance(detector, RecordDetector):
-            raise TypeError(f"detector is neither a FourRates nor an LFR: {detector!r}")
-        return detector.clone()
-    if arl is not None and budget is not None:
-        raise ValueError(f"arl {arl!r} and budget {budget!r}: give one of them")
-    length: float = DEFAULT_EVENTS if arl is None else arl
-    if isinstance(budget, str):
-        length = run_length(budget, rate or _event_rate(df, _names(order)))
-    elif budget is not None:
-        length = budget
-    classes = tuple(labels)
-    if isinstance(reference, DataFrame):
-        reference = _counts(reference, truth, pred, Labels(classes))
-    return FourRates(length, reference=reference, labels=classes, positive=positive)
+def _check_alone(detector: RecordDetector, **settings: Any) -> None:
+    """Raise an error if there are settings beside a detector, or if it is none that Spark can hold."""
+    for name, value in settings.items():
+        if value is not None:
+            raise ValueError(f"{name} and a detector: give {name} to the detector")
+    if not isinstance(detector, RecordDetector):
+        raise TypeError(f"detector is neither a FourRates nor an LFR: {detector!r}")
 
 
 def _event_rate(df: DataFrame, order: tuple[str, ...]) -> float | None:

@@ -23,27 +23,13 @@ TRUTH, PRED, SHARD, CLOCK = "__truth", "__pred", "__shard", "__clock"
 
 @dataclass(frozen=True)
 class Task:
-    """What to do: which columns, with which detector, and what becomes of bad rows.
-
-    Attributes
-    ----------
-    detector : FourRates or LFR
-        The settings of every stream.
-    truth, pred : str
-        Columns of labels.
-    by : tuple of str
-        Columns that tell streams apart; none for one stream.
-    order : tuple of str
-        Columns that put the events of a stream in order.
-    bad : {"keep", "skip", "reject"}
-        What becomes of rows that are no events.
-    """
+    """What to do: which columns, with which detector, and what becomes of bad rows."""
 
     detector: RecordDetector
     truth: str
     pred: str
-    by: tuple[str, ...]
-    order: tuple[str, ...]
+    by: tuple[str, ...]  # columns that tell streams apart; none for one stream
+    order: tuple[str, ...]  # columns that put the events of a stream in order
     bad: Bad
 
     @property

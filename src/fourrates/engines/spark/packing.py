@@ -17,10 +17,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from fourrates.engines.spark.coding import Coder
-from fourrates.engines.spark.events import SHARD, Task
+from fourrates.engines.spark.events import SHARD, TIMES, Task
+from fourrates.engines.spark.shard import CODE, TIME
 
 GATHERED = 500_000  # rows that are packed together
-CODE, EVENTS, LETTERS = "__code", "events", "letters"  # PySpark renames a column that begins with an underscore
+EVENTS, LETTERS = "events", "letters"  # PySpark renames a column that begins with an underscore
 PACKED = f"{SHARD} int, {EVENTS} binary, {LETTERS} array<string>"
 
 Batches = Iterator[pa.RecordBatch]
@@ -32,10 +33,12 @@ def packed(events: DataFrame, task: Task) -> DataFrame:
 
 
 def packed_columns(schema: T.StructType, task: Task) -> pa.Schema:
-    """What is packed of an event: key, order as a number, and code."""
+    """What is packed of an event, as a shard has it: key, order and code."""
     keys = to_arrow_schema(T.StructType([schema[name] for name in task.by]))
+    order = [pa.timestamp("us") if isinstance(schema[name].dataType, TIMES) else pa.int64() for name in task.order]
     code = pa.from_numpy_dtype(np.min_scalar_type(task.classes**2 - 1))
-    return pa.schema([*keys, *[(name, pa.int64()) for name in task.order], (CODE, code)])
+    own = [(f"key{i}", key.type) for i, key in enumerate(keys)]
+    return pa.schema([*own, *[(TIME, kind) for kind in order], (CODE, code)])
 
 
 def packer(task: Task, columns: pa.Schema) -> Callable[[Batches], Batches]:
@@ -63,7 +66,8 @@ def _by_shard(gathered: list[pa.RecordBatch], task: Task, columns: pa.Schema, co
     order = np.argsort(shards.astype(np.min_scalar_type(shards.max())), kind="stable")
     events = order[codes[order] >= 0]
     taken = rows.select([*task.by, *task.order]).take(pa.array(events)).append_column(CODE, pa.array(codes[events]))
-    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in taken.cast(columns)], schema=columns)
+    cast = taken.rename_columns(columns.names).cast(columns)
+    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in cast], schema=columns)
     present = np.unique(shards)
     ends = np.searchsorted(shards[events], present, "right").tolist()
     starts = [0, *ends[:-1]]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,6 +23,7 @@ FIELDS = {
     "closes": T.BooleanType(),
     "since": T.LongType(),
     "started": T.LongType(),
+    "started_time": T.TimestampType(),
     "started_first": T.LongType(),
     "started_last": T.LongType(),
     "rate": T.StringType(),
@@ -45,17 +47,14 @@ def result_schema(task: Task, schema: T.StructType) -> T.StructType:
     if taken := [name for name in own if name in FIELDS]:
         raise ValueError(f"column {taken[0]!r} has the name of a column of the result: rename it")
     given = [T.StructField(name, schema[name].dataType) for name in own]
-    return T.StructType(given + [T.StructField(name, kind) for name, kind in FIELDS.items()])
+    fields = dict(FIELDS)
+    if task.order and isinstance(schema[task.order[0]].dataType, T.TimestampNTZType | T.DateType):
+        fields["started_time"] = T.TimestampNTZType()
+    return T.StructType(given + [T.StructField(name, kind) for name, kind in fields.items()])
 
 
 class Rows:
-    """Rows of the result, gathered.
-
-    Parameters
-    ----------
-    task : Task
-        What names and how many columns the keys have.
-    """
+    """Rows of the result, gathered."""
 
     def __init__(self, task: Task) -> None:
         self._own = [*task.by, *task.order[:1]]
@@ -66,9 +65,11 @@ class Rows:
 
     def add(self, own: Sequence[Any], finding: Finding) -> None:
         """One row for each rate that moved; `own` are the values of the key and of the order."""
+        started = finding.started_time
         place = dict(zip(self._own, own, strict=True))
-        for row in _shift(finding) if isinstance(finding, Shift) else _rates(finding):
-            name = json.dumps([str(value) for value in own[: len(self._own)]] + [row["kind"], row["at"], row["rate"]])
+        place["started_time"] = None if started is None else int(started.astype(np.int64))
+        for row in _by_rate(finding):
+            name = json.dumps([str(value) for value in own] + [row["kind"], row["at"], row["rate"]])
             self._rows.append(place | row | {"id": hashlib.blake2b(name.encode(), digest_size=12).hexdigest()})
 
     def reject(self, letters: Iterable[str]) -> None:
@@ -83,7 +84,8 @@ class Rows:
         return pa.RecordBatch.from_arrays(columns, schema=arrow)
 
 
-def _rates(finding: Finding) -> list[dict[str, Any]]:
+def _by_rate(finding: Finding) -> list[dict[str, Any]]:
+    """What there is to say of each rate; a shift is about the share of positives."""
     first, last = finding.started_between or (None, None)
     head = {
         "kind": finding.kind,
@@ -95,6 +97,9 @@ def _rates(finding: Finding) -> list[dict[str, Any]]:
         "started_first": first,
         "started_last": last,
     }
+    if isinstance(finding, Shift):
+        direction = "up" if finding.after.value > finding.before.value else "down"
+        return [head | {"rate": "positives", "direction": direction} | _shares(finding.before, finding.after)]
     return [
         head
         | {"rate": change.rate, "direction": change.direction}
@@ -102,12 +107,6 @@ def _rates(finding: Finding) -> list[dict[str, Any]]:
         | _shares(change.before, change.after)
         for change in finding.changes
     ]
-
-
-def _shift(shift: Shift) -> list[dict[str, Any]]:
-    direction = "up" if shift.after.value > shift.before.value else "down"
-    head = {"kind": "shift", "at": shift.at, "started": shift.started, "rate": "positives", "direction": direction}
-    return [head | _shares(shift.before, shift.after)]
 
 
 def _shares(before: Any, after: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Structured Streaming: the state store keeps a bank for each shard of keys, and a log of the events since."""
+"""Structured Streaming: the state store keeps a watch for each shard of keys, and a log of the events since."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -16,15 +17,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fourrates.engines.spark.coding import letter, listed, shown
 from fourrates.engines.spark.events import CLOCK, SHARD, Task, prepare, shard_of
-from fourrates.engines.spark.packing import CODE, EVENTS, LETTERS, packed, packed_columns, unpack
+from fourrates.engines.spark.packing import EVENTS, LETTERS, packed, packed_columns, unpack
 from fourrates.engines.spark.results import Rows, result_schema
-from fourrates.engines.spark.shard import Events, Shard, StreamFinding
-from fourrates.engines.spark.shard_state import COLUMN, ShardState
+from fourrates.engines.spark.shard import CODE, TIME, Shard, ShardState
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 SHARDS = 32
+COLUMN = "value binary"  # of each variable: Spark makes an encoder of it for every task, longer with more columns
 DELAY = "spark.watermarkDelayMs"  # what Spark notes of a column with a watermark
 BEFORE_ALL = int(np.iinfo(np.int64).min)
 NEVER_LATE = datetime(2200, 1, 1, tzinfo=UTC)  # pandas counts nanoseconds, up to 2262
@@ -67,7 +68,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
     def __init__(self, task: Task, schema: T.StructType, columns: pa.Schema, shards: int, waits: bool) -> None:
         self._task, self._schema, self._columns = task, schema, columns
         self._shards, self._waits = shards, waits
-        self._by = [f"{name} {columns.field(name).type}" for name in task.by]
+        self._by = [f"{name} {field.type}" for name, field in zip(task.by, columns, strict=False)]
         self._column = T.StructType.fromDDL(COLUMN)  # parsed once
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -75,7 +76,7 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         self._handle = handle
         self._kept = ShardState(
             head=handle.getValueState("head", self._column),
-            bank=handle.getValueState("bank", self._column),
+            watch=handle.getValueState("watch", self._column),
             log=handle.getListState("log", self._column),
             waiting=handle.getValueState("waiting", self._column) if self._waits else None,
         )
@@ -86,16 +87,16 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         found = Rows(self._task)
         found.reject(letter for frame in frames for letters in frame[LETTERS] for letter in letters)
         table = unpack([bytes(events) for frame in frames for events in frame[EVENTS]], self._columns)
-        return self._step(_events(table, self._task), timerValues, found)
+        return self._step(table, timerValues, found)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
         """Take what the watermark has passed."""
-        return self._step(_events(self._columns.empty_table(), self._task), timerValues, Rows(self._task))
+        return self._step(self._columns.empty_table(), timerValues, Rows(self._task))
 
     def close(self) -> None:
         """Nothing is left open."""
 
-    def _step(self, events: Events, timers: Any, rows: Rows) -> Iterator[Any]:
+    def _step(self, events: pa.Table, timers: Any, rows: Rows) -> Iterator[Any]:
         task = self._task
         shard, wake = Shard.restore(self._kept, task.detector, self._shards, self._by), -1
         if self._waits:
@@ -106,13 +107,14 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
             found, late = shard.pass_watermark(events, watermark)
             if task.bad == "keep":
                 rows.reject(_late(late, task, watermark))
-            if shard.waiting is not None and shard.waiting.codes.size:
-                wake = max(int(shard.waiting.times.min()) // 1000, reached) + 1
+            if shard.waiting is not None and shard.waiting.num_rows:
+                first = pc.min(shard.waiting[TIME]).value
+                wake = max(first // 1000, reached) + 1
                 self._handle.registerTimer(wake)
         else:
             found = shard.take(events)
-        for one in found:
-            rows.add(_own(one), one.finding)
+        for own, finding in found:
+            rows.add(own, finding)
         shard.save(self._kept, wake)
         if rows:
             from pandas import ArrowDtype
@@ -120,25 +122,14 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
             yield rows.batch(self._schema).to_pandas(types_mapper=ArrowDtype)
 
 
-def _events(table: pa.Table, task: Task) -> Events:
-    keys = [table[name].combine_chunks() for name in task.by]
-    times = table[task.order[0]].to_numpy() if task.order else np.empty(0, np.int64)
-    return Events(keys, times, table[CODE].to_numpy().astype(np.int64))
-
-
-def _own(one: StreamFinding) -> list[Any]:
-    """The values of the key and of the order, as the result has them."""
-    return [*one.key] if one.time is None else [*one.key, one.time]
-
-
-def _late(events: Events, task: Task, watermark: int) -> Iterator[str]:
+def _late(events: pa.Table, task: Task, watermark: int) -> Iterator[str]:
     """What is wrong with events that came after the watermark, and what they were."""
     labels = [*map(shown, task.detector.labels.values)]
-    moments = listed(pa.array(events.times, pa.timestamp("us", "UTC")))
-    keys = [*map(listed, events.keys)]
+    moments = listed(pc.assume_timezone(events[TIME].combine_chunks(), "UTC"))
+    keys = [listed(column.combine_chunks()) for column in events.columns[: len(task.by)]]
     for i, moment in enumerate(moments):
-        truth, pred = divmod(int(events.codes[i]), task.classes)
+        truth, pred = divmod(events[CODE][i].as_py(), task.classes)
         row = {name: key[i] for name, key in zip(task.by, keys, strict=True)}
         row |= {task.order[0]: moment, task.truth: labels[truth], task.pred: labels[pred]}
-        behind = (watermark - int(events.times[i])) / 1e6
+        behind = (watermark - events[TIME][i].value) / 1e6
         yield letter(f"late: {moment} in {task.order[0]!r} is {behind:g} s behind the watermark", row)
