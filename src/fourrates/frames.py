@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fourrates.io import Joined
     from fourrates.labels import Labels
+    from fourrates.slices import Slice
     from fourrates.watch.trace import Trace
 
     Counts = npt.NDArray[np.int64]
@@ -57,6 +58,7 @@ def detect(
     budget: str | float | None = None,
     detector: Detector | type[Detector] | None = None,
     labels_from: Any = None,
+    cost: Mapping[Any, float] | None = None,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
 
@@ -89,6 +91,8 @@ def detect(
         Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
     labels_from : frame or path, optional
         Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+    cost : mapping, optional
+        What an error costs, ``{"miss": 120, "false alarm": 3}`` or by true class: open drifts say what they cost.
 
     Examples
     --------
@@ -139,7 +143,7 @@ def detect(
         one = None if isinstance(own, dict) else own
         made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
         by_segment = check_own_references(own, made)
-    watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
+    watch = Watch(made, references=by_segment, trace=tracer(many=by is not None), cost=cost)
     findings: list[Finding] = []
     for batch in begun:
         findings += watch.update(batch, events.keys)
@@ -415,6 +419,27 @@ class Findings:
     def now(self) -> Now:
         """How things are at the end of the data: the open drifts, and the rates since."""
         return self.watch.now()
+
+    def slices(self, *columns: str, drift: Drift | None = None) -> list[Slice]:
+        """Where a drift is: the values of these columns, and pairs of them, that carry it, the strongest first.
+
+        Parameters
+        ----------
+        *columns : str
+            Of the data, names or numbers; they are read anew.
+        drift : Drift, optional
+            Which; the one that is open and worst, or else the last.
+        """
+        from fourrates.io import Events
+        from fourrates.slices import slices_of
+
+        if drift is None:
+            drift = next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
+        if drift is None:
+            return []
+        if not isinstance(self._source, Events):
+            raise ValueError("slices need predictions and labels in one table, without labels_from")
+        return slices_of(self._source, self._findings, drift, columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""

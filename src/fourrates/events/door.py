@@ -35,6 +35,7 @@ class Columns:
 
     `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
     `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
+    `extra` names columns that are read along with these.
     """
 
     truth: str | None = None
@@ -45,13 +46,14 @@ class Columns:
     id: str | None = None
     dates: Order | None = None
     unit: Unit | None = None
+    extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        those = (self.truth, self.pred, self.score, self.time, self.by, self.id)
+        those = (self.truth, self.pred, self.score, self.time, self.by, self.id, *self.extra)
         return [name for name in those if name is not None]
 
 

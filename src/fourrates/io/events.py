@@ -181,6 +181,11 @@ class Events:
         """
         return ahead(self._batches(ahead(self.tables())))
 
+    def reread(self, extra: Sequence[str]) -> Events:
+        """The same source once more, with more columns."""
+        columns, positive = replace(self.columns, extra=tuple(extra)), self._positive
+        return Events(self._source, columns, self.labels, self._threshold, self.bad, None, positive, self.max_line)
+
     def tables(self) -> Iterator[Table]:
         """What is read, before it is turned into codes."""
         from fourrates.io.sources import tables  # which read the columns settled here
