@@ -2,7 +2,8 @@
 
 Before and after are known from the start of the drift. A slice carries the fall if its log-odds of being right fell by
 more than those of all other rows: a difference of differences, in standard errors, that must stand out among all the
-slices that were looked at (Bonferroni). Slices inside one another are explained by the simplest that suffices.
+slices that were looked at (Bonferroni; half of the level for single values, half for the many more pairs). Slices
+inside one another are explained by the simplest that suffices.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 BINS = 8  # of a column of numbers
 MOST = 60  # values of a column of names that are looked at, the most frequent
-LEAST = 10  # rows before and after
+LEAST = 20  # rows before and after
 EXPLAINED, CHOSEN = (
     2.0,
     3.5,
@@ -120,7 +121,7 @@ class Column(NamedTuple):
         codes = np.searchsorted(edges, column, side="right").astype(np.int32)
         codes[np.isnan(column)] = -1
         names = [f"{edge:.4g}" for edge in edges]
-        between = [f">= {low}, < {high}" for low, high in zip(names, names[1:], strict=False)]
+        between = [f">= {low}, < {high}" for low, high in pairwise(names)]
         return cls(name, codes, [f"< {names[0]}", *between, f">= {names[-1]}"], True)
 
 
@@ -156,21 +157,29 @@ def find_slices(
     if not candidates:
         return []
     total = np.bincount(kind, minlength=4).astype(float)
-    limit = NormalDist().inv_cdf(1 - alpha / len(candidates))
+    columns_of = np.array([len(candidate) for candidate in candidates])
+    limits = np.array([_limit(alpha / 2, int((columns_of == number).sum())) for number in columns_of])
     scores = _fall_beyond(cells, total - cells)
-    order = np.argsort(-scores, kind="stable")
-    standing = [at for at in order.tolist() if scores[at] >= limit] or order[:1].tolist()
+    order = np.argsort(limits**2 - scores * np.abs(scores), kind="stable")  # the least likely by chance first
+    standing = [at for at in order.tolist() if scores[at] >= limits[at]] or order[:1].tolist()
     rows = {at: _members(coded, candidates[at]) for at in standing}
     found: list[Slice] = []
     explained = np.zeros(kind.size, bool)
     while standing:
         best = _simplest(standing[0], standing, candidates, rows, kind, explained)
         here = np.bincount(kind[rows[best]], minlength=4).astype(float)
-        found.append(_described(coded, candidates[best], here, total, float(scores[best]), bool(scores[best] >= limit)))
+        significant = bool(scores[best] >= limits[best])
+        found.append(_described(coded, candidates[best], here, total, float(scores[best]), significant))
         explained |= rows[best]
         again = {at: _score(kind, rows[at] & ~explained, ~rows[at] & ~explained) for at in standing if at != best}
-        standing = sorted((at for at in again if again[at] >= limit), key=lambda at: -again[at])
+        standing = sorted(
+            (at for at in again if again[at] >= limits[at]), key=lambda at: limits[at] ** 2 - again[at] ** 2
+        )
     return found
+
+
+def _limit(alpha: float, number: int) -> float:
+    return NormalDist().inv_cdf(1 - alpha / number)
 
 
 def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns: Sequence[str]) -> list[Slice]:
