@@ -39,8 +39,7 @@ import fourrates as fr
 from fourrates import cache, null
 from fourrates.alerts import Spool
 from fourrates.cli.app import run as command_line
-from fourrates.cli.checkpoint import Checkpoint
-from fourrates.cli.progress import Progress
+from fourrates.cli.states import Checkpoint, Progress
 from fourrates.disk_queue import QueueError
 from fourrates.io import InputError, read
 from fourrates.watch import Watch
@@ -151,23 +150,18 @@ def states(random: np.random.Generator, folder: Path) -> Iterator[Case]:
 
     def use(path: Path) -> None:
         content = path.read_bytes()
-        kind: Any = Progress if content[:6] == b"4rates" else Checkpoint
+        kind: Any = Progress if b"fourrates detect" in content[:100] else Checkpoint
         found = kind.load(path)
         if found is not None:
             Watch.from_bytes(found.watch)
 
     while True:
         one = saved[int(random.integers(len(saved)))]
-        binary = one[:6] == b"4rates"
         if random.random() < 0.5:
             yield changed(random, one), use
-        elif binary:
+        else:
             body = changed(random, one[:-4])
             yield body + struct.pack("<I", zlib.crc32(body)), use
-        else:
-            head, _, rest = one.partition(b"\n")
-            body = changed(random, rest.removesuffix(b"\n"))
-            yield b"%s %08x\n%s\n" % (head.rpartition(b" ")[0], zlib.crc32(body), body), use
 
 
 def spools(random: np.random.Generator, folder: Path) -> Iterator[Case]:

@@ -31,8 +31,7 @@ import numpy as np
 
 import fourrates as fr
 from fourrates.alerts import Spool, Webhook
-from fourrates.cli.checkpoint import Checkpoint
-from fourrates.cli.progress import Progress
+from fourrates.cli.states import Checkpoint, Progress
 from fourrates.watch import Watch
 
 CALM, BROKEN = [(1, 1), (0, 0)], [(1, 0), (0, 0)]

@@ -7,12 +7,11 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import IO
 
 PART = ".part"
 ABANDONED = 600.0  # seconds after which a scratch file is nobody's
-_swept: set[Path] = set()
+_swept: set[str] = set()
 
 
 @contextmanager
@@ -32,29 +31,24 @@ def write(path: str | os.PathLike[str], content: bytes) -> None:
     What is no regular file (a device, a pipe) is written to as it is.
     """
     with _named(path):
-        _write(Path(path), content)
-
-
-def _write(target: Path, content: bytes) -> None:
-    with suppress(OSError):
-        target = target.resolve()  # a link stays a link
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        with open(target, "wb") as file:
+        target = os.path.realpath(path)  # a link stays a link
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                file.write(content)
+            return
+        if target not in _swept:  # once in a process: left by one that was killed
+            _swept.add(target)
+            sweep(*os.path.split(target))
+        with scratch(target) as file:
             file.write(content)
-        return
-    if target not in _swept:  # once in a process: left by one that was killed
-        _swept.add(target)
-        sweep(target.parent, target.name)
-    with scratch(target) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    with suppress(OSError):  # so that the new name outlives a power cut, where a folder can be synced
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(OSError):  # so that the new name outlives a power cut, where a folder can be synced
+            folder = os.open(os.path.dirname(target), os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 @contextmanager
@@ -62,16 +56,16 @@ def scratch(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[I
     """A file of a name nobody can foresee, moved to `path` at the end; after an error it is gone."""
     import tempfile  # takes a while, and many runs write nothing
 
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
+    folder, name = os.path.split(path)
+    handle, made = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.", suffix=PART)
     try:
-        with open(name, "wb", opener=lambda *_: handle) as file:  # it knows its name
+        with open(made, "wb", opener=lambda *_: handle) as file:  # it knows its name
             yield file
-        os.chmod(name, _mode(target) if mode is None else mode)
-        os.replace(name, target)
+        os.chmod(made, _mode(path) if mode is None else mode)
+        os.replace(made, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(name)
+            os.unlink(made)
         raise
 
 
@@ -88,21 +82,20 @@ def sweep(folder: str | os.PathLike[str], name: str = "") -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise the OSError that writing the file would end in, before any work is done for it."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(21, "is a folder", str(path))
-    if target.exists() and not target.is_file():
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a folder", os.fspath(path))
+    if os.path.exists(path) and not os.path.isfile(path):
         return
     import tempfile
 
-    with _named(path), tempfile.TemporaryFile(dir=target.parent):
+    with _named(path), tempfile.TemporaryFile(dir=os.path.dirname(path) or "."):
         pass
 
 
-def _mode(target: Path) -> int:
+def _mode(path: str | os.PathLike[str]) -> int:
     """The mode of the file that is there, or what a new file would get."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
+    if os.path.exists(path):
+        return stat.S_IMODE(os.stat(path).st_mode)
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -16,8 +16,8 @@ from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
+from fourrates.io.data_warnings import explain_all_missing
 from fourrates.io.opening import pyarrow
-from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import rate_names
 from fourrates.watch import Now, Watch
 from fourrates.watch.dispersion import dispersions, in_words
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
-    from fourrates.io import Joined
     from fourrates.labels import Labels
     from fourrates.slices import Slice
     from fourrates.watch.trace import Trace
@@ -114,27 +113,12 @@ def detect(
     asked = Columns(truth, pred, score, time, by, id)
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
-    events: Events | Joined
-    if labels_from is not None:
-        from fourrates.io import joined
-
-        late = Columns(truth=truth, id=id)
-        columns = Columns(None, pred, score, time, by, id)
-        events = joined(
-            source,
-            labels_from,
-            columns=columns,
-            label_columns=late,
-            labels=labels,
-            positive=positive,
-            threshold=threshold,
-            say=said.append,
-        )
-    else:
-        events = read(source, columns=asked, labels=labels, positive=positive, threshold=threshold, say=said.append)
+    events = open_events(
+        source, asked, labels_from, labels=labels, positive=positive, threshold=threshold, say=said.append
+    )
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
-        raise InputError(explain_all_missing(events.sources, events.rows, events.remarks.unlabelled))
+        raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
     if made is None:
         kind = FourRates if detector is None else detector
         if not (isinstance(kind, type) and issubclass(kind, Detector)):
@@ -149,8 +133,18 @@ def detect(
         findings += watch.update(batch, events.keys)
     if watch.without_reference:
         said.append(without_reference(watch))
-    said += events.odd().values()
+    said += events.data_warnings().values()
     return Findings(watch, events, findings, said)
+
+
+def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
+    """Read events that have their labels with them, or in a place of their own; options as for `io.read`."""
+    if labels_from is None:
+        return read(source, columns=columns, **options)
+    from fourrates.io import joined
+
+    late = Columns(truth=columns.truth, id=columns.id)
+    return joined(source, labels_from, columns=replace(columns, truth=None), label_columns=late, **options)
 
 
 class PeekedBatches:
@@ -256,7 +250,7 @@ def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str
 
 
 def reference_counts(
-    reference: Any, events: Events | Joined, columns: Columns, threshold: float | None = None
+    reference: Any, events: Events, columns: Columns, threshold: float | None = None
 ) -> Counts | dict[str, Counts]:
     """The confusion counts of a reference: given as such, or as a frame or file with columns like those of the data.
 
@@ -374,7 +368,7 @@ class Findings:
         What was chosen from the data, in sentences.
     """
 
-    def __init__(self, watch: Watch, source: Events | Joined, findings: list[Finding], said: list[str]) -> None:
+    def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
         self.watch, self.said = watch, said
         self._source, self._findings = source, findings
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fourrates.findings import Matrix, RateState, Share
-    from fourrates.io import Events, Joined
+    from fourrates.io import Events
     from fourrates.watch import Watch
 
 COLUMNS = [
@@ -178,7 +178,7 @@ def rows(findings: Sequence[Finding], utc: bool) -> list[dict[str, Any]]:
     return found_rows
 
 
-def about(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> dict[str, Any]:
+def about(watch: Watch, events: Events, findings: Sequence[Finding]) -> dict[str, Any]:
     """How things are now, what was read and with which detector, as JSON has it."""
     kinds = ("truth", "pred", "score", "time", "by", "id")
     columns = {kind: name for kind in kinds if (name := getattr(events.columns, kind)) is not None}

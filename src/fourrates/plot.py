@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.escaping import shortened
 from fourrates.findings import Drift, Finding
 from fourrates.io import InputError
-from fourrates.names import shortened
 from fourrates.plain import counted
 from fourrates.watch.trace import Curve, Trace, ordered
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from fourrates.names import defused, printable
+from fourrates.escaping import defused, printable
 
 ESCAPES = ["\x1b[31mred\x1b[0m", "\x9b31m", "\x1b]0;title\x07", "back\x08space", "line\nfeed\rreturn", "\u202eturned"]
 MARKUP = ["[/x]", "[bold red]no[/bold red]", "[link=https://example.org]", r"$\frac$", "[red]"]

@@ -192,7 +192,7 @@ def test_rows_without_a_label_are_skipped_and_bad_rows_reject_unless_skipped(tmp
     events = io.read(path, bad="skip")
     (batch,) = events
     assert (batch.truths.tolist(), batch.preds.tolist(), batch.rows.tolist()) == ([1, 0], [1, 0], [1, 3])
-    assert (events.rows, events.skipped, events.remarks.unlabelled) == (4, 2, 1)
+    assert (events.rows, events.skipped, events.warnings.unlabelled) == (4, 2, 1)
     where = {"x.csv": "line 5", "x.jsonl": "line 4", "x.parquet": "row 4"}[name]
     with pytest.raises(io.InputError, match=f"{where}: the value in column 'y_pred' is missing"):
         list(io.read(path))

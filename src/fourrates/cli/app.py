@@ -19,10 +19,18 @@ import fourrates
 from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, completion
 from fourrates.cli.commands import SETTINGS, Commands, help_of, option
 from fourrates.cli.errors import Stopped
+from fourrates.escaping import printable
 from fourrates.io import InputError
-from fourrates.names import printable
 
-EXTRAS = {"rich": "cli", "jinja2": "cli", "pyarrow": "io", "narwhals": "io", "matplotlib": "plot", "pooch": "data"}
+EXTRAS = {
+    "rich": "cli",
+    "jinja2": "cli",
+    "pyarrow": "io",
+    "narwhals": "io",
+    "msgspec": "io",
+    "matplotlib": "plot",
+    "pooch": "data",
+}
 
 
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

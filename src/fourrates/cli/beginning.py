@@ -26,24 +26,12 @@ PIECE = 1 << 20  # bytes read at a time, until there are as many rows as `detect
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is known from the first rows.
+    """What is known from the first rows."""
 
-    Attributes
-    ----------
-    labels : list of labels
-        The classes, the positive one of two last.
-    rows : int
-        How many rows were looked at.
-    times : array of datetime64 or None
-        When they happened.
-    dates : {"day", "month"} or None
-        What is first in dates that are not ISO 8601.
-    """
-
-    labels: list[Hashable]
-    rows: int
+    labels: list[Hashable]  # the positive one of two last
+    rows: int  # that were looked at
     times: npt.NDArray[np.datetime64] | None
-    dates: Order | None
+    dates: Order | None  # what is first in dates that are not ISO 8601
 
     def __str__(self) -> str:
         names = ", ".join(map(str, self.labels[:12])) + (" ..." if len(self.labels) > 12 else "")

@@ -19,17 +19,17 @@ from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped
 from fourrates.cli.session import change_budget, check_same, resumed
 from fourrates.cli.ticker import Ticker
+from fourrates.escaping import printable
 from fourrates.findings import Finding
 from fourrates.frames import Findings, tracer, without_reference
 from fourrates.io import Columns, Events, InputError
-from fourrates.names import printable
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
-    from fourrates.cli.progress import Progress
-    from fourrates.io import Batch, History, Joined
+    from fourrates.cli.states import Progress
+    from fourrates.io import Batch, History
 
 SHOWN = 40  # findings in the table
 LISTED = 10  # open drifts above it
@@ -173,7 +173,7 @@ class _Job:
     """What is read, what watches it, and what there was before."""
 
     watch: Watch
-    events: Events | Joined
+    events: Events
     batches: Iterable[Batch]
     history: History | None
     threshold: float | None
@@ -208,10 +208,10 @@ def _opened(
         positive=positive,
         bad=data.bad,
         labels_from=data.labels_from,
-        history=history,
         max_line=limits.max_line,
+        **({} if history is None else {"history": history}),
     )
-    if saved is not None and isinstance(events, Events):
+    if saved is not None:
         events.settle(columns)
     batches = opt.started(events, files) if history is None else opt.begun(events)
     asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
@@ -250,7 +250,10 @@ def _read(job: _Job, progress: bool | None) -> list[Finding]:
 def _remark(job: _Job, new: int) -> None:
     """Say what is odd about the data, and what was not read."""
     watch = job.watch
-    for sentence in [*([without_reference(watch)] if watch.without_reference else []), *job.events.odd().values()]:
+    for sentence in [
+        *([without_reference(watch)] if watch.without_reference else []),
+        *job.events.data_warnings().values(),
+    ]:
         opt.say(sentence)
     if job.history is not None and (unchanged := job.history.unchanged()) is not None:
         opt.say(unchanged)
@@ -259,12 +262,12 @@ def _remark(job: _Job, new: int) -> None:
 
 
 def _save(job: _Job, state: Path) -> None:
-    from fourrates.cli.progress import Progress
+    from fourrates.cli.states import Progress
 
     assert job.history is not None
     Progress(
         watch=job.watch.to_bytes(),
-        columns=job.events.columns,
+        columns=asdict(job.events.columns),
         threshold=job.threshold,
         asked=job.asked,
         files=job.history.to_list(),
@@ -314,7 +317,7 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
 
 
-def _write(watch: Watch, events: Events | Joined, findings: list[Finding], outputs: Outputs) -> None:
+def _write(watch: Watch, events: Events, findings: list[Finding], outputs: Outputs) -> None:
     """Write the files that are asked for."""
     if outputs.csv is not None:
         disk.write(outputs.csv, output.as_csv(findings, events.utc))
@@ -332,7 +335,7 @@ def _write(watch: Watch, events: Events | Joined, findings: list[Finding], outpu
 
 def _saved(state: Path, max_state: int) -> Progress | None:
     """What an earlier run left; none did where there is no such file."""
-    from fourrates.cli.progress import Progress
+    from fourrates.cli.states import Progress
 
     return Progress.load(state, max_state)
 
@@ -354,7 +357,7 @@ def _counted(findings: list[Finding]) -> str:
     return counted(finding.kind for finding in findings)
 
 
-def _print(watch: Watch, events: Events | Joined, findings: list[Finding]) -> None:
+def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
     """How things are now, then what was found on the way."""
     seen = opt.several(watch.events, "event")
     if events.columns.by is not None:

@@ -9,8 +9,8 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import click
 import numpy as np
@@ -19,16 +19,13 @@ from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.frames import PeekedBatches, check_own_references, make, reference_counts
-from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError, read
-from fourrates.io.remarks import explain_all_missing
+from fourrates.escaping import printable
+from fourrates.frames import PeekedBatches, check_own_references, make, open_events, reference_counts
+from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
+from fourrates.io.data_warnings import explain_all_missing
 from fourrates.labels import Labels
-from fourrates.names import printable
 from fourrates.state import MAX_STATE
 from fourrates.watch import MAX_SEGMENTS, Watch
-
-if TYPE_CHECKING:
-    from fourrates.io import History, Joined
 
 DATA, DETECTOR, LIMITS, OUTPUT, RESUME = "Input", "Detector", "Limits", "Output", "Resume"
 
@@ -207,51 +204,15 @@ def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
     return next((label for label in labels if str(label) == text), text)
 
 
-def events_of(
-    files: Any,
-    columns: Columns,
-    *,
-    threshold: float | None,
-    labels: list[Hashable] | None,
-    positive: Hashable,
-    bad: Bad,
-    labels_from: str | None = None,
-    history: History | None = None,
-    max_line: int = MAX_LINE,
-) -> Events | Joined:
-    """What the options of the data stand for."""
+def events_of(files: Any, columns: Columns, labels_from: str | None = None, **options: Any) -> Events:
+    """What the options of the data stand for; further ones as for `io.read`."""
+    if labels_from is None and columns.id is not None:
+        raise InputError("--id goes with --labels-from, which says where the labels are")
     with checked():
-        if labels_from is not None:
-            from fourrates.io import joined
-
-            return joined(
-                files,
-                labels_from,
-                columns=replace(columns, truth=None),
-                label_columns=Columns(truth=columns.truth, id=columns.id),
-                labels=labels,
-                positive=positive,
-                threshold=threshold,
-                bad=bad,
-                max_line=max_line,
-                say=say,
-            )
-        if columns.id is not None:
-            raise InputError("--id goes with --labels-from, which says where the labels are")
-        return read(
-            files,
-            columns=columns,
-            labels=labels,
-            positive=positive,
-            threshold=threshold,
-            bad=bad,
-            history=history,
-            max_line=max_line,
-            say=say,
-        )
+        return open_events(files, columns, labels_from, say=say, **options)
 
 
-def begun(events: Events | Joined) -> PeekedBatches:
+def begun(events: Events) -> PeekedBatches:
     """The batches, the first of them read."""
     try:
         return PeekedBatches(events.ahead())
@@ -259,11 +220,11 @@ def begun(events: Events | Joined) -> PeekedBatches:
         raise Stopped("stopped before the first events were read") from None
 
 
-def started(events: Events | Joined, files: Sequence[str]) -> PeekedBatches:
+def started(events: Events, files: Sequence[str]) -> PeekedBatches:
     """Batches of which there is at least one, the first of them read."""
     batches = begun(events)
     if batches.is_empty:
-        raise InputError(explain_all_missing(files, events.rows, events.remarks.unlabelled))
+        raise InputError(explain_all_missing(files, events.rows, events.warnings.unlabelled))
     return batches
 
 
@@ -360,7 +321,7 @@ def counts_of(text: str, name: str) -> Any:
     return np.reshape(counts, (size, size))
 
 
-def reference_of(text: str, events: Events | Joined, columns: Columns, threshold: float | None) -> Any:
+def reference_of(text: str, events: Events, columns: Columns, threshold: float | None) -> Any:
     """The counts that `--reference` names: a file of validation pairs, or the counts themselves.
 
     Examples

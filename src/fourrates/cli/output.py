@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fourrates.escaping import defused, printable
 from fourrates.findings import Drift, Finding, Matrix, RateChange, Shift
-from fourrates.names import defused, printable
 from fourrates.plain import COLUMNS, counts_split, rows
 from fourrates.plain import moment as moment
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fourrates.cli.options import say, several
 from fourrates.cli.output import ARROWS
 from fourrates.detectors import Detector
+from fourrates.escaping import shortened
 from fourrates.findings import Bounds, RateState, Share, Statistic
-from fourrates.names import shortened
 from fourrates.plain import finite
 from fourrates.watch import Now, Watch
 

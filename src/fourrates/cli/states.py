@@ -1,25 +1,142 @@
-"""States of commands, as they lie on disk."""
+"""What `--state` saves: the detectors, and how far the data was read.
+
+Both are in one file that is written whole or not at all, so they always fit: no event is lost or counted twice,
+whenever the process ends. Nothing in the file is believed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from types import NoneType
+from typing import Any, ClassVar, Self
 
-from fourrates.io import InputError
-from fourrates.state import read_state
+from fourrates import files
+from fourrates.io import Columns, InputError, Position
+from fourrates.state import MAX_STATE, pack, read_state, unpack
 
-State = TypeVar("State")
+DAMAGED = "a damaged state"
 
 
-def load_state(path: Path, max_state: int, revive: Callable[[bytes], State]) -> State | None:
-    """Read a state and bring it back; None if there is no such file, or an empty one."""
-    if path.is_fifo():  # which would wait for a reader whenever the state is saved
-        raise InputError(f"{path}: a named pipe, which cannot keep a state")
-    try:
-        saved = read_state(path, max_state)
-        return revive(saved) if saved else None
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A saved watch, as `Watch.to_bytes` has it, and the fields named in `TYPES`."""
+
+    COMMAND: ClassVar[str]
+    TYPES: ClassVar[dict[str, tuple[type, ...]]]
+
+    watch: bytes
+
+    def save(self, path: Path) -> None:
+        """Write it: whoever reads the file finds the old or the new one."""
+        files.write(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return pack(self.COMMAND, {name: getattr(self, name) for name in self.TYPES}, watch=self.watch)
+
+    @classmethod
+    def load(cls, path: Path, max_state: int = MAX_STATE) -> Self | None:
+        """Read it; None if there is no such file, or an empty one."""
+        if path.is_fifo():  # which would wait for a reader whenever the state is saved
+            raise InputError(f"{path}: a named pipe, which cannot keep a state")
+        try:
+            saved = read_state(path, max_state)
+            return cls.from_bytes(saved) if saved else None
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_bytes(cls, saved: bytes) -> Self:
+        """Bring back what :meth:`to_bytes` gave; every value is looked at before it is used."""
+        try:
+            state = unpack(saved)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if state.kind != cls.COMMAND:
+            raise InputError(f"this is the state of {state.kind}, not of {cls.COMMAND}")
+        about = state.about
+        sound = about.keys() == cls.TYPES.keys() and "watch" in state.sections
+        sound = sound and all(type(about[name]) in types for name, types in cls.TYPES.items())
+        if not sound or not all(0 <= value < 2**63 for value in about.values() if type(value) is int):
+            raise InputError(DAMAGED)
+        return cls(watch=bytes(state.sections["watch"]), **about)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(_State):
+    """All that a later `watch` needs to resume."""
+
+    COMMAND = "fourrates watch"
+    TYPES: ClassVar[dict[str, tuple[type, ...]]] = {
+        "origin": (str,),
+        "source": (str,),
+        "warning": (int, NoneType),
+        "position": (dict, NoneType),
+        "budget": (str, NoneType),
+        "format": (dict,),
+        **dict.fromkeys(("rows", "skipped", "bad", "bad_size"), (int,)),
+    }
+
+    origin: str  # a random name of this watch, from which the ids of its alerts are made
+    source: str  # the file that is followed, or "-"
+    warning: int | None  # the event that opened the present warning, which has been reported
+    position: dict[str, Any] | None  # how far the file was read, as `Position.to_dict` has it
+    budget: str | None  # as asked for
+    format: dict[str, Any]  # what was learned of the file, as `Tail.to_dict` has it
+    rows: int
+    skipped: int
+    bad: int  # lines refused
+    bad_size: int  # bytes of the file of bad rows
+
+    @property
+    def resumes_at(self) -> Position | None:
+        """How far the file was read."""
+        return None if self.position is None else Position.from_dict(self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(_State):
+    """All that a later `detect` needs to resume."""
+
+    COMMAND = "fourrates detect"
+    TYPES: ClassVar[dict[str, tuple[type, ...]]] = {
+        "columns": (dict,),
+        "threshold": (int, float, NoneType),
+        "asked": (dict,),
+        "files": (list,),
+    }
+
+    columns: dict[str, str | None]
+    threshold: float | None  # the score from which on a prediction is positive
+    asked: dict[str, str | None]  # the options that say which detector, as they were written
+    files: list[dict[str, Any]]  # what was read, as `History.to_list` has it
+
+    def __post_init__(self) -> None:
+        if not all(text is None or isinstance(text, str) for text in (*self.asked.values(), *self.columns.values())):
+            raise InputError(DAMAGED)
+
+    def chosen(self, asked: Columns) -> Columns:
+        """The columns to read: as before, and the same as those asked for now."""
+        try:
+            saved = Columns(**self.columns)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise InputError(DAMAGED) from None
+        check_columns(saved, asked)
+        return saved
+
+
+def check_columns(saved: Columns, asked: Columns) -> None:
+    """Raise if other columns are asked for than those of a state."""
+    for kind, now in asdict(asked).items():
+        then = getattr(saved, kind)
+        if now is not None and now != then:
+            raise InputError(f"the state was saved with column {then!r} where {now!r} is asked for now")
+
+
+def source_of(file: str) -> str:
+    """What a checkpoint calls a file, wherever it is read from."""
+    return file if file == "-" else os.path.abspath(file)

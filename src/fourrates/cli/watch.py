@@ -14,12 +14,12 @@ from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
 from fourrates.cli.beginning import Beginning, beginning
-from fourrates.cli.checkpoint import Checkpoint, source_of
 from fourrates.cli.commands import argument, command, gathered, option
 from fourrates.cli.delivery import channels, deliver_rest, open_spool
 from fourrates.cli.errors import checked
 from fourrates.cli.picture import Lines, Picture
 from fourrates.cli.session import change_budget, check_same, resumed
+from fourrates.cli.states import Checkpoint, check_columns, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
 from fourrates.io import Columns, Events, InputError, Tail
 from fourrates.watch import Watch
@@ -112,7 +112,7 @@ def watch(
         status = 0
         try:
             with view, until_asked() as asked:
-                feed(file, watching, None if saved is None else saved.position, asked)
+                feed(file, watching, None if saved is None else saved.resumes_at, asked)
         finally:
             if spool is not None:
                 status = deliver_rest(spool)
@@ -147,7 +147,6 @@ def _opened(
         positive=positive,
         bad=data.bad,
     )
-    assert isinstance(events, Events)  # labels in a place of their own are for detect
     counts = None
     if chosen.reference is not None:
         named = Columns(data.truth, data.pred, data.score, by=data.by)
@@ -198,7 +197,4 @@ def _go_on(tail: Tail, saved: Checkpoint) -> None:
     asked = tail.events.columns
     tail.restore(saved.format)
     tail.events.rows, tail.events.skipped = saved.rows, saved.skipped
-    for kind in asked.__slots__:
-        now, then = getattr(asked, kind), getattr(tail.events.columns, kind)
-        if now is not None and now != then:
-            raise InputError(f"the state was saved with column {then!r} where {now!r} is asked for now")
+    check_columns(tail.events.columns, asked)

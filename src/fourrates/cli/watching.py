@@ -19,11 +19,11 @@ import numpy as np
 
 from fourrates.cli import options as opt
 from fourrates.cli.bad_rows import BadRows
-from fourrates.cli.checkpoint import Checkpoint, source_of
 from fourrates.cli.picture import FRAME, View, warned_rates
+from fourrates.cli.states import Checkpoint, source_of
+from fourrates.escaping import shortened
 from fourrates.findings import Finding
 from fourrates.io import Batch, Events, Follower, InputError, Position, Tail
-from fourrates.names import shortened
 from fourrates.plain import finding_record, moment
 from fourrates.watch import Watch
 
@@ -57,7 +57,7 @@ class Watching:
         self.bad_rows, self.warnings, self.state, self.file = bad_rows, warnings, state, file
         self.budget = budget if budget is not None or saved is None else saved.budget
         self.origin = uuid.uuid4().hex if saved is None else saved.origin
-        self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.position
+        self.position: Callable[[], Position | None] = lambda: None if saved is None else saved.resumes_at
         self.findings: list[str] = []  # the last ones, for the summary
         self.kinds: Counter[str] = Counter()
         self.warned = 0
@@ -84,7 +84,7 @@ class Watching:
 
     def _odd(self) -> dict[str, str]:
         """What is odd about the rows; what became of those before a resumption is in their own summary."""
-        odd = self.events.odd()
+        odd = self.events.data_warnings()
         if self._before:
             odd.pop("skipped", None)
         return odd
@@ -152,12 +152,13 @@ class Watching:
         self._kept = clock.monotonic()
         if self.state is None:
             return
+        position = self.position()
         Checkpoint(
             origin=self.origin,
             source=source_of(self.file),
             watch=self.watch.to_bytes(),
             warning=self._warning,
-            position=self.position(),
+            position=None if position is None else position.to_dict(),
             budget=self.budget,
             format=self.tail.to_dict(),
             rows=self.events.rows,

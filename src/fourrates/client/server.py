@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from fourrates.client.batch import Batch
-from fourrates.names import printable
+from fourrates.escaping import printable
 
 LATER = (401, 403, 408, 421, 425, 429)  # answers that may be different next time; so may everything outside 2xx and 4xx
 LONGEST = 1 << 20  # bytes of an answer that are read

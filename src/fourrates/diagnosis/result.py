@@ -14,7 +14,7 @@ from fourrates import plain
 from fourrates.budget.falls import Fall
 from fourrates.budget.words import UNITS, duration
 from fourrates.diagnosis.cycles import Cycle
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.watch.dispersion import in_words
 
 Matrix = tuple[tuple[int, ...], ...]

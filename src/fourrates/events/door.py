@@ -59,36 +59,18 @@ class Columns:
 
 @dataclass(slots=True)
 class Reading:
-    """The rows of a table, before those that cannot be used are left out.
-
-    Attributes
-    ----------
-    size : int
-        How many rows.
-    bad : BadRows
-        Those that cannot be used; others may still be added.
-    truths, preds : arrays of uint16, optional
-        Class codes.
-    values, keys : list and array of int64, optional
-        The different keys (tuples where several columns make one), and the position among them for each row.
-    times : array of datetime64[us], optional
-        When each happened.
-    utc : bool
-        Whether times carry a zone.
-    scores, with_comma
-        The scores, and the first of them that has a decimal comma.
-    """
+    """The rows of a table, before those that cannot be used are left out."""
 
     size: int
-    bad: BadRows
+    bad: BadRows  # others may still be added
     truths: Codes | None = None
     preds: Codes | None = None
-    values: list[Any] = field(default_factory=list)
-    keys: npt.NDArray[np.int64] | None = None
-    times: npt.NDArray[np.datetime64] | None = None
-    utc: bool = False
+    values: list[Any] = field(default_factory=list)  # the different keys; tuples where several columns make one
+    keys: npt.NDArray[np.int64] | None = None  # for each row, the position among them
+    times: npt.NDArray[np.datetime64] | None = None  # in microseconds
+    utc: bool = False  # whether times carry a zone
     scores: npt.NDArray[np.float64] | None = None
-    with_comma: str | None = None
+    with_comma: str | None = None  # the first score that has a decimal comma
 
 
 class Door:

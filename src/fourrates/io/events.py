@@ -13,9 +13,9 @@ from fourrates.events.columns import checked_column, distinct, is_missing
 from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder, classes_in
 from fourrates.events.rows import UNLABELLED, Bad, BadRow, InputError, NoColumn
-from fourrates.io.ahead import ahead
+from fourrates.io.data_warnings import DataWarnings, skipped
 from fourrates.io.lines import MAX_LINE
-from fourrates.io.remarks import Remarks, skipped
+from fourrates.io.prefetch import prefetch
 from fourrates.labels import Labels
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ NAMES = {
     "id": "id event_id prediction_id transaction_id transaction request_id uuid",
 }
 """What a column is guessed to be by its name, most telling name first."""
+GUESSED = {"id": "ids", "truth": "labels", "pred": "predictions", "score": "scores", "time": "times"}
 
 
 def read(
@@ -111,9 +112,11 @@ class Events:
         The files read so far.
     utc : bool
         Whether times carry a zone; they are then given in UTC.
-    remarks : Remarks
-        What is odd about the rows so far; :meth:`odd` has it in sentences.
+    warnings : DataWarnings
+        Problems of the rows so far; :meth:`data_warnings` has them in sentences.
     """
+
+    names_source = False  # whether a sentence about the columns begins with the name of the source
 
     def __init__(
         self,
@@ -138,7 +141,7 @@ class Events:
         self.keys: list[str] = self.door.names
         self.rows = self.skipped = 0
         self.lacking: Counter[str] = Counter()
-        self.remarks = Remarks()
+        self.warnings = DataWarnings()
         self.utc = False
         self.sources: list[str] = []
         self._threshold = threshold
@@ -179,7 +182,7 @@ class Events:
         >>> [batch.truths.tolist() for batch in io.read({"y_true": [0, 1], "y_pred": [0, 1]}).ahead()]
         [[0, 1]]
         """
-        return ahead(self._batches(ahead(self.tables())))
+        return prefetch(self._batches(prefetch(self.tables())))
 
     def reread(self, extra: Sequence[str]) -> Events:
         """The same source once more, with more columns."""
@@ -205,43 +208,52 @@ class Events:
         for name in asked.used():
             if name not in names:
                 raise NoColumn(where, name, listed(names))
-        taken = asked.used()
-        truth, pred, score = asked.truth or guess_column("truth", names, taken), asked.pred, asked.score
-        if pred is None and score is None:
-            pred = None if self._threshold is not None else guess_column("pred", names, taken)
-            score = guess_column("score", names, taken) if pred is None else None
-        if truth is None:
-            hint = "" if pred is None and score is None else "; in a file of their own: detect --labels-from FILE"
-            raise InputError(f"{where}which column holds the true labels (--truth)? There are {listed(names)}{hint}")
-        if pred is None and score is None:
-            wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
-            raise InputError(f"{where}which column holds the {wanted}? There are {listed(names)}")
-        self._check_score(score, where)
-        time = asked.time
-        if time is None and not self._settled:
-            time = guess_column("time", times, [*taken, *filter(None, (truth, pred, score))])
-        settled = replace(asked, truth=truth, pred=pred, score=score, time=time)
+        columns = self._guess(names, where)
+        if columns.time is None and not self._settled:
+            columns = replace(columns, time=guess_column("time", times, columns.used()))
         guessed = [
-            f"{what} in column {getattr(settled, kind)!r}{extra}"
-            for kind, what, extra in (
-                ("truth", "labels", ""),
-                ("pred", "predictions", ""),
-                ("score", "scores", f" (positive from {self.threshold:g} on)"),
-                ("time", "times", ""),
-            )
-            if getattr(settled, kind) is not None and getattr(asked, kind) is None
+            f"{what} in column {getattr(columns, kind)!r}"
+            + (f" (positive from {self.threshold:g} on)" if kind == "score" else "")
+            for kind, what in GUESSED.items()
+            if getattr(columns, kind) is not None and getattr(asked, kind) is None
         ]
         if guessed:
-            self._say(", ".join(guessed))
-        self.hint_at_times(settled, times)
-        self.columns, self._settled = settled, True
-        return settled
-
-    def hint_at_times(self, settled: Columns, times: Sequence[str]) -> None:
-        """Say which column might be the times, where none has a name that tells."""
-        others = [name for name in times if name not in settled.used()]
-        if settled.time is None and others and not self._settled:
+            self._say((where if self.names_source else "") + ", ".join(guessed))
+        others = [name for name in times if name not in columns.used()]
+        if columns.time is None and others and not self._settled:
             self._say(f"no times are read; dates stand in column {listed(others)} (--time)")
+        self.columns, self._settled = columns, True
+        return columns
+
+    def _guess(self, names: Sequence[str], where: str) -> Columns:
+        """The columns asked for, and those without which nothing can be read."""
+        columns = self._guess_pred(self._guess_kind(self.columns, "truth", names), names)
+        if columns.truth is None:
+            known = columns.pred is not None or columns.score is not None
+            hint = "; in a file of their own: detect --labels-from FILE" if known else ""
+            raise self._not_found("true labels (--truth)", names, where, hint)
+        return self._check_pred(columns, names, where)
+
+    def _guess_kind(self, columns: Columns, kind: str, names: Sequence[str]) -> Columns:
+        if getattr(columns, kind) is not None:
+            return columns
+        return replace(columns, **{kind: guess_column(kind, names, columns.used())})  # type: ignore[arg-type]
+
+    def _guess_pred(self, columns: Columns, names: Sequence[str]) -> Columns:
+        """With a column of predictions, or of scores where there is none or a threshold is given."""
+        if columns.score is None and self._threshold is None:
+            columns = self._guess_kind(columns, "pred", names)
+        return self._guess_kind(columns, "score", names) if columns.pred is None else columns
+
+    def _check_pred(self, columns: Columns, names: Sequence[str], where: str) -> Columns:
+        if columns.pred is None and columns.score is None:
+            wanted = "scores (--score)" if self._threshold is not None else "predictions (--pred, or --score)"
+            raise self._not_found(wanted, names, where)
+        self._check_score(columns.score, where)
+        return columns
+
+    def _not_found(self, what: str, names: Sequence[str], where: str, hint: str = "") -> InputError:
+        return InputError(f"{where}which column holds the {what}? There are {listed(names)}{hint}")
 
     def _check_score(self, score: str | None, where: str) -> None:
         if score is not None and self._labelled and len(self.labels.values) != 2:
@@ -323,14 +335,14 @@ class Events:
         self.rows += table.size
         self.skipped += len(bad)
         self.lacking += bad.lacking()
-        self.remarks.unlabelled += bad.counts[UNLABELLED]
+        self.warnings.unlabelled += bad.counts[UNLABELLED]
         self.utc |= reading.utc
         if reading.scores is not None:
-            self.remarks.scores(reading.scores, reading.with_comma)
+            self.warnings.add_scores(reading.scores, reading.with_comma)
         if table.source not in self.sources[-1:]:
             self.sources.append(table.source)
         if batch.rows.size:
-            self.remarks.take(batch, len(self.labels.values))
+            self.warnings.add(batch, len(self.labels.values))
             yield batch
 
     def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
@@ -347,12 +359,14 @@ class Events:
         if (clock.dates, clock.unit) != (columns.dates, columns.unit):
             self.columns = replace(columns, dates=clock.dates, unit=clock.unit)
 
-    def odd(self) -> dict[str, str]:
-        """What is odd about what was read, in sentences, by what each is about."""
-        left_out = skipped(self.rows, self.skipped, self.remarks.unlabelled)
+    def data_warnings(self) -> dict[str, str]:
+        """A sentence about each problem of what was read, by its topic."""
+        left_out = skipped(self.rows, self.skipped, self.warnings.unlabelled)
         threshold = None if self.columns.score is None else self.threshold
-        said = self.remarks.sentences(self.labels, threshold)
-        return said if left_out is None else {"skipped": left_out, **said}
+        return {
+            **({} if left_out is None else {"skipped": left_out}),
+            **self.warnings.sentences(self.labels, threshold),
+        }
 
     def rejection(self, table: Table, bad: BadRow) -> InputError:
         """The error for a bad row, with the option that would help where the labels are not what was expected."""

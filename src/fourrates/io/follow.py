@@ -35,36 +35,18 @@ ROTATED = r"[.\-_]\d[\d.\-_:T]*"  # what rotation adds to a name: .1, -20260131,
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a file was read.
+    """How far a file was read. Save :meth:`to_dict` with the results, and resume from it."""
 
-    Attributes
-    ----------
-    path : str
-        Where the file was opened, links resolved. It may have been renamed since.
-    inode, modified : int
-        Which file, and when it was last changed (ns). The inode is 0 if the file is gone and there is no next one yet.
-    offset : int
-        Bytes read.
-    head, last, half : bytes
-        The first bytes of the file, those before `offset`, and the start of a line that has not ended.
-    copied : bool
-        Whether the file is the copy that a truncation left.
-    passed : tuple of int
-        The inodes of earlier files.
-    switched : tuple of (str, int)
-        The files, path and inode, that a link was switched to since.
-    """
-
-    path: str
-    inode: int
-    modified: int
-    offset: int
-    head: bytes
-    last: bytes
-    half: bytes
-    copied: bool
-    passed: tuple[int, ...]
-    switched: tuple[tuple[str, int], ...]
+    path: str  # where the file was opened, links resolved; it may have been renamed since
+    inode: int  # 0 if the file is gone and there is no next one yet
+    modified: int  # ns
+    offset: int  # bytes read
+    head: bytes  # the first bytes of the file
+    last: bytes  # those before the offset
+    half: bytes  # the start of a line that has not ended
+    copied: bool  # whether the file is the copy that a truncation left
+    passed: tuple[int, ...]  # the inodes of earlier files
+    switched: tuple[tuple[str, int], ...]  # the files, path and inode, that a link was switched to since
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; bytes become hexadecimal digits."""

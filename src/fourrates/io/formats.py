@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +22,8 @@ from fourrates.events.batch import Table
 from fourrates.events.clock import looks_like_time
 from fourrates.events.columns import EMPTY, checked_column
 from fourrates.events.rows import InputError
-from fourrates.io.ahead import Loan, closed_at_exit
-from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
-from fourrates.io.opening import BLOCK, Readable, first_line, opened, pyarrow
+from fourrates.io.lines import LineBuffer, check_length
+from fourrates.io.opening import BLOCK, Chain, first_line, opened, pyarrow
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 18  # in a batch, where the format lets us choose
 DELIMITERS = (",", "\t", ";", "|")
+HEADER_LINE = re.compile(rb"\s*[^\r\n]*[\r\n]*")
 NO_HEADER = ("y_true", "y_pred")  # the columns of a CSV file that begins with values
 
 
@@ -109,88 +111,97 @@ def _record_tables(batches: Iterable[Any], names: list[str], source: str) -> Ite
 
 def csv_tables(stream: Any, head: bytes, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a CSV file with any of the usual delimiters; of its new lines where only a part is to be read."""
-    return closed_at_exit(_csv_tables(stream, head, source, events, part))
-
-
-def _csv_tables(
-    stream: Any, head: bytes, source: str, events: Events, part: NewPart | None
-) -> Generator[Table, None, None]:
-    pa = pyarrow("pyarrow")
-    pc = pyarrow("pyarrow.csv")
     header, delimiter = read_header(head, source, events)
     first = 1 if part is None else part.rows + 1
     if part is not None:
-        stream = part.text(_up_to_header(head) if header.there else b"")
+        stream = part.text()
+    if header.there and (part is None or not part.start):
+        stream.read(len(HEADER_LINE.match(head)[0]))  # type: ignore[index]
     times = [name for name, value in zip(header.names, header.first, strict=False) if looks_like_time(value)]
-    columns = events.resolve(header.names, times, source)
-    types = {name: pa.string() for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None}
-    invalid: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        invalid.append(row)
-        return "error"
+    events.resolve(header.names, times, source)
 
     def locate(row: int) -> str:
         return f"line {_line(source, row, delimiter, header.there)}"
 
-    loan = Loan(stream)
-    try:
-        reader = pc.open_csv(
-            loan.file,
-            read_options=pc.ReadOptions(
-                use_threads=False, block_size=BLOCK, column_names=header.names, skip_rows=header.there
-            ),
-            parse_options=pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
-            convert_options=pc.ConvertOptions(
-                include_columns=list(dict.fromkeys(columns.used())),
-                column_types=types,
-                check_utf8=False,  # done below, faster
-                strings_can_be_null=True,
-                null_values=[word for word in EMPTY if events.labels.read(word) < 0],
-            ),
-        )
-        for batch in reader:
-            if batch.num_rows:
-                _check_utf8(batch)
-                rows = np.arange(first, first + batch.num_rows)
-                data = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield Table(data, source, rows, locate=locate, sound=True)
-                first += batch.num_rows
-    except pa.ArrowInvalid as error:
-        number = re.search(r"Row #(\d+)", str(error))
-        if invalid:
-            bad = invalid[0]
-            row = (bad.number or first + 1) - header.there
-            raise InputError(
-                f"{source}, {locate(row)}: {bad.actual_columns} fields where {bad.expected_columns} belong"
-            ) from None
-        if value := re.search(r"invalid value '(.*)'", str(error)):
-            name = next((n for n in columns.used() if f"column #{header.names.index(n)}:" in str(error)), None)
-            row = int(number[1]) - header.there if number else first
-            what = f"{value[1]!r}{f' in column {name!r}' if name else ''}"
-            raise InputError(f"{source}, {locate(row)}: {what} is of another kind than those before") from None
-        if "Invalid UTF8" in str(error):
-            raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
-        raise
-    finally:
-        reader = None
-        loan.end()
+    for text in _whole_rows(stream, events.max_line):
+        bad: list[Any] = []
+        try:
+            data = csv_columns(text, header.names, delimiter, events, bad)
+        except pyarrow("pyarrow").ArrowInvalid as error:
+            if "Invalid UTF8" in str(error):
+                raise InputError(f"{source}: not text in UTF-8, in or after row {first}") from None
+            if not bad:
+                raise
+            belong = f"{bad[0].actual_columns} fields where {bad[0].expected_columns} belong"
+            raise InputError(f"{source}, {locate(first + bad[0].number - 1)}: {belong}") from None
+        if size := len(next(iter(data.values()))):
+            yield Table(data, source, np.arange(first, first + size), locate=locate, sound=True)
+            first += size
     if first == 1 and part is None:
         raise InputError(f"{source}: a header and no rows")
 
 
-def _up_to_header(head: bytes) -> bytes:
-    """The first bytes of a CSV file up to the end of the line that holds its header."""
-    blank = len(head) - len(head.lstrip())
-    return head[: head.index(b"\n", blank) + 1]
+def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, bad: list[Any]) -> dict[str, Any]:
+    """The columns that are used of some rows of CSV, read by pyarrow; a row with too many or few fields goes to `bad`.
+
+    Labels, keys and ids are text; of scores and times pyarrow finds the type. No thread is left behind, as it is by
+    pyarrow's own reader of streams.
+    """
+    pa, pc = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
+    columns = events.columns
+    texts = [name for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None]
+
+    def refuse(row: Any) -> str:
+        bad.append(row)
+        return "error"
+
+    table = pc.read_csv(
+        pa.BufferReader(text),
+        pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+        pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+        pc.ConvertOptions(
+            include_columns=list(dict.fromkeys(columns.used())),
+            column_types=dict.fromkeys(texts, pa.string()),
+            check_utf8=False,  # done below, faster
+            strings_can_be_null=True,
+            null_values=[word for word in EMPTY if events.labels.read(word) < 0],
+        ),
+    )
+    data = {name: table.column(name).combine_chunks() for name in table.column_names}
+    for column in data.values():
+        _check_utf8(column)
+    return data
 
 
-def _check_utf8(batch: Any) -> None:
+def _whole_rows(stream: Any, longest: int) -> Iterator[bytes]:
+    """The rows of a stream, a megabyte or so at a time. A line end between quotes does not end a row."""
+    rest = b""
+    while block := stream.read(BLOCK):
+        block = rest + block
+        end = len(block) if len(block) > max(longest, BLOCK) else _end_of_rows(block)
+        rest = block[end:]
+        if end:
+            yield block[:end]
+    if rest:
+        yield rest
+
+
+def _end_of_rows(text: bytes) -> int:
+    """Where the last row ends that is there as a whole; 0 if none is."""
+    end = len(text)
+    pieces = text.split(b'"')
+    for place in range(len(pieces) - 1, -1, -1):  # every second piece stands between quotes
+        if place % 2 == 0 and (at := pieces[place].rfind(b"\n")) >= 0:
+            return end - len(pieces[place]) + at + 1
+        end -= len(pieces[place]) + 1
+    return 0
+
+
+def _check_utf8(column: Any) -> None:
     """Raise if a string is not UTF-8. One look at all bytes settles it where they are ASCII, as they mostly are."""
-    for column in batch.columns:
-        data = column.buffers()[-1] if str(column.type) == "string" else None
-        if data is not None and data.size and np.frombuffer(data, np.uint8).max() >= 128:
-            column.validate(full=True)
+    data = column.buffers()[-1] if str(column.type) == "string" else None
+    if data is not None and data.size and np.frombuffer(data, np.uint8).max() >= 128:
+        column.validate(full=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +242,8 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     if not os.path.exists(source):  # a pipe cannot be read again
         return row + header
     with opened(source)[0] as stream:
-        text = io.TextIOWrapper(io.BufferedReader(Readable(stream)), encoding="utf-8", errors="replace", newline="")
+        bytes_ = io.BufferedReader(Chain(b"", stream))
+        text = io.TextIOWrapper(bytes_, encoding="utf-8", errors="replace", newline="")
         reader, left = csv.reader(text, delimiter=delimiter), row + header
         with suppress(csv.Error):
             for fields in reader:
@@ -241,50 +253,75 @@ def _line(source: str, row: int, delimiter: str, header: bool) -> int:
     return row + header
 
 
-def json_tables(stream: Any, source: str, max_line: int = MAX_LINE, part: NewPart | None = None) -> Iterator[Table]:
+def json_tables(stream: Any, source: str, events: Events, part: NewPart | None = None) -> Iterator[Table]:
     """Tables of a file of JSON lines; of its new lines where only a part is to be read."""
-    buffer, first, row = LineBuffer(max_line), 1, 1
+    buffer, first, row = LineBuffer(events.max_line), 1, 1
     if part is not None:
-        stream, first, row = part.text(b""), part.lines + 1, part.rows + 1
+        stream, first, row = part.text(), part.lines + 1, part.rows + 1
     while block := stream.read(BLOCK):
         if whole := buffer.feed(block):
             lines = whole[:-1].split(b"\n")
-            check_length(lines, max_line, source, first)
-            for table in json_table(lines, source, first, row):
+            check_length(lines, events.max_line, source, first)
+            for table in json_table(lines, source, first, row, events):
                 yield table
                 row += table.size
             first += len(lines)
-        if buffer.size > max_line:
+        if buffer.size > events.max_line:
             break  # it need not be read to its end to be too long
-    check_length([buffer.rest()], max_line, source, first)
+    check_length([buffer.rest()], events.max_line, source, first)
     if (rest := buffer.rest()).strip():
-        yield from json_table([rest], source, first, row)
+        yield from json_table([rest], source, first, row, events)
 
 
-def json_table(lines: list[bytes], source: str, first: int, row: int) -> Iterator[Table]:
-    """A table of some JSON lines, given the numbers of the first line and of the first row; none if all are blank."""
+def json_table(lines: list[bytes], source: str, first: int, row: int, events: Events) -> Iterator[Table]:
+    """A table of some JSON lines, given the numbers of the first line and of the first row; none if all are blank.
+
+    A value that a record lacks is a missing one.
+    """
     numbers = np.arange(first, first + len(lines))
-    if not all(lines) or any(line.isspace() for line in lines):
-        numbers = numbers[[bool(line.strip()) for line in lines]]
-        lines = [line for line in lines if line.strip()]
-    if not lines:
-        return
+    used = events.columns.used() if events.settled else None
+    data = None if used is None else _decoded_columns(lines, tuple(dict.fromkeys(used)))
+    if data is None:
+        there = [at for at, line in enumerate(lines) if line.strip()]
+        if not there:
+            return
+        lines, numbers = [lines[at] for at in there], numbers[there]
+        records = _decoded(lines, json.loads)
+        if records is None or {*map(type, records)} != {dict}:
+            records = [_json_record(line, source, int(number)) for line, number in zip(lines, numbers, strict=True)]
+        if used is None:
+            names = list(dict.fromkeys(chain.from_iterable(records)))
+            times = [name for name in names if looks_like_time(records[0].get(name))]
+            used = events.resolve(names, times, source).used()
+        data = {name: [record.get(name) for record in records] for name in used}
+    yield Table(data, source, np.arange(row, row + len(lines)), (), line_of(numbers, row))
+
+
+def _decoded_columns(lines: list[bytes], names: tuple[str, ...]) -> dict[str, list[Any]] | None:
+    """Some values of JSON objects, by name; None if a line has to be looked at, as one with NaN has."""
+    records = _decoded(lines, _decoder(names).decode)
+    if records is None:
+        return None
+    return {name: [*map(attrgetter(f"_{at}"), records)] for at, name in enumerate(names)}
+
+
+@functools.lru_cache(maxsize=8)
+def _decoder(names: tuple[str, ...]) -> Any:
+    """Decodes a list of objects with these names, and skips whatever else is in them."""
+    import msgspec
+
+    fields = [(f"_{at}", Any, None) for at in range(len(names))]
+    rename = {f"_{at}": name for at, name in enumerate(names)}
+    return msgspec.json.Decoder(list[msgspec.defstruct("Record", fields, rename=rename, gc=False)])  # type: ignore[misc]
+
+
+def _decoded(lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any] | None:
+    """What each line holds, all decoded at once; None if one of them is not JSON."""
     try:
-        records = json.loads(b"[" + b",".join(lines) + b"]")
-        sound = len(records) == len(lines) and all(type(record) is dict for record in records)
+        records: list[Any] = decode(b"[" + b",".join(lines) + b"]")
     except (ValueError, RecursionError):
-        sound = False
-    if not sound:
-        records = [_json_record(line, source, int(number)) for line, number in zip(lines, numbers, strict=True)]
-    names = list(records[0])
-    seen = set(names)
-    for record in records:
-        if not record.keys() <= seen:
-            names += [name for name in record if name not in seen]
-            seen.update(record)
-    data = _Records(records, names)
-    times = [name for name in names if looks_like_time(records[0].get(name))]
-    yield Table(data, source, np.arange(row, row + len(lines)), times, line_of(numbers, row))
+        return None
+    return records if len(records) == len(lines) else None
 
 
 def line_of(lines: npt.NDArray[np.int64], first: int) -> Callable[[int], str]:
@@ -300,19 +337,3 @@ def _json_record(line: bytes, source: str, number: int) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError(f"{source}, line {number}: {type(record).__name__}, not an object with named values")
     return record
-
-
-class _Records(Mapping[str, list[Any]]):
-    """Columns of a list of records, made when asked for; a name that a record lacks is a missing value."""
-
-    def __init__(self, records: list[dict[str, Any]], names: list[str]) -> None:
-        self.records, self.names = records, names
-
-    def __getitem__(self, name: str) -> list[Any]:
-        return [record.get(name) for record in self.records]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)

@@ -27,34 +27,18 @@ MOST = 10_000  # files remembered; those not given for longest are forgotten fir
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file that was read.
+    """A file that was read."""
 
-    Attributes
-    ----------
-    path : str
-        Its absolute path.
-    device, inode, length, modified : int
-        Which file, its size, and when it was written (ns): the same if it has not changed since.
-    size : int
-        Bytes read: of lines up to the end of the last whole one.
-    head, digest : str
-        SHA-256 of the first of these bytes, and of all.
-    rows : int
-        Rows read.
-    first_rows : str
-        SHA-256 of the first rows; empty for a file of lines.
-    """
-
-    path: str
+    path: str  # absolute
     device: int
     inode: int
-    length: int
-    modified: int
-    size: int
-    head: str
-    digest: str
-    rows: int
-    first_rows: str
+    length: int  # in bytes; with the two above and the next one the same as long as the file has not changed
+    modified: int  # ns
+    size: int  # bytes read: of lines up to the end of the last whole one
+    head: str  # SHA-256 of the first of these bytes
+    digest: str  # and of all
+    rows: int  # read
+    first_rows: str  # SHA-256 of the first rows; empty for a file of lines
 
     def is_unchanged(self, about: os.stat_result) -> bool:
         """Whether this is the file, as it was."""
@@ -68,15 +52,10 @@ class FileRecord:
 
 
 class NewPart:
-    """The rows of a file that were not read before.
-
-    Attributes
-    ----------
-    start, lines, rows : int
-        Bytes, lines and rows before it; `rows` grows as they are read.
-    """
+    """The rows of a file that were not read before."""
 
     def __init__(self, path: str, about: os.stat_result, record: FileRecord | None, digest: Any, lines: int) -> None:
+        # `start`, `lines` and `rows` are those before it; `rows` grows as they are read.
         self.path, self.about, self.record, self.lines = path, about, record, lines
         self.start = self._size = 0 if record is None else record.size
         self.rows = 0 if record is None else record.rows
@@ -84,9 +63,9 @@ class NewPart:
         self.first_rows = ""
         self._digest = digest
 
-    def text(self, header: bytes) -> Chain:
-        """The new whole lines, behind the header if they do not start with it."""
-        return Chain(header if self.start else b"", _NewLines(self))
+    def text(self) -> Chain:
+        """The new whole lines."""
+        return Chain(b"", _NewLines(self))
 
     def new_rows(self, table: Table) -> Table | None:
         """The rows of a table behind those read; None if there are none."""
@@ -124,14 +103,9 @@ class NewPart:
 
 
 class History:
-    """The files that were read, and those that are read now.
+    """The files that were read before, `records`, and those that are read now.
 
-    Parameters
-    ----------
-    records : iterable of FileRecord
-        The files that were read before.
-    on_message : callable, optional
-        Called with a sentence about each file that has grown, changed or is empty.
+    `on_message` is called with a sentence about each file that has grown, changed or is empty.
     """
 
     def __init__(self, records: Iterable[FileRecord] = (), on_message: Callable[[str], None] | None = None) -> None:

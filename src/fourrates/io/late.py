@@ -1,27 +1,28 @@
-"""Two sources, predictions and labels, to batches of events: rows are brought together by id.
+"""Two sources, predictions and labels that come later, to batches of events: rows are brought together by id.
 
-:func:`joined` reads both as :func:`~fourrates.io.read` does and gives :class:`Joined`, which has the face of
-:class:`~fourrates.io.Events`: batches of coded pairs, and in the end the counts of what still waits, what came twice
-and what never had a counterpart.
+:func:`joined` reads both as :func:`~fourrates.io.read` does and gives :class:`Joined`: the
+:class:`~fourrates.io.Events` of the predictions, each with its label, and in the end the counts of what still waits,
+what came twice and what never had a counterpart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourrates.events.batch import Batch
-from fourrates.events.door import Columns
+from fourrates.events.batch import Batch, Table
+from fourrates.events.columns import checked_column, is_missing, listed_values, pyarrow
+from fourrates.events.door import Columns, missing_problem
+from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import Bad, InputError
-from fourrates.io.ahead import ahead
-from fourrates.io.events import classes_of
+from fourrates.io.events import Events, classes_of
 from fourrates.io.lines import MAX_LINE
-from fourrates.io.remarks import Remarks, skipped
-from fourrates.io.sides import ROW_BITS, LateLabels, Predictions, Rows
+from fourrates.io.prefetch import prefetch
 from fourrates.join import LabelJoin
 from fourrates.labels import Labels
 
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.events.clock import Times
+    from fourrates.events.rows import Mask
     from fourrates.join.paired import Pairs
+    from fourrates.labels import Codes
 
-    Fingerprints = npt.NDArray[np.void]
+ROW_BITS = 40  # of a tag: the row of a prediction, counted over all files; above them its key
 
 
 def joined(
@@ -81,48 +84,138 @@ def joined(
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
     known = None if labels is None else Labels(labels, positive)
-    first = Predictions(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line)
-    second = LateLabels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line)
-    return Joined(first, second, max_waiting, max_wait)
+    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line)
+    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line)
+    events.attach(late, max_waiting, max_wait)
+    return events
 
 
-class Joined:
-    """The batches of two sources brought together. Iterate over it once.
+class _Rows(NamedTuple):
+    """Some rows of one side, ready for the join."""
 
-    The rows and the source of a batch are those of the predictions; its times are those at which the pairs were
-    complete.
+    ids: npt.NDArray[np.void]  # fingerprints
+    codes: Codes
+    tags: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64] | None  # microseconds that never run backwards
+
+    def take(self, which: Any) -> _Rows:
+        """Some of them, by slice or by positions."""
+        return _Rows(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
+
+
+class _Side(Events):
+    """One of the two sources: columns to ids, codes and times."""
+
+    names_source = True
+    join: LabelJoin
+    first: Table | None = None  # until it is read
+    _latest = -np.inf  # time
+    _last = 0  # row met, counted over all files
+
+    def start(self, id_name: str | None) -> Iterator[Table]:
+        """Open the source far enough to know its columns; the tables."""
+        if self.columns.id is None:
+            self.columns = replace(self.columns, id=id_name)
+        self.files: list[str] = []
+        self.bases: list[int] = []  # for each file, the rows of those before it
+        tables = self.tables()
+        self.first = first = next(tables, None)
+        if first is not None and not self._settled:
+            self.resolve(list(first.data), first.times, first.source)
+        return tables if first is None else chain([first], tables)
+
+    def _guess(self, names: Sequence[str], where: str) -> Columns:
+        columns = self._guess_kind(self.columns, "id", names)
+        if columns.id is None:
+            raise self._not_found("ids (--id)", names, where)
+        return columns
+
+    def rows_of(self, table: Table, timed: bool) -> _Rows:
+        """The rows of a table in which nothing is missing."""
+        self.first = None  # it need not be held
+        self._note_source(table)
+        self.rows += table.size
+        name = self.columns.id
+        assert name is not None
+        self.door.columns = self.columns
+        reading = self.door.reading(table)
+        self._note_clock()
+        bad = reading.bad
+        ids, nameless = _texts(checked_column(table.data[name], name, validate=not table.sound))
+        bad.add(nameless, name, "missing", lambda row: missing_problem(name))
+        if self.bad == "reject" and (first := bad.first) is not None:
+            raise self.rejection(table, first)
+        if reading.scores is not None:
+            self.warnings.add_scores(reading.scores, reading.with_comma)
+        codes = reading.truths if reading.preds is None else reading.preds
+        assert codes is not None
+        times = self._moments(reading.times, reading.utc) if timed and reading.times is not None else None
+        tags = self.bases[-1] + table.rows
+        if (kept := bad.kept) is not None:
+            self.skipped += len(bad)
+            codes, tags = codes[kept], tags[kept]
+            ids = (
+                ids.filter(pyarrow("pyarrow").array(kept))
+                if hasattr(ids, "filter")
+                else [ids[i] for i in np.flatnonzero(kept)]
+            )
+            times = None if times is None else times[kept]
+        keys = self.door.named_keys(reading)
+        if keys is not None:
+            if len(self.keys) >= 1 << 63 - ROW_BITS:
+                most = f"{1 << 63 - ROW_BITS:,}"
+                raise InputError(f"{table.source}: more than {most} different values in column {self.columns.by!r}")
+            tags = tags | keys << ROW_BITS
+        return _Rows(self.join.fingerprints(ids), codes, tags, times)
+
+    def _note_source(self, table: Table) -> None:
+        if table.source not in self.files[-1:]:
+            self.files.append(table.source)
+            self.sources.append(table.source)
+            self.bases.append(self._last)
+        self._last = self.bases[-1] + int(table.rows[-1]) if table.size else self._last
+
+    def _moments(self, given: Times, utc: bool) -> npt.NDArray[np.float64]:
+        """Times in microseconds that never run backwards: what is earlier, or unknown, has the latest before it."""
+        self.utc |= utc
+        micros = np.where(np.isnat(given), -np.inf, given.astype(np.int64).astype(np.float64))
+        if micros.size:
+            micros[0] = max(micros[0], self._latest)
+            micros = np.maximum.accumulate(micros)
+            self._latest = float(micros[-1])
+        return micros
+
+
+class _Labels(_Side):
+    """What the events turned out to be."""
+
+    def _guess(self, names: Sequence[str], where: str) -> Columns:
+        columns = self._guess_kind(super()._guess(names, where), "truth", names)
+        if columns.truth is None:
+            raise self._not_found("true labels (--truth)", names, where)
+        return Columns(truth=columns.truth, time=columns.time, id=columns.id)
+
+    def use_labels(self, labels: Labels) -> None:
+        """Read with the labels of the other side."""
+        self._labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
+
+
+class Joined(_Side):
+    """The batches of predictions and of labels brought together. Iterate over it once.
+
+    It is the :class:`~fourrates.io.Events` of the predictions: rows and source of a batch are theirs. Its times are
+    those at which the pairs were complete; `rows`, `skipped` and `sources` are of both.
 
     Attributes
     ----------
     join : LabelJoin
         What waits, and the counts.
-    columns, label_columns : Columns
-        What is read, guesses included; known from the first batch on.
-    keys : list
-        The streams met so far, when a `by` column is read.
-    rows, skipped : int
-        Rows read from both, and those among them that were skipped.
-    sources : list of str
-        The files read so far.
-    utc : bool
-        Whether times carry a zone; they are then given in UTC.
     """
 
-    def __init__(
-        self,
-        predictions: Predictions,
-        labels_from: LateLabels,
-        max_waiting: int = 10_000_000,
-        max_wait: timedelta | None = None,
-    ) -> None:
-        self._predictions, self._labels_from = predictions, labels_from
-        self.keys = predictions.keys
-        self.join = LabelJoin(predictions.labels.given, predictions.positive, max_waiting, max_wait)
-
-    @property
-    def labels(self) -> Labels:
-        """The classes; known from the first batch on, where they are taken from the data."""
-        return self._predictions.labels
+    def attach(self, late: _Labels, max_waiting: int, max_wait: timedelta | None) -> None:
+        """Say where the labels are, and how long predictions wait for them."""
+        self._late = late
+        self.join = LabelJoin(self.labels.given, self.positive, max_waiting, max_wait)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -130,56 +223,30 @@ class Joined:
         return self.join.counts
 
     @property
-    def columns(self) -> Columns:
-        """Which column of the predictions is what."""
-        return self._predictions.columns
-
-    @property
     def label_columns(self) -> Columns:
         """Which column of the labels is what."""
-        return self._labels_from.columns
+        return self._late.columns
 
-    @property
-    def threshold(self) -> float:
-        """The score from which on the positive label is predicted."""
-        return self._predictions.threshold
-
-    @property
-    def rows(self) -> int:
-        """Rows read from both sources."""
-        return self._predictions.rows + self._labels_from.rows
-
-    @property
-    def skipped(self) -> int:
-        """Rows among them that were skipped."""
-        return self._predictions.skipped + self._labels_from.skipped
-
-    @property
-    def sources(self) -> list[str]:
-        """The files read so far."""
-        return self._predictions.sources + self._labels_from.sources
-
-    @property
-    def utc(self) -> bool:
-        """Whether times carry a zone."""
-        return self._predictions.utc or self._labels_from.utc
+    def _guess(self, names: Sequence[str], where: str) -> Columns:
+        columns = self._guess_pred(super()._guess(names, where), names)
+        return replace(self._check_pred(columns, names, where), truth=None)
 
     def ahead(self) -> Iterator[Batch]:
         """Iterate with the next batches in the making."""
-        return ahead(iter(self))
+        return prefetch(iter(self))
 
     def __iter__(self) -> Iterator[Batch]:
-        first, second = self._predictions, self._labels_from
-        tables, id_name = first.start(None)
-        late_tables, _ = second.start(id_name)
-        if not first.labelled:
+        late = self._late
+        tables = self.start(None)
+        late_tables = late.start(self.columns.id)
+        if not self.labelled:
             self._learn_labels()
-        first.join = second.join = self.join
-        timed = first.columns.time is not None, second.columns.time is not None
+        late.join = self.join
+        timed = self.columns.time is not None, late.columns.time is not None
         if self.join.max_wait is not None and not all(timed):
             raise InputError("a longest wait needs a column of times both with the predictions and with the labels")
-        predictions = (first.rows_of(table, timed[0]) for table in tables)
-        labels = (second.rows_of(table, timed[1]) for table in late_tables)
+        predictions = (self.rows_of(table, timed[0]) for table in tables)
+        labels = self._late_rows(late_tables, timed[1])
         if all(timed):
             yield from self._by_time(predictions, labels)
         elif timed[1]:
@@ -189,26 +256,34 @@ class Joined:
             yield from self._one_side(labels, True)
             yield from self._one_side(predictions, False)
 
+    def _late_rows(self, tables: Iterator[Table], timed: bool) -> Iterator[_Rows]:
+        """The rows of the labels, counted here as well."""
+        late = self._late
+        for table in tables:
+            before = late.skipped
+            rows = late.rows_of(table, timed)
+            self.rows += table.size
+            self.skipped += late.skipped - before
+            self.warnings.unlabelled += late.skipped - before
+            self.utc |= late.utc
+            self.sources += [source for source in late.sources if source not in self.sources]
+            yield rows
+
     def _learn_labels(self) -> None:
         """Take the labels from the first rows of both sources."""
-        first, second = self._predictions, self._labels_from
-        preds = classes_of(first.first, first.columns.pred)
-        truths = classes_of(second.first, second.columns.truth)
-        read = [side.first for side in (first, second) if side.first is not None]
-        rows = sum(table.size for table in read)
-        first.take_labels(truths, preds, " and ".join(table.source for table in read), rows)
-        second.use_labels(first.labels)
-        self.join = LabelJoin(first.labels.given, first.positive, self.join.max_waiting, self.join.max_wait)
+        preds = classes_of(self.first, self.columns.pred)
+        truths = classes_of(self._late.first, self._late.columns.truth)
+        read = [table for table in (self.first, self._late.first) if table is not None]
+        self.take_labels(truths, preds, " and ".join(table.source for table in read), sum(t.size for t in read))
+        self._late.use_labels(self.labels)
+        self.join = LabelJoin(self.labels.given, self.positive, self.join.max_waiting, self.join.max_wait)
 
-    def odd(self) -> dict[str, str]:
-        """What is odd about what was read, in sentences, by what each is about."""
-        left_out = skipped(self.rows, self.skipped, self._labels_from.skipped)
-        threshold = None if self.columns.score is None else self.threshold
-        said = {"unmatched": self._unmatched(), "skipped": left_out}
-        said |= self._predictions.remarks.sentences(self.labels, threshold)
-        return {about: sentence for about, sentence in said.items() if sentence is not None}
+    def data_warnings(self) -> dict[str, str]:
+        """A sentence about each problem of what was read, by its topic."""
+        unmatched = self._unmatched()
+        return {**({"unmatched": unmatched} if unmatched else {}), **super().data_warnings()}
 
-    def _unmatched(self) -> str | None:
+    def _unmatched(self) -> str:
         """What found no counterpart, in a sentence, if anything is like that."""
         counts = self.counts
         told = (
@@ -219,95 +294,98 @@ class Joined:
             (counts["repeated_labels"], "label", "labels", "came twice"),
             (counts["late_labels"], "label", "labels", "came after the prediction had left"),
         )
-        parts = [f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n]
-        return ", ".join(parts) or None
+        return ", ".join(f"{n:,} {one if n == 1 else many} {rest}" for n, one, many, rest in told if n)
 
-    @property
-    def remarks(self) -> Remarks:
-        """What is odd about the rows so far."""
-        return self._predictions.remarks
-
-    def _one_side(self, parts: Iterator[Rows], is_label: bool) -> Iterator[Batch]:
+    def _one_side(self, parts: Iterator[_Rows], is_label: bool) -> Iterator[Batch]:
         """All rows of one side; the clock stands still, since the other side has no time."""
         for rows in parts:
-            yield from self._take(rows, np.full(rows.size, is_label), clocked=False)
+            yield from self._pair(rows, np.full(rows.codes.size, is_label), clocked=False)
 
-    def _by_time(self, predictions: Iterator[Rows], labels: Iterator[Rows]) -> Iterator[Batch]:
+    def _by_time(self, predictions: Iterator[_Rows], labels: Iterator[_Rows]) -> Iterator[Batch]:
         """Rows of both sides in the order of their times; a prediction before a label of the same moment."""
         one, other = _Queue(predictions), _Queue(labels)
         while one.fill() | other.fill():
             horizon = min(one.known_up_to, other.known_up_to)
-            first = one.pop(horizon, True)
             # More predictions of this very moment may follow: then its labels wait for them.
-            second = other.pop(horizon, one.known_up_to > horizon or one.ended)
-            both = first.with_(second) if first is not None and second is not None else first or second
-            if both is None:
-                continue
-            is_label = np.zeros(both.size, np.bool_)
-            is_label[0 if first is None else first.size :] = True
-            assert both.times is not None
-            order = np.argsort(both.times, kind="stable")
-            rows = Rows(both.ids[order], both.codes[order], both.tags[order], both.times[order])
-            yield from self._take(rows, is_label[order], clocked=True)
+            last = one.known_up_to > horizon or one.ended
+            parts = [(one.pop(horizon, True), False), (other.pop(horizon, last), True)]
+            there = [(rows, is_label) for rows, is_label in parts if rows is not None]
+            if there:
+                both = _Rows(*map(np.concatenate, zip(*(rows for rows, _ in there), strict=True)))
+                is_label = np.concatenate([np.full(rows.codes.size, label) for rows, label in there])
+                order = np.argsort(both.times, kind="stable")  # type: ignore[arg-type]
+                yield from self._pair(both.take(order), is_label[order], clocked=True)
 
-    def _take(self, rows: Rows, is_label: npt.NDArray[np.bool_], clocked: bool) -> Iterator[Batch]:
+    def _pair(self, rows: _Rows, is_label: npt.NDArray[np.bool_], clocked: bool) -> Iterator[Batch]:
         times = None if rows.times is None else _dates(rows.times)
         y = self.labels.decode(rows.codes)
         pairs = self.join.replay(rows.ids, y, is_label, times if clocked else None, rows.tags)
         if len(pairs):
-            yield from self._batches(pairs, None if times is None else times[pairs.positions])
+            yield from self._pair_batches(pairs, None if times is None else times[pairs.positions])
 
-    def _batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
+    def _pair_batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
         """The pairs as batches, one for each stretch of one file of predictions."""
-        side = self._predictions
         rows = pairs.tags & (1 << ROW_BITS) - 1
-        keys = pairs.tags >> ROW_BITS if side.columns.by is not None else None
-        files = np.searchsorted(side.bases, rows, side="left") - 1
+        keys = pairs.tags >> ROW_BITS if self.columns.by is not None else None
+        files = np.searchsorted(self.bases, rows, side="left") - 1
         edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(pairs)]
         for start, stop in pairwise(edges):
             part, file = slice(start, stop), int(files[start])
             batch = Batch(
                 pairs.truths[part],
                 pairs.preds[part],
-                side.sources[file],
-                rows[part] - side.bases[file],
+                self.files[file],
+                rows[part] - self.bases[file],
                 None if times is None else times[part],
                 None if keys is None else keys[part],
             )
-            self.remarks.take(batch, len(self.labels.values))
+            self.warnings.add(batch, len(self.labels.values))
             yield batch
 
 
 class _Queue:
-    """Rows of one side that were read and not yet taken, in the order of their times."""
+    """Rows of one side that were read and not yet joined, in the order of their times."""
 
-    def __init__(self, parts: Iterator[Rows]) -> None:
+    def __init__(self, parts: Iterator[_Rows]) -> None:
         self._parts = parts
-        self._rows: Rows | None = None
+        self._times: npt.NDArray[np.float64] = np.empty(0)
         self._at = 0
         self.ended = False
 
     def fill(self) -> bool:
         """Read on if nothing is left; whether there is something."""
-        while not self.ended and (self._rows is None or self._at == self._rows.size):
-            self._rows, self._at = next(self._parts, None), 0
-            self.ended = self._rows is None
+        while not self.ended and self._at == self._times.size:
+            rows = next(self._parts, None)
+            if rows is None:
+                self.ended = True
+            else:
+                assert rows.times is not None
+                self._rows, self._times, self._at = rows, rows.times, 0
         return not self.ended
 
     @property
     def known_up_to(self) -> float:
         """Every row before this time has been read."""
-        if self.ended or self._rows is None or self._rows.times is None:
-            return np.inf
-        return float(self._rows.times[-1])
+        return np.inf if self.ended else float(self._times[-1])
 
-    def pop(self, horizon: float, inclusive: bool) -> Rows | None:
-        """Take what comes before the horizon, or at it as well; None if nothing does."""
-        if self.ended or self._rows is None or self._rows.times is None:
-            return None
-        stop = int(np.searchsorted(self._rows.times, horizon, side="right" if inclusive else "left"))
+    def pop(self, horizon: float, inclusive: bool) -> _Rows | None:
+        """What comes before the horizon, or at it as well; None if nothing does."""
+        stop = int(np.searchsorted(self._times, horizon, side="right" if inclusive else "left"))
         start, self._at = self._at, max(stop, self._at)
-        return self._rows.part(start, self._at) if self._at > start else None
+        return self._rows.take(slice(start, self._at)) if self._at > start else None
+
+
+def _texts(column: Any) -> tuple[Any, Mask | None]:
+    """Ids as text, so that 17 in one file is "17" in another, and where one is missing."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        pa = pyarrow("pyarrow")
+        return pa.array(column).cast(pa.string()), None
+    if hasattr(column, "dictionary_encode") and str(column.type).endswith(("string", "string_view")):
+        return column, np.array(column.is_null().to_pylist(), np.bool_) if column.null_count else None
+    values = listed_values(column)
+    gone = np.array([is_missing(value) for value in values], np.bool_)
+    texts = [str(int(value) if isinstance(value, float) and value.is_integer() else value) for value in values]
+    return texts, gone if gone.any() else None
 
 
 def _dates(micros: npt.NDArray[np.float64]) -> Times:

@@ -18,7 +18,7 @@ class Chain(io.RawIOBase):
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self.head, self.rest = head, rest
-        self._some = some(rest)
+        self._some = getattr(rest, "read1", rest.read)  # what is there, rather than all that is asked for
 
     def readable(self) -> bool:  # noqa: D102
         return True
@@ -43,15 +43,15 @@ class Chain(io.RawIOBase):
         # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
         return bytes(self._some(min(size, BLOCK)))
 
+    def readinto(self, buffer: Any) -> int:  # noqa: D102
+        data = self.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def close(self) -> None:  # noqa: D102
         if not self.closed:
             self.rest.close()
         super().close()
-
-
-def some(stream: Any) -> Any:
-    """The method of a stream that gives what is there, rather than wait for all that is asked for."""
-    return getattr(stream, "read1", stream.read)
 
 
 def opened(path: str) -> tuple[Any, bool]:
@@ -79,21 +79,6 @@ def _standard_input() -> Any:
 def named(path: str) -> str:
     """A path as messages name it."""
     return "standard input" if path == "-" else path
-
-
-class Readable(io.RawIOBase):
-    """Any stream with read(size), as the text layer wants it."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def readable(self) -> bool:  # noqa: D102
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: D102
-        data = self.stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def spooled(stream: Any) -> Any:

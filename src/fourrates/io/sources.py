@@ -153,7 +153,7 @@ def _tables_of(path: str, events: Events, part: NewPart | None) -> Iterator[Tabl
         elif kind == "ipc stream":
             yield from arrow_tables(pa.ipc.open_stream(pa.PythonFile(stream, "r")), source, events)
         elif kind == "jsonl":
-            yield from json_tables(stream, source, events.max_line, part)
+            yield from json_tables(stream, source, events, part)
         else:
             yield from csv_tables(stream, head, source, events, part)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:  # the last: names that are no text

@@ -15,7 +15,7 @@ from fourrates.events.columns import pyarrow
 from fourrates.events.door import Columns
 from fourrates.events.rows import InputError
 from fourrates.io.events import Events
-from fourrates.io.formats import DELIMITERS, NO_HEADER, Header, json_table, line_of, read_header
+from fourrates.io.formats import DELIMITERS, NO_HEADER, Header, csv_columns, json_table, line_of, read_header
 from fourrates.io.lines import MAX_LINE, LineBuffer, check_length
 from fourrates.io.opening import first_line, is_text
 
@@ -183,13 +183,13 @@ class Tail:
     def _tables(self, lines: list[bytes], first: int) -> Iterator[Table]:
         check_length(lines, self.max_line, self.source, first)
         if self._json:
-            return json_table(lines, self.source, first, self.row)
+            return json_table(lines, self.source, first, self.row, self.events)
         return self._csv_table(lines, first, self.row)
 
     def _csv_table(self, lines: list[bytes], first: int, row: int) -> Iterator[Table]:
         assert self._header is not None
         names = self._header.names
-        if len(lines) >= MANY and self.events.settled and (data := self._columns(lines, names)) is not None:
+        if (data := self._columns(lines)) is not None:
             size = len(lines)
             place = line_of(np.arange(first, first + size), row)
             yield Table(data, self.source, np.arange(row, row + size), (), place, sound=True)
@@ -213,23 +213,17 @@ class Tail:
         times = [name for name, value in zip(names, rows[0], strict=True) if looks_like_time(value)]
         yield Table(data, self.source, np.arange(row, row + len(rows)), times, line_of(numbers, row))
 
-    def _columns(self, lines: list[bytes], names: list[str]) -> dict[str, Any] | None:
+    def _columns(self, lines: list[bytes]) -> dict[str, Any] | None:
         """The columns of many plain lines, read by pyarrow; None if one of them has to be looked at."""
+        assert self._header is not None
         text = b"\n".join(lines)
-        if b'"' in text or b"\r" in text or b"" in lines:
+        if len(lines) < MANY or not self.events.settled or b'"' in text or b"\r" in text or b"" in lines:
             return None
-        pa, csv_ = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
-        used = self.events.columns.used()
         try:
-            table = csv_.read_csv(
-                pa.BufferReader(text),
-                csv_.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-                csv_.ParseOptions(delimiter=self._delimiter, quote_char=False),
-                csv_.ConvertOptions(column_types=dict.fromkeys(used, pa.string()), include_columns=used),
-            )
-        except pa.ArrowException:
+            data = csv_columns(text, self._header.names, self._delimiter, self.events, [])
+        except pyarrow("pyarrow").ArrowException:
             return None
-        return {name: table.column(name).combine_chunks() for name in used} if len(table) == len(lines) else None
+        return data if len(data[self.events.columns.used()[0]]) == len(lines) else None
 
 
 def _fields(lines: list[bytes], delimiter: str) -> list[list[str]]:

@@ -26,6 +26,7 @@ from fourrates.kernel.fingerprint import Hasher
 from fourrates.kernel.logs import ENTRY
 from fourrates.kernel.pending import STATES, Pending
 from fourrates.labels import Labels, plain
+from fourrates.state import pack, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from fourrates.labels import Codes
 
 MOST = 500_000_000  # that may wait or be remembered: positions in the table have 32 bits
-MAGIC, VERSION = b"4rjoin", 1
-HEADER = struct.Struct("<6sBBI")  # magic, version, unit of time, length of the parameters
+KIND = "LabelJoin"
 PROGRESS = struct.Struct("<16s7qdd3q")  # key, counts, clock and its beginning, entries of each log
 UNITS: tuple[Unit | None, ...] = (None, "number", "date")
 COUNTS = ("pairs", "expired", "displaced", "unmatched", "repeated_predictions", "repeated_labels", "late_labels")
@@ -387,42 +387,30 @@ class LabelJoin:
         return type(self)(**self.parameters)
 
     def to_bytes(self) -> bytes:
-        """Settings and all that waits or is remembered, versioned; :meth:`from_bytes` goes on from it."""
-        import json
-        import zlib
-
+        """Settings and all that waits or is remembered, versioned; :meth:`from_bytes` resumes from it."""
         for label in self._labels.values:
             if type(label) not in (str, int, float, bool):
                 raise TypeError(f"to_bytes saves labels that are strings, numbers or bools, not {label!r}; pickle does")
         settings = {**self.parameters, "max_wait": None if math.isinf(self._longest) else self._longest}
-        settings["dates"] = isinstance(self.max_wait, timedelta | np.timedelta64)
-        parameters = json.dumps(settings, separators=(",", ":")).encode()
-        body = HEADER.pack(MAGIC, VERSION, UNITS.index(self._unit), len(parameters)) + parameters + self._dump()
-        return body + struct.pack("<I", zlib.crc32(body))
+        dates = isinstance(self.max_wait, timedelta | np.timedelta64)
+        return pack(KIND, {"settings": settings, "dates": dates, "unit": self._unit}, state=self._dump())
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
         """Bring back what :meth:`to_bytes` saved; bytes that it did not save are a ValueError."""
-        import json
-        import zlib
-
-        saved = bytes(saved)
-        if saved[: len(MAGIC)] != MAGIC or len(saved) < HEADER.size + 4:
-            raise ValueError("these bytes are not a LabelJoin saved by fourrates")
-        _, version, unit, size = HEADER.unpack_from(saved)
-        if version != VERSION:
-            raise ValueError(f"a LabelJoin of version {version}; this release reads version {VERSION}")
-        body = saved[:-4]
-        if struct.unpack("<I", saved[-4:])[0] != zlib.crc32(body):
-            raise ValueError("the saved LabelJoin is damaged: its checksum does not fit")
+        found = unpack(saved)
+        if found.kind != KIND:
+            raise ValueError(f"this is the state of {found.kind}, not of a {KIND}")
         try:
-            settings = json.loads(body[HEADER.size : HEADER.size + size])
-            if settings.pop("dates"):
+            settings, unit = found.about["settings"], found.about["unit"]
+            if found.about["dates"]:
                 settings["max_wait"] = timedelta(microseconds=settings["max_wait"])
+            if unit not in UNITS:
+                raise ValueError(f"the saved unit of time is {unit!r}")
             join = cls(**settings)
-            join._restore(UNITS[unit], body[HEADER.size + size :])
+            join._restore(unit, bytes(found.sections["state"]))
         except (AttributeError, ArithmeticError, LookupError, RecursionError, TypeError, struct.error) as error:
-            raise ValueError(f"the saved LabelJoin is not sound: {error}") from None
+            raise ValueError(f"the saved {KIND} is not sound: {error}") from None
         return join
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.report import charts
 from fourrates.report.facts import Facts, FindingFacts, gather
 from fourrates.report.template import render
@@ -23,7 +23,7 @@ from fourrates.watch.now import rate_in_words
 
 if TYPE_CHECKING:
     from fourrates.findings import Finding, Matrix
-    from fourrates.io import Events, Joined
+    from fourrates.io import Events
     from fourrates.watch import Watch
 
 __all__ = ["page"]
@@ -35,14 +35,14 @@ SHIFTS = 20  # shifts of the classes told
 SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
 
 
-def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> str:
+def page(watch: Watch, events: Events, findings: Sequence[Finding]) -> str:
     """Write the page.
 
     Parameters
     ----------
     watch : Watch
         What watched, with traces.
-    events : Events or Joined
+    events : Events
         What was read.
     findings : sequence of Finding
         What was found.

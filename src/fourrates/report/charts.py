@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import shortened
+from fourrates.escaping import shortened
 from fourrates.report.facts import Stream
 from fourrates.report.words import title
 from fourrates.watch.trace import ordered

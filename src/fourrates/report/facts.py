@@ -31,7 +31,7 @@ from fourrates.watch.dispersion import dispersions
 if TYPE_CHECKING:
     from fourrates.bank.stream import Stream as BankStream
     from fourrates.detectors import Detector
-    from fourrates.io import Events, Joined
+    from fourrates.io import Events
     from fourrates.watch import Watch
     from fourrates.watch.trace import Trace
 
@@ -183,7 +183,7 @@ class Facts:
     now: Now
 
 
-def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
+def gather(watch: Watch, events: Events, findings: Sequence[Finding]) -> Facts:
     """Turn a watch and its findings into facts."""
     labels = tuple(watch.detector.parameters["labels"])
     if watch.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:

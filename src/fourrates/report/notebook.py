@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fourrates import plain
+from fourrates.escaping import printable, shortened
 from fourrates.findings import Drift, Shift
-from fourrates.names import printable, shortened
 
 if TYPE_CHECKING:
     from fourrates.findings import Finding, RateChange

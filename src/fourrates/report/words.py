@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.names import printable, shortened
+from fourrates.escaping import printable, shortened
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Moment, Move, Stream
 from fourrates.watch.dispersion import in_words
@@ -16,7 +16,7 @@ from fourrates.watch.now import rate_in_words, several, share
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
     from fourrates.findings import Shift
-    from fourrates.io import Events, Joined
+    from fourrates.io import Events
 
 TOLD = 2  # moves in the headline
 LISTED = 12  # classes and files told by name
@@ -205,7 +205,7 @@ MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not l
 LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
 
 
-def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
+def settings(detector: Detector, events: Events) -> list[tuple[str, str]]:
     """What was used, as a person would say it."""
     parameters = dict(detector.parameters)
     labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
@@ -310,6 +310,6 @@ def _classes(labels: Sequence[Any], positive: Any) -> str:
     return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
 
 
-def _rows(events: Events | Joined) -> str:
+def _rows(events: Events) -> str:
     skipped = f", {events.skipped:,} of them skipped because something was missing" if events.skipped else ""
     return f"{events.rows:,}{skipped}"

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from fourrates.names import printable
+from fourrates.escaping import printable
 from fourrates.streams.fraud import BLIND, SOUND
 
 STEP = 0.25  # seconds of the stream between two requests

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fourrates.escaping import shortened
 from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Status
-from fourrates.names import shortened
 from fourrates.watch.cost import ExtraCost
 
 NAMED = 2  # rates in a sentence

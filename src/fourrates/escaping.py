@@ -21,7 +21,7 @@ def printable(text: str) -> str:
 
     Examples
     --------
-    >>> from fourrates.names import printable
+    >>> from fourrates.escaping import printable
     >>> print(printable("\x1b[31mred"), printable("naïve café"))
     \x1b[31mred naïve café
     """
@@ -39,7 +39,7 @@ def shortened(text: str, most: int = 100) -> str:
 
     Examples
     --------
-    >>> from fourrates.names import shortened
+    >>> from fourrates.escaping import shortened
     >>> shortened("a" * 1000, most=10)
     'aaaaaaaaa…'
     """
@@ -52,7 +52,7 @@ def defused(cell: str) -> str:
 
     Examples
     --------
-    >>> from fourrates.names import defused
+    >>> from fourrates.escaping import defused
     >>> defused("=1+1"), defused("-5"), defused("north"), defused("south;=1+1")
     ("'=1+1", '-5', 'north', "south;'=1+1")
     """

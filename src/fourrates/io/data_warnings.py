@@ -1,8 +1,7 @@
-"""What a person should be told about their data, though nothing in it is wrong as such.
+"""Data problems that reject nothing but change what the findings mean.
 
 Rows without a label, times that run backwards, a threshold that no score reaches, a class that never comes: each is
-read without complaint and makes the findings mean something else than they seem to. :class:`Remarks` notices them on
-the way and has a sentence for each in the end.
+read without an error. :class:`DataWarnings` notices them on the way and has a sentence for each in the end.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from fourrates.labels import Labels
 
 
-class Remarks:
-    """What is odd about the events of a source.
+class DataWarnings:
+    """What to warn about in the events of a source.
 
     Attributes
     ----------
@@ -37,7 +36,7 @@ class Remarks:
         self._first_step: str | None = None
         self._latest: np.datetime64 | None = None
 
-    def scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
+    def add_scores(self, scores: npt.NDArray[np.float64], with_comma: str | None) -> None:
         """Note scores; `with_comma` is the first among them that was written with a decimal comma."""
         self._decimal_comma = self._decimal_comma or with_comma
         known = scores[np.isfinite(scores)]
@@ -45,8 +44,8 @@ class Remarks:
             self._lowest = min(self._lowest, float(known.min()))
             self._highest = max(self._highest, float(known.max()))
 
-    def take(self, batch: Batch, classes: int) -> None:
-        """Note what comes in a batch of events."""
+    def add(self, batch: Batch, classes: int) -> None:
+        """Note a batch of events."""
         if self._unseen is None:
             self._unseen = {*range(classes)}, {*range(classes)}
         for unseen, codes in zip(self._unseen, (batch.truths, batch.preds), strict=True):
@@ -80,32 +79,31 @@ class Remarks:
     def _step(self, source: str, row: int, time: Any, before: Any) -> None:
         self._backwards += 1
         if self._first_step is None:
-            later, earlier = (str(one.astype("M8[s]")).replace("T", " ") for one in (before, time))
+            later, earlier = (str(moment.astype("M8[s]")).replace("T", " ") for moment in (before, time))
             self._first_step = f"{source}, row {row:,} ({earlier} after {later})"
 
     def sentences(self, labels: Labels, threshold: float | None) -> dict[str, str]:
-        """What there is to say, by what it is about; `threshold` is that of scores, None where predictions are labels.
-
-        What it may be about: the decimal comma, the order of times, the true classes, the predictions.
-        """
-        said = {}
+        """A sentence for each warning, by its topic; `threshold` is that of scores, None where there are none."""
+        warnings = {}
         if self._decimal_comma is not None:
             number = self._decimal_comma.replace(",", ".")
-            said["comma"] = f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}"
+            warnings["comma"] = f"scores have a decimal comma: {self._decimal_comma!r} is read as {number}"
         if self._backwards:
             times = "once, in" if self._backwards == 1 else f"{self._backwards:,} times, first in"
-            said["order"] = (
+            warnings["order"] = (
                 f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows: sort them "
                 f"by time if they happened in another"
             )
         if self._unseen is None:
-            return said
+            return warnings
         truths, preds = self._unseen
         if len(truths) == len(labels.values) - 1:
-            said["truth"] = f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes"
+            warnings["truth"] = (
+                f"every true label is {_only(labels, truths)!r}: nothing can be said of the other classes"
+            )
         if len(preds) == len(labels.values) - 1:
-            said["pred"] = self._one_prediction(_only(labels, preds), threshold)
-        return said
+            warnings["pred"] = self._one_prediction(_only(labels, preds), threshold)
+        return warnings
 
     def _one_prediction(self, only: Any, threshold: float | None) -> str:
         """Why every prediction may be the same."""
@@ -128,7 +126,7 @@ def skipped(rows: int, missing: int, unlabelled: int) -> str | None:
 
     Examples
     --------
-    >>> from fourrates.io.remarks import skipped
+    >>> from fourrates.io.data_warnings import skipped
     >>> print(skipped(60_000, 25_000, 24_990))
     25,000 of 60,000 rows skipped: 24,990 have no label, 10 no prediction or key
     """
