@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
+    from fourrates.io.late import Order
     from fourrates.labels import Labels
     from fourrates.slices import Slice
     from fourrates.watch.trace import Trace
@@ -57,6 +58,7 @@ def detect(
     budget: str | float | None = None,
     detector: Detector | type[Detector] | None = None,
     labels_from: Any = None,
+    order: Order = "prediction",
     cost: Mapping[Any, float] | None = None,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
@@ -90,6 +92,8 @@ def detect(
         Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
     labels_from : frame or path, optional
         Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+    order : {"prediction", "arrival"}
+        With `labels_from`: events in the order of their predictions, or in that in which the pairs were complete.
     cost : mapping, optional
         What an error costs, ``{"miss": 120, "false alarm": 3}`` or by true class: open drifts say what they cost.
 
@@ -114,7 +118,14 @@ def detect(
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events = open_events(
-        source, asked, labels_from, labels=labels, positive=positive, threshold=threshold, say=said.append
+        source,
+        asked,
+        labels_from,
+        labels=labels,
+        positive=positive,
+        threshold=threshold,
+        say=said.append,
+        **({} if labels_from is None else {"order": order}),
     )
     begun = PeekedBatches(iter(events))
     if begun.is_empty:

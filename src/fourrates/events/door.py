@@ -153,6 +153,10 @@ class Door:
         truths, preds, rows, times = (one if kept is None or one is None else one[kept] for one in columns)
         return Batch(truths, preds, table.source, rows, times, self.named_keys(reading))  # type: ignore[arg-type]
 
+    def remember(self, names: list[Any]) -> None:
+        """Number the keys as an earlier door did."""
+        self.names[:], self._known = names, {name: number for number, name in enumerate(names)}
+
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""
         if reading.keys is None:
