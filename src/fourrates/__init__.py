@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fourrates import baselines, budget, distribution, evaluate, retrain, streams
     from fourrates.bank import Bank
     from fourrates.client import Client
+    from fourrates.comparison import compare
     from fourrates.diagnosis import diagnose
     from fourrates.frames import Findings, detect
     from fourrates.join import LabelJoin
@@ -34,6 +35,7 @@ __all__ = [
     "Watch",
     "baselines",
     "budget",
+    "compare",
     "detect",
     "diagnose",
     "distribution",
@@ -51,6 +53,7 @@ __getattr__ = _importer(
         "Findings": "frames",
         "LabelJoin": "join",
         "Watch": "watch",
+        "compare": "comparison",
         "detect": "frames",
         "diagnose": "diagnosis",
     },

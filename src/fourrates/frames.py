@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     from matplotlib.figure import Figure
 
+    from fourrates.io.late import Order
     from fourrates.labels import Labels
+    from fourrates.slices import Slice
     from fourrates.watch.trace import Trace
 
     Counts = npt.NDArray[np.int64]
@@ -56,6 +58,8 @@ def detect(
     budget: str | float | None = None,
     detector: Detector | type[Detector] | None = None,
     labels_from: Any = None,
+    order: Order = "prediction",
+    cost: Mapping[Any, float] | None = None,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
 
@@ -88,6 +92,10 @@ def detect(
         Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
     labels_from : frame or path, optional
         Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+    order : {"prediction", "arrival"}
+        With `labels_from`: events in the order of their predictions, or in that in which the pairs were complete.
+    cost : mapping, optional
+        What an error costs, ``{"miss": 120, "false alarm": 3}`` or by true class: open drifts say what they cost.
 
     Examples
     --------
@@ -108,7 +116,14 @@ def detect(
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events = open_events(
-        source, asked, labels_from, labels=labels, positive=positive, threshold=threshold, say=said.append
+        source,
+        asked,
+        labels_from,
+        labels=labels,
+        positive=positive,
+        threshold=threshold,
+        say=said.append,
+        **({} if labels_from is None else {"order": order}),
     )
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
@@ -119,8 +134,9 @@ def detect(
         counts = None if reference is None else reference_counts(reference, events, asked, threshold)
         kind = FourRates if detector is None else detector
         trace = tracer(many=by is not None)
-        options = {"arl": arl, "budget": budget, "times": begun.times, "say": said.append}
+        options = {"arl": arl, "budget": budget, "times": times_of(events, begun), "say": said.append}
         watch = new_watch(kind, events.labels, counts, trace, **options)
+    watch.set_cost(cost or {})
     findings: list[Finding] = []
     for batch in begun:
         findings += watch.update(batch, events.keys)
@@ -155,6 +171,12 @@ def open_events(source: Any, columns: Columns, labels_from: Any = None, **option
 
     late = Columns(truth=columns.truth, id=columns.id)
     return joined(source, labels_from, columns=replace(columns, truth=None), label_columns=late, **options)
+
+
+def times_of(events: Events, batches: PeekedBatches) -> npt.NDArray[np.datetime64] | None:
+    """When the first events happened; where labels come later, when the predictions were made."""
+    predicted = getattr(events, "predicted", None)
+    return batches.times if predicted is None else predicted[:RATED]
 
 
 class PeekedBatches:
@@ -414,6 +436,27 @@ class Findings:
     def now(self) -> Now:
         """How things are at the end of the data: the open drifts, and the rates since."""
         return self.watch.now()
+
+    def slices(self, *columns: str, drift: Drift | None = None) -> list[Slice]:
+        """Where a drift is: the values of these columns, and pairs of them, that carry it, the strongest first.
+
+        Parameters
+        ----------
+        *columns : str
+            Of the data, names or numbers; they are read anew.
+        drift : Drift, optional
+            Which; the one that is open and worst, or else the last.
+        """
+        from fourrates.io import Events
+        from fourrates.slices import slices_of
+
+        if drift is None:
+            drift = next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
+        if drift is None:
+            return []
+        if not isinstance(self._source, Events):
+            raise ValueError("slices need predictions and labels in one table, without labels_from")
+        return slices_of(self._source, self._findings, drift, columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""

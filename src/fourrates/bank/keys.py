@@ -186,7 +186,7 @@ class Keys:
     @property
     def nbytes(self) -> int:
         """Memory of the index of integers, in bytes."""
-        return self._index.nbytes
+        return int(self._index.nbytes)
 
     def find(self, keys: Sorted) -> Slots:
         """The slots of keys, -1 where there is none."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -22,8 +22,8 @@ from fourrates.cli.states import Progress
 from fourrates.cli.ticker import Ticker
 from fourrates.escaping import printable
 from fourrates.findings import Finding
-from fourrates.frames import Findings, tracer, without_reference
-from fourrates.io import Events, InputError
+from fourrates.frames import Findings, times_of, tracer, without_reference
+from fourrates.io import Events, InputError, Joined
 from fourrates.io.data_warnings import explain_all_missing
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
@@ -31,6 +31,7 @@ from fourrates.watch.dispersion import dispersions, in_words
 
 if TYPE_CHECKING:
     from fourrates.io import Batch, History
+    from fourrates.io.cohorts import Cohorts
 
 SHOWN = 40  # findings in the table
 LISTED = 10  # open drifts above it
@@ -144,8 +145,8 @@ def detect(
     for path in (outputs.csv, outputs.report, outputs.plot, resume.state):
         if path is not None:
             disk.check_writable(path)
-    if data.labels_from is not None and resume.state is not None:
-        raise InputError("--labels-from: what still waits for its label is not saved; leave out --state")
+    if data.labels_from is not None and resume.state is not None and data.order == "arrival":
+        raise InputError("--order arrival: what still waits for its label is not saved; leave out --state")
     job = _opened(files, data, chosen, limits, outputs, resume.state)
     if job is None:
         opt.say("nothing to read yet")
@@ -154,7 +155,9 @@ def detect(
     findings = [] if resume.accept is None else _accept(watch, resume.accept, resume.state)
     watch.max_segments = limits.max_segments
     before = watch.events
-    findings += _read(job, progress)
+    found, ripe = _read(job, progress)
+    reported = {} if job.saved is None else dict(job.saved.reported)
+    findings += found if data.labels_from is None or resume.state is None else _not_reported(found, reported)
     if resume.accept_after is not None:
         findings += _accept_old(watch, resume.accept_after)
     _remark(job, new=watch.events - before)
@@ -165,7 +168,7 @@ def detect(
         _print(watch, events, findings)
     if resume.state is not None:
         sys.stdout.flush()  # first what was found, then the state that resumes from there
-        _save(job, resume.state)
+        _save(job, resume.state, ripe, reported)
     return _status(watch, findings, watch.events - before, fail_on)
 
 
@@ -179,7 +182,7 @@ class _Job:
     history: History | None
     threshold: float | None
     asked: dict[str, str | None]
-    resumed: bool
+    saved: Progress | None
 
 
 def _opened(
@@ -195,7 +198,8 @@ def _opened(
     positive = opt.label_of(data.positive, classes)
     saved = None if state is None else Progress.load(state, limits.max_state)
     if saved is not None:
-        columns, threshold = saved.chosen(columns), _same_threshold(saved.threshold, threshold)
+        own = columns if data.labels_from is None else replace(columns, truth=None)  # the labels' is guessed anew
+        columns, threshold = saved.chosen(own), _same_threshold(saved.threshold, threshold)
     trace = None if outputs.report is None and outputs.plot is None else tracer(many=columns.by is not None)
     watch = None if saved is None else resumed(saved.watch, state, trace)
     if watch is not None and data.labels is None:
@@ -205,16 +209,19 @@ def _opened(
         from fourrates.io import History  # which takes a while
 
         history = History.from_list([] if saved is None else saved.files, opt.say)
+    late: dict[str, Any] = {}
+    if data.labels_from is not None:
+        late = {"labels_from": data.labels_from, "order": data.order, "cohorts": _cohorts(saved, state)}
     events = opt.events_of(
         files,
-        columns,
+        replace(columns, truth=data.truth) if late else columns,
         threshold=threshold,
         labels=classes,
         positive=positive,
         bad=data.bad,
-        labels_from=data.labels_from,
         max_line=limits.max_line,
-        **({} if history is None else {"history": history}),
+        history=history,
+        **late,
     )
     if saved is not None:
         events.settle(columns)
@@ -225,25 +232,57 @@ def _opened(
         return None
     before = {} if saved is None else saved.asked
     watch = open_watch(
-        watch, events, data, chosen, state, threshold=threshold, times=batches.times, before=before, trace=trace
+        watch,
+        events,
+        data,
+        chosen,
+        state,
+        threshold=threshold,
+        times=times_of(events, batches),
+        before=before,
+        trace=trace,
     )
     asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
     asked = {**asked, **before, **{name: text for name, text in asked.items() if text is not None}}
-    return _Job(watch, events, batches, history, threshold, asked, saved is not None)
+    return _Job(watch, events, batches, history, threshold, asked, saved)
 
 
-def _read(job: _Job, progress: bool | None) -> list[Finding]:
-    """Watch all batches."""
+def _read(job: _Job, progress: bool | None) -> tuple[list[Finding], bytes | None]:
+    """Watch all batches; what was found, and for labels that come later the watch of what is ripe."""
     findings: list[Finding] = []
+    ripe = job.events.ripe if isinstance(job.events, Joined) and job.history is not None else None
+    saved = None
     try:
         with Ticker(progress) as ticker:
-            for batch in job.batches:
+            for number, batch in enumerate(job.batches):
+                if number == ripe:
+                    saved = job.watch.to_bytes()
                 findings += job.watch.update(batch, job.events.keys)
                 ticker.tick(job.watch.events, _counted(findings))
     except KeyboardInterrupt:
         seen, drifts = opt.several(job.watch.events, "event"), _counted(findings)
         raise Stopped(f"stopped after {seen}, {drifts} found so far; nothing was written") from None
-    return findings
+    return findings, saved
+
+
+def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
+    """Findings that no earlier run has reported: those that began after all that it did, in each segment.
+
+    With more labels than before, an alarm may come a little sooner or later.
+    """
+    new = []
+    for finding in findings:
+        segment = finding.segment or ""
+        at, began = (
+            None if t is None else int(t.astype("M8[us]").astype(int)) for t in (finding.time, finding.started_time)
+        )
+        if at is None or (began if finding.kind == "drift" and began is not None else at) > reported.get(
+            segment, -(2**62)
+        ):
+            new.append(finding)
+        if at is not None:
+            reported[segment] = max(at, reported.get(segment, at))
+    return new
 
 
 def _remark(job: _Job, new: int) -> None:
@@ -256,18 +295,21 @@ def _remark(job: _Job, new: int) -> None:
         opt.say(sentence)
     if job.history is not None and (unchanged := job.history.unchanged()) is not None:
         opt.say(unchanged)
-    if not new and job.resumed:
+    if not new and job.saved is not None:
         opt.say(_no_events(watch, job.events.rows))
 
 
-def _save(job: _Job, state: Path) -> None:
+def _save(job: _Job, state: Path, ripe: bytes | None, reported: dict[str, int]) -> None:
     assert job.history is not None
+    cohorts = job.events.cohorts if isinstance(job.events, Joined) else None
     Progress(
-        watch=job.watch.to_bytes(),
-        columns=asdict(job.events.columns),
+        watch=job.watch.to_bytes() if ripe is None else ripe,
+        columns={name: value for name, value in asdict(job.events.columns).items() if name != "extra"},
         threshold=job.threshold,
         asked=job.asked,
         files=job.history.to_list(),
+        reported=reported,
+        cohorts=b"" if cohorts is None else cohorts.to_bytes(),
     ).save(state)
 
 
@@ -328,6 +370,20 @@ def _write(watch: Watch, events: Events, findings: list[Finding], outputs: Outpu
 
         save_figure(watch, findings, outputs.plot)
         opt.say(f"picture: {outputs.plot}")
+
+
+def _cohorts(saved: Progress | None, state: Path | None) -> Cohorts | None:
+    """The predictions of earlier runs whose labels may still come."""
+    if saved is None:
+        return None
+    from fourrates.io.cohorts import Cohorts
+
+    if not saved.cohorts:
+        raise InputError(f"{state}: saved without --labels-from")
+    try:
+        return Cohorts.from_bytes(saved.cohorts)
+    except ValueError as error:
+        raise InputError(f"{state}: {error}") from None
 
 
 def _same_threshold(saved: float | None, asked: float | None) -> float | None:

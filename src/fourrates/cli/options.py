@@ -22,6 +22,7 @@ from fourrates.detectors import Detector
 from fourrates.escaping import printable
 from fourrates.frames import PeekedBatches, make, open_events, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
+from fourrates.io.late import Order
 from fourrates.labels import Labels
 from fourrates.state import MAX_STATE
 from fourrates.watch import MAX_SEGMENTS
@@ -101,6 +102,13 @@ reference = option(
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
+    option(
+        "--order",
+        section=DATA,
+        type=click.Choice(["prediction", "arrival"]),
+        default="prediction",
+        help="With --labels-from: events in the order of their predictions, or as their labels come.",
+    ),
 )
 
 
@@ -122,6 +130,7 @@ class Data:
     positive: str | None
     labels_from: str | None = None
     id: str | None = None
+    order: Order = "prediction"
     bad: Bad = "reject"
 
     @property

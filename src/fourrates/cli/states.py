@@ -21,10 +21,11 @@ DAMAGED = "a damaged state"
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A saved watch, as `Watch.to_bytes` has it, and the fields named in `TYPES`."""
+    """A saved watch, as `Watch.to_bytes` has it, and the fields named in `TYPES`; those in `SECTIONS` are bytes."""
 
     COMMAND: ClassVar[str]
     TYPES: ClassVar[dict[str, tuple[type, ...]]]
+    SECTIONS: ClassVar[tuple[str, ...]] = ("watch",)
 
     watch: bytes
 
@@ -34,7 +35,8 @@ class _State:
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
-        return pack(self.COMMAND, {name: getattr(self, name) for name in self.TYPES}, watch=self.watch)
+        about = {name: getattr(self, name) for name in self.TYPES}
+        return pack(self.COMMAND, about, **{name: getattr(self, name) for name in self.SECTIONS})
 
     @classmethod
     def load(cls, path: Path, max_state: int = MAX_STATE) -> Self | None:
@@ -59,11 +61,11 @@ class _State:
         if state.kind != cls.COMMAND:
             raise InputError(f"this is the state of {state.kind}, not of {cls.COMMAND}")
         about = state.about
-        sound = about.keys() == cls.TYPES.keys() and "watch" in state.sections
+        sound = about.keys() == cls.TYPES.keys() and {*cls.SECTIONS} == state.sections.keys()
         sound = sound and all(type(about[name]) in types for name, types in cls.TYPES.items())
         if not sound or not all(0 <= value < 2**63 for value in about.values() if type(value) is int):
             raise InputError(DAMAGED)
-        return cls(watch=bytes(state.sections["watch"]), **about)
+        return cls(**{name: bytes(part) for name, part in state.sections.items()}, **about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +105,27 @@ class Progress(_State):
     """All that a later `detect` needs to resume."""
 
     COMMAND = "fourrates detect"
+    SECTIONS = ("watch", "cohorts")
     TYPES: ClassVar[dict[str, tuple[type, ...]]] = {
         "columns": (dict,),
         "threshold": (int, float, NoneType),
         "asked": (dict,),
         "files": (list,),
+        "reported": (dict,),
     }
 
     columns: dict[str, str | None]
     threshold: float | None  # the score from which on a prediction is positive
     asked: dict[str, str | None]  # the options that say which detector, as they were written
     files: list[dict[str, Any]]  # what was read, as `History.to_list` has it
+    reported: dict[str, int]  # with labels that come later, by segment the time up to which findings were reported
+    cohorts: bytes = b""  # these labels' predictions, as `Cohorts.to_bytes` has them
 
     def __post_init__(self) -> None:
-        if not all(text is None or isinstance(text, str) for text in (*self.asked.values(), *self.columns.values())):
+        sound = all(type(time) is int for time in self.reported.values())
+        if not sound or not all(
+            text is None or isinstance(text, str) for text in (*self.asked.values(), *self.columns.values())
+        ):
             raise InputError(DAMAGED)
 
     def chosen(self, asked: Columns) -> Columns:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fourrates.distribution.examples import Array, Examples, check, joined, together
 from fourrates.distribution.watch import Comparison, WindowWatch
-from fourrates.kernel import energy
+from fourrates.kernel.energy import best_split, distances
 
 MEMORY = 2**28  # bytes for distances: up to 5,792 rows they are kept, beyond that taken again for each permutation
 
@@ -193,7 +193,7 @@ class _Splitter:
         kept = rows if 8 * rows * rows <= MEMORY else 0
         self._kept = np.empty((kept, kept))
         if kept:
-            energy.distances(points, alpha, self._kept)
+            distances(points, alpha, self._kept)
         self._work = np.empty((6, rows + 1))
 
     def segment(self, start: int, stop: int) -> _Segment:
@@ -206,4 +206,5 @@ class _Splitter:
         return _Segment(start, stop, statistic, start + split, np.array(permuted))
 
     def _best(self, order: npt.NDArray[np.int64]) -> tuple[float, int, int]:
-        return energy.best_split(self._points, self._kept, order, self._alpha, self._min_size, self._work)
+        found: tuple[float, int, int] = best_split(self._points, self._kept, order, self._alpha, self._min_size, self._work)
+        return found

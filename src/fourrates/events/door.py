@@ -35,6 +35,7 @@ class Columns:
 
     `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
     `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
+    `extra` names columns that are read along with these.
     """
 
     truth: str | None = None
@@ -45,13 +46,14 @@ class Columns:
     id: str | None = None
     dates: Order | None = None
     unit: Unit | None = None
+    extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        those = (self.truth, self.pred, self.score, self.time, self.by, self.id)
+        those = (self.truth, self.pred, self.score, self.time, self.by, self.id, *self.extra)
         return [name for name in those if name is not None]
 
 
@@ -150,6 +152,10 @@ class Door:
         columns = reading.truths, reading.preds, table.rows, reading.times
         truths, preds, rows, times = (one if kept is None or one is None else one[kept] for one in columns)
         return Batch(truths, preds, table.source, rows, times, self.named_keys(reading))  # type: ignore[arg-type]
+
+    def remember(self, names: list[Any]) -> None:
+        """Number the keys as an earlier door did."""
+        self.names[:], self._known = names, {name: number for number, name in enumerate(names)}
 
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""

@@ -31,7 +31,7 @@ NAMES = {
     "pred": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
     "model_prediction y_hat yhat y_predicted guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
-    "time": "timestamp time datetime date ts event_time created_at",
+    "time": "timestamp time datetime date ts event_time created_at prediction_time label_time labelled_at",
     "id": "id event_id prediction_id transaction_id transaction request_id uuid",
 }
 """What a column is guessed to be by its name, most telling name first."""
@@ -175,6 +175,11 @@ class Events:
         [[0, 1]]
         """
         return prefetch(self._batches(prefetch(self.tables())))
+
+    def reread(self, extra: Sequence[str]) -> Events:
+        """The same source once more, with more columns."""
+        columns, positive = replace(self.columns, extra=tuple(extra)), self._positive
+        return Events(self._source, columns, self.labels, self._threshold, self.bad, None, positive, self.max_line)
 
     def tables(self) -> Iterator[Table]:
         """What is read, before it is turned into codes."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from fourrates.events.columns import checked_column, is_missing, listed_values, 
 from fourrates.events.door import Columns, missing_problem
 from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import Bad, InputError
+from fourrates.io.cohorts import Cohorts
 from fourrates.io.events import Events, classes_of
 from fourrates.io.lines import MAX_LINE
 from fourrates.io.prefetch import prefetch
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
 
     from fourrates.events.clock import Times
     from fourrates.events.rows import Mask
+    from fourrates.io.history import History
     from fourrates.join.paired import Pairs
     from fourrates.labels import Codes
 
+Order = Literal["prediction", "arrival"]
 ROW_BITS = 40  # of a tag: the row of a prediction, counted over all files; above them its key
 
 
@@ -51,11 +54,15 @@ def joined(
     max_wait: timedelta | None = None,
     max_line: int = MAX_LINE,
     say: Callable[[str], None] | None = None,
+    order: Order = "prediction",
+    history: History | None = None,
+    cohorts: Cohorts | None = None,
 ) -> Joined:
     """Batches of events from predictions and labels that stand in different places.
 
-    Where both have a time, rows are taken in the order of their times, and an event happens when both its rows are
-    there. Otherwise events come in the order of the source that has times, or in that of the predictions.
+    Events come in the order of their predictions, with their times, so that a change is dated by when it happened: all
+    are read before the first comes. In the order of arrival an event happens when both its rows are there: rows are
+    taken in the order of their times if both have them, else in the order of the source that has.
 
     Parameters
     ----------
@@ -69,6 +76,12 @@ def joined(
         As for :func:`~fourrates.io.read`.
     max_waiting, max_wait
         As for :class:`~fourrates.LabelJoin`; `max_wait` needs a time in both sources.
+    order : {"prediction", "arrival"}
+        Which event comes first.
+    history : History, optional
+        The files that were read before.
+    cohorts : Cohorts, optional
+        What an earlier reading left; with `history`, in the order of predictions.
 
     Examples
     --------
@@ -84,9 +97,11 @@ def joined(
     {'pairs': 2, 'waiting': 1, 'waiting_labels': 1, 'repeated_labels': 1}
     """
     known = None if labels is None else Labels(labels, positive)
-    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line)
-    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line)
-    events.attach(late, max_waiting, max_wait)
+    if order not in ("prediction", "arrival"):
+        raise ValueError(f"order {order!r} is neither 'prediction' nor 'arrival'")
+    late = _Labels(labels_from, label_columns or Columns(), known, None, bad, say, None, max_line, history)
+    events = Joined(predictions, columns or Columns(), known, threshold, bad, say, positive, max_line, history)
+    events.attach(late, max_waiting, max_wait, order, cohorts)
     return events
 
 
@@ -160,13 +175,17 @@ class _Side(Events):
                 else [ids[i] for i in np.flatnonzero(kept)]
             )
             times = None if times is None else times[kept]
-        keys = self.door.named_keys(reading)
-        if keys is not None:
-            if len(self.keys) >= 1 << 63 - ROW_BITS:
-                most = f"{1 << 63 - ROW_BITS:,}"
-                raise InputError(f"{table.source}: more than {most} different values in column {self.columns.by!r}")
-            tags = tags | keys << ROW_BITS
+        tags = self._tags(tags, self.door.named_keys(reading), times, table.source)
         return _Rows(self.join.fingerprints(ids), codes, tags, times)
+
+    def _tags(self, rows: Any, keys: Any, times: npt.NDArray[np.float64] | None, source: str) -> npt.NDArray[np.int64]:
+        """What comes back with the pair of each row: by default the row, counted over all files, and the key."""
+        if keys is None:
+            return np.asarray(rows)
+        if len(self.keys) >= 1 << 63 - ROW_BITS:
+            most = f"{1 << 63 - ROW_BITS:,}"
+            raise InputError(f"{source}: more than {most} different values in column {self.columns.by!r}")
+        return np.asarray(rows | keys << ROW_BITS)
 
     def _note_source(self, table: Table) -> None:
         if table.source not in self.files[-1:]:
@@ -204,23 +223,58 @@ class Joined(_Side):
     """The batches of predictions and of labels brought together. Iterate over it once.
 
     It is the :class:`~fourrates.io.Events` of the predictions: rows and source of a batch are theirs. Its times are
-    those at which the pairs were complete; `rows`, `skipped` and `sources` are of both.
+    theirs too, or in the order of arrival those at which the pairs were complete; `rows`, `skipped` and `sources` are
+    of both.
 
     Attributes
     ----------
     join : LabelJoin
         What waits, and the counts.
+    cohorts : Cohorts or None
+        What waits and what is not ripe, in the order of predictions.
+    ripe : int
+        With `history`, how many of the batches are ripe: those behind them come again the next time, with more labels.
     """
 
-    def attach(self, late: _Labels, max_waiting: int, max_wait: timedelta | None) -> None:
-        """Say where the labels are, and how long predictions wait for them."""
+    cohorts: Cohorts | None = None
+    ripe = 0
+
+    def attach(
+        self, late: _Labels, max_waiting: int, max_wait: timedelta | None, order: Order, cohorts: Cohorts | None
+    ) -> None:
+        """Say where the labels are, how long predictions wait for them, and in which order they come."""
         self._late = late
         self.join = LabelJoin(self.labels.given, self.positive, max_waiting, max_wait)
+        if order == "prediction":
+            self.cohorts = cohorts or Cohorts(self.join)
+            self.join = self.cohorts.join
+            self.door.remember(self.cohorts.names)
+            self.cohorts.names = self.keys
+
+    def settle(self, columns: Columns) -> None:
+        """Resume with the columns of an earlier reading, and with the segments it met."""
+        super().settle(columns)
+        if self.cohorts is not None:
+            self.door.remember(self.cohorts.names)
+            self.cohorts.names = self.keys
+
+    def _tags(self, rows: Any, keys: Any, times: npt.NDArray[np.float64] | None, source: str) -> npt.NDArray[np.int64]:
+        if self.cohorts is None:
+            return super()._tags(rows, keys, times, source)
+        files = self.cohorts.files
+        if source not in files[-1:]:
+            files.append(source)
+        return self.cohorts.add(rows - self.bases[-1], keys, times, len(files) - 1)
 
     @property
     def counts(self) -> dict[str, int]:
         """What waits and what became of the rest, as :attr:`fourrates.LabelJoin.counts` has it."""
         return self.join.counts
+
+    @property
+    def predicted(self) -> Times | None:
+        """When the predictions that are held were made: how many there are a day; None in the order of arrival."""
+        return None if self.cohorts is None or self.columns.time is None else self.cohorts.times
 
     @property
     def label_columns(self) -> Columns:
@@ -245,8 +299,34 @@ class Joined(_Side):
         timed = self.columns.time is not None, late.columns.time is not None
         if self.join.max_wait is not None and not all(timed):
             raise InputError("a longest wait needs a column of times both with the predictions and with the labels")
+        if self.cohorts is not None and self.history is not None and not timed[0]:
+            raise InputError("labels that come later need a column of times with the predictions (--time) to resume")
         predictions = (self.rows_of(table, timed[0]) for table in tables)
         labels = self._late_rows(late_tables, timed[1])
+        if self.cohorts is not None:
+            yield from self._in_order(self.cohorts, predictions, labels, timed)
+        else:
+            yield from self._as_they_come(predictions, labels, timed)
+
+    def _in_order(
+        self, cohorts: Cohorts, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]
+    ) -> Iterator[Batch]:
+        """All events in the order of their predictions; of a source that is read again, what is ripe first."""
+        for _ in self._as_they_come(predictions, labels, timed):
+            pass  # pairs go to the cohorts
+        keyed, until = self.columns.by is not None, cohorts.ripe_until() if self.history is not None else None
+        ripe = [] if until is None else [*cohorts.batches(timed[0], keyed, until=until)]
+        rest = [*cohorts.batches(timed[0], keyed, since=until)]
+        self.ripe = len(ripe)
+        if until is not None:
+            cohorts.drop(until)
+        for batch in ripe + rest:
+            self.warnings.add(batch, len(self.labels.values))
+            yield batch
+
+    def _as_they_come(
+        self, predictions: Iterator[_Rows], labels: Iterator[_Rows], timed: tuple[bool, bool]
+    ) -> Iterator[Batch]:
         if all(timed):
             yield from self._by_time(predictions, labels)
         elif timed[1]:
@@ -277,6 +357,8 @@ class Joined(_Side):
         self.take_labels(truths, preds, " and ".join(table.source for table in read), sum(t.size for t in read))
         self._late.use_labels(self.labels)
         self.join = LabelJoin(self.labels.given, self.positive, self.join.max_waiting, self.join.max_wait)
+        if self.cohorts is not None:
+            self.cohorts.join = self.join
 
     def data_warnings(self) -> dict[str, str]:
         """A sentence about each problem of what was read, by its topic."""
@@ -320,8 +402,13 @@ class Joined(_Side):
         times = None if rows.times is None else _dates(rows.times)
         y = self.labels.decode(rows.codes)
         pairs = self.join.replay(rows.ids, y, is_label, times if clocked else None, rows.tags)
-        if len(pairs):
+        if not len(pairs):
+            return
+        if self.cohorts is None:
             yield from self._pair_batches(pairs, None if times is None else times[pairs.positions])
+        else:
+            label_timed = rows.times is not None and is_label[pairs.positions].all()
+            self.cohorts.pair(pairs, rows.times[pairs.positions] if label_timed else None)  # type: ignore[index]
 
     def _pair_batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
         """The pairs as batches, one for each stretch of one file of predictions."""

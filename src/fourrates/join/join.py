@@ -334,17 +334,17 @@ class LabelJoin:
     @property
     def waiting(self) -> int:
         """Predictions that wait for their label."""
-        return self._pending.sizes[0]
+        return int(self._pending.sizes[0])
 
     @property
     def waiting_labels(self) -> int:
         """Labels that wait for their prediction."""
-        return self._pending.sizes[1]
+        return int(self._pending.sizes[1])
 
     @property
     def remembered(self) -> int:
         """Ids that are done with and remembered."""
-        return self._pending.sizes[2]
+        return int(self._pending.sizes[2])
 
     pairs = _count("pairs", "Pairs completed.")
     expired = _count("expired", "Predictions that left without a label after `max_wait`.")
@@ -373,7 +373,7 @@ class LabelJoin:
     def nbytes(self) -> int:
         """Memory of the table, in bytes."""
         with self._alone():
-            return self._pending.nbytes
+            return int(self._pending.nbytes)
 
     def __repr__(self) -> str:
         defaults = {"max_remembered": None, "seed": None}

@@ -54,7 +54,7 @@ class Portion:
     @property
     def next(self) -> int:
         """The offset after the last of the messages."""
-        return self.messages[-1].offset() + 1
+        return int(self.messages[-1].offset() + 1)
 
 
 @dataclass(frozen=True, slots=True)

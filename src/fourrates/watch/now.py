@@ -10,6 +10,7 @@ import numpy as np
 
 from fourrates.escaping import shortened
 from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Status
+from fourrates.watch.cost import ExtraCost
 
 NAMED = 2  # rates in a sentence
 
@@ -35,10 +36,13 @@ class OpenDrift:
         The one that opened it: since when, and in which segment.
     rates : mapping from names to RateState
         The rates that are away from normal, each with `normal` and `now`, the rate since the alarm.
+    cost : ExtraCost or None
+        What it costs, if prices of errors were given.
     """
 
     drift: Drift
     rates: Mapping[str, RateState]
+    cost: ExtraCost | None = None
 
     @property
     def segment(self) -> str | None:
@@ -79,7 +83,8 @@ class OpenDrift:
     def __str__(self) -> str:
         where = "" if self.segment is None else f"{shortened(self.segment)}: "
         verdict = "confirmed" if self.confirmed else "not yet confirmed"
-        return f"{where}{self.rates_in_words()}, {self.since} ({verdict})"
+        cost = "" if self.cost is None else f", {self.cost}"
+        return f"{where}{self.rates_in_words()}, {self.since} ({verdict}){cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ class Now:
     def together(cls, parts: Mapping[str, Now]) -> Now:
         """How several watches are, by name: one without segments is a segment of this name."""
         named = [
-            OpenDrift(replace(drift.drift, segment=drift.segment or name), drift.rates)
+            OpenDrift(replace(drift.drift, segment=drift.segment or name), drift.rates, drift.cost)
             for name, now in parts.items()
             for drift in now.open
         ]
@@ -178,6 +183,7 @@ class Now:
                     **finding_record(drift.drift, utc),
                     "confirmed": drift.confirmed,
                     "harm": round(drift.harm, 1),
+                    **({} if drift.cost is None else {"cost": drift.cost.to_dict()}),
                     "now": {rate: state_record(state) for rate, state in drift.rates.items()},
                 }
                 for drift in self.open

@@ -110,7 +110,7 @@ class Trace:
     @property
     def events(self) -> int:
         """Events of the stream so far."""
-        return self._recorder.events
+        return int(self._recorder.events)
 
     def take(self, truths: npt.NDArray[np.uint16], preds: npt.NDArray[np.uint16]) -> None:
         """Take coded events."""
@@ -155,7 +155,8 @@ class Trace:
 
     def last(self, test: int) -> tuple[int, int, float]:
         """(n, ones, statistic) of a curve as they are now."""
-        return self._recorder.last(test)
+        found: tuple[int, int, float] = self._recorder.last(test)
+        return found
 
     def curves(self) -> list[Curve]:
         """The statistics over time, rate by rate."""

@@ -14,9 +14,11 @@ import numpy as np
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
-from fourrates.findings import Drift, Finding
+from fourrates.findings import Drift, Finding, RateState
 from fourrates.io import Batch, Columns, InputError, read
+from fourrates.labels import rate_names
 from fourrates.state import Saved, pack, unpack
+from fourrates.watch.cost import ExtraCost, extra_cost, prices
 from fourrates.watch.marks import Marks, is_marked
 from fourrates.watch.now import Now, OpenDrift
 from fourrates.watch.part import OpenWarning, Part
@@ -52,6 +54,8 @@ class Watch:
         From names of segments to their references, for FourRates; the others have none.
     trace : callable, optional
         Makes a :class:`~fourrates.watch.trace.Trace` for a segment, to follow its rates for a picture.
+    cost : mapping, optional
+        What an error costs: ``{"miss": 120, "false alarm": 3}``, or by true class. Open drifts then have a `cost`.
     max_segments : int
         The most segments there may be.
 
@@ -97,12 +101,14 @@ class Watch:
         overall: Detector | None = None,
         references: Mapping[str, Any] | None = None,
         trace: Callable[[Detector], Trace] | None = None,
+        cost: Mapping[Any, float] | None = None,
         max_segments: int = MAX_SEGMENTS,
     ) -> None:
         self._columns = Columns(truth, pred, None, time, by)
         beside = None if overall is None else Watch(overall, trace=trace)
         self._begin(Segments(detector, references), beside, trace)
         self.max_segments = max_segments
+        self.set_cost(cost or {})
 
     def _begin(self, segments: Segments, overall: Watch | None, trace: Callable[[Detector], Trace] | None) -> None:
         self.segments, self.overall = segments, overall
@@ -116,6 +122,13 @@ class Watch:
         self._source: str | None = None
         self._trace = trace
         self._traces: dict[int, Trace] = {}
+        self.prices: dict[str, float] = {}
+
+    def set_cost(self, cost: Mapping[Any, float]) -> None:
+        """Say what an error costs, as the parameter `cost` does; it is no part of the state."""
+        self.prices = prices(cost, self.detector.labels.values)
+        if self.overall is not None:
+            self.overall.set_cost(cost)
 
     @property
     def detector(self) -> Detector:
@@ -317,7 +330,17 @@ class Watch:
         drift = getattr(stream, "open", None)
         assert drift is not None
         placed = replace(drift, segment=segment, **self._opened[number])
-        return OpenDrift(placed, {rate: state for rate, state in stream.rates.items() if state.state != "normal"})
+        away = {rate: state for rate, state in stream.rates.items() if state.state != "normal"}
+        return OpenDrift(placed, away, self._cost(stream, placed, away) if self.prices else None)
+
+    def _cost(self, stream: Any, drift: Drift, away: Mapping[str, RateState]) -> ExtraCost | None:
+        """What an open drift costs; of each class there have been as many events as in the mix since the last alarm."""
+        mix = np.sum(stream.confusion, axis=1)
+        since = stream.events - drift.at
+        counts = (since * mix / max(1, mix.sum())).tolist()
+        events = dict(zip(rate_names(self.detector.labels.values), counts, strict=False))
+        days = None if drift.time is None or self.last_time is None else self.last_time - drift.time
+        return extra_cost(away, self.prices, events, days)
 
     def now(self) -> Now:
         """How things are now: the open drifts, and the rates since."""

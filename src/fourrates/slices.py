@@ -1,0 +1,332 @@
+"""Where a drift is: every value of some columns, and every pair of values, scored by how much of the fall it carries.
+
+Before and after are known from the start of the drift. A slice carries the fall if its log-odds of being right fell by
+more than those of all other rows: a difference of differences, in standard errors, that must stand out among all the
+slices that were looked at (Bonferroni; half of the level for single values, half for the many more pairs). Slices
+inside one another are explained by the simplest that suffices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fourrates.events.columns import checked_column, distinct_values, listed_values, numbers, pick, pyarrow
+from fourrates.findings import Share
+from fourrates.labels import rate_names
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.findings import Drift, Finding
+    from fourrates.io import Events
+
+    Cells = npt.NDArray[np.float64]  # (..., 4): before and wrong, before and right, after and wrong, after and right
+
+BINS = 8  # of a column of numbers
+MOST = 60  # values of a column of names that are looked at, the most frequent
+LEAST = 20  # rows before and after
+EXPLAINED, CHOSEN = (
+    2.0,
+    3.5,
+)  # standard errors: that the rest of a value fell too; that a pair, the best of many, beats it
+
+
+class Condition(NamedTuple):
+    """A value of a column, or a range of numbers."""
+
+    column: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.value}" if self.value[0] in "<>" else f"{self.column} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows that share a value, or two.
+
+    Attributes
+    ----------
+    where : tuple of Condition
+        What they share.
+    before, after : Share
+        The share of right predictions on both sides of the start of the drift.
+    carried : float
+        The share of all additional errors that are in this slice.
+    deviations : float
+        How much more it fell than the other rows, in standard errors.
+    significant : bool
+        Whether that stands out among all slices looked at.
+    """
+
+    where: tuple[Condition, ...]
+    before: Share
+    after: Share
+    carried: float
+    deviations: float
+    significant: bool
+
+    def __str__(self) -> str:
+        named = " and ".join(map(str, self.where))
+        return (
+            f"{named}: {self.before.value:.3f} -> {self.after.value:.3f}, {self.carried:.0%} of the fall, "
+            f"{self.after.n:,} rows{'' if self.significant else ' (not significant)'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can have."""
+        return {
+            "where": dict(self.where),
+            "before": self.before._asdict(),
+            "after": self.after._asdict(),
+            "carried": self.carried,
+            "deviations": self.deviations,
+            "significant": self.significant,
+        }
+
+
+class Column(NamedTuple):
+    """A column as codes; -1 for values that are not looked at."""
+
+    name: str
+    codes: npt.NDArray[np.int32]
+    values: list[str]
+    ordered: bool
+
+    @classmethod
+    def of(cls, name: str, column: Any) -> Column:
+        """Numbers in bins of equal size, the most frequent names."""
+        values, codes, gone = distinct_values(column)
+        codes = codes.astype(np.int32)
+        if gone is not None:
+            codes[gone] = -1
+        if len(values) > 2 * BINS and all(isinstance(value, int | float) for value in values):
+            return cls._binned(name, numbers(column)[0])
+        counts = np.bincount(codes[codes >= 0], minlength=len(values))
+        chosen = np.argsort(-counts, kind="stable")[:MOST]
+        renumbered = np.full(len(values) + 1, -1, np.int32)  # the last for what is missing
+        renumbered[chosen] = np.arange(chosen.size)
+        return cls(name, renumbered[codes], [str(values[code]) for code in chosen], False)
+
+    @classmethod
+    def _binned(cls, name: str, column: npt.NDArray[np.float64]) -> Column:
+        edges = np.unique(np.nanquantile(column, np.linspace(0, 1, BINS + 1)[1:-1]))
+        codes = np.searchsorted(edges, column, side="right").astype(np.int32)
+        codes[np.isnan(column)] = -1
+        names = [f"{edge:.4g}" for edge in edges]
+        between = [f">= {low}, < {high}" for low, high in pairwise(names)]
+        return cls(name, codes, [f"< {names[0]}", *between, f">= {names[-1]}"], True)
+
+
+def find_slices(
+    columns: Mapping[str, Any], after: npt.NDArray[np.bool_], right: npt.NDArray[np.bool_], alpha: float = 0.1
+) -> list[Slice]:
+    """The slices that carry a fall, the strongest first; if none is significant, the strongest one alone.
+
+    Parameters
+    ----------
+    columns : mapping from names to columns
+        Of the rows whose true class is one whose recall fell.
+    after, right : arrays of bool
+        Whether each row is from after the start of the drift, and was predicted right.
+    alpha : float
+        The probability that any slice is called significant where the fall is everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.slices import find_slices
+    >>> random = np.random.default_rng(1)
+    >>> country = random.choice(["DE", "FR", "US"], 20_000)
+    >>> device = random.choice(["ios", "web"], 20_000)
+    >>> after = np.arange(20_000) >= 15_000
+    >>> right = random.random(20_000) < np.where(after & (country == "FR"), 0.6, 0.8)
+    >>> print(*find_slices({"country": country, "device": device}, after, right))
+    country = FR: 0.796 -> 0.586, 98% of the fall, 1,637 rows
+    """
+    coded = [Column.of(name, column) for name, column in columns.items()]
+    kind = 2 * after.astype(np.int32) + right
+    candidates, cells = _all_slices(coded, kind)
+    if not candidates:
+        return []
+    total = np.bincount(kind, minlength=4).astype(float)
+    columns_of = np.array([len(candidate) for candidate in candidates])
+    limits = np.array([_limit(alpha / 2, int((columns_of == number).sum())) for number in columns_of])
+    scores = _fall_beyond(cells, total - cells)
+    order = np.argsort(limits**2 - scores * np.abs(scores), kind="stable")  # the least likely by chance first
+    standing = [at for at in order.tolist() if scores[at] >= limits[at]] or order[:1].tolist()
+    rows = {at: _members(coded, candidates[at]) for at in standing}
+    found: list[Slice] = []
+    explained = np.zeros(kind.size, bool)
+    while standing:
+        best = _simplest(standing[0], standing, candidates, rows, kind, explained)
+        here = np.bincount(kind[rows[best]], minlength=4).astype(float)
+        significant = bool(scores[best] >= limits[best])
+        found.append(_described(coded, candidates[best], here, total, float(scores[best]), significant))
+        explained |= rows[best]
+        again = {at: _score(kind, rows[at] & ~explained, ~rows[at] & ~explained) for at in standing if at != best}
+        standing = sorted(
+            (at for at in again if again[at] >= limits[at]), key=lambda at: limits[at] ** 2 - again[at] ** 2
+        )
+    return found
+
+
+def _limit(alpha: float, number: int) -> float:
+    return NormalDist().inv_cdf(1 - alpha / number)
+
+
+def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns: Sequence[str]) -> list[Slice]:
+    """The slices that carry a drift, from the data read once more.
+
+    Before is all since the drift before this one was over, or the beginning; after is until it was over, or the end.
+    """
+    here = [finding for finding in findings if finding.segment == drift.segment]
+    ends = [finding.at for finding in here if finding.closes]
+    first = max((at for at in ends if at <= drift.at), default=0)
+    last = min((at for at in ends if at > drift.at), default=math.inf)
+    start = drift.since if drift.started is None else drift.started
+    rates = rate_names(events.labels.values)
+    fell = [change.rate for change in drift.changes if change.direction == "down"]
+    classes = [rates.index(rate) for rate in fell or [change.rate for change in drift.changes] if rate in rates]
+    again = events.reread(columns)
+    kept: list[list[Any]] = [[] for _ in columns]
+    after, right = [], []
+    position = 0
+    for table in again.tables():
+        for batch in again.batch(table):
+            mine = np.ones(batch.rows.size, bool)
+            if drift.segment is not None and batch.keys is not None:
+                mine = np.array([name == drift.segment for name in again.keys])[batch.keys]
+            places = position + np.cumsum(mine)
+            position = int(places[-1])
+            rows = np.flatnonzero(mine & (places > first) & (places <= last) & np.isin(batch.truths, classes))
+            after.append(places[rows] >= start)
+            right.append((batch.truths == batch.preds)[rows] == bool(fell))
+            where = np.searchsorted(table.rows, batch.rows[rows])
+            for name, parts in zip(columns, kept, strict=True):
+                parts.append(pick(checked_column(table.data[name], name), where))
+    joined = {name: _joined(parts) for name, parts in zip(columns, kept, strict=True)}
+    return find_slices(joined, np.concatenate(after), np.concatenate(right))
+
+
+def _joined(parts: list[Any]) -> Any:
+    """A column from its parts: arrays of NumPy, of Arrow, or lists."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    if any(isinstance(part, np.ndarray | list) for part in parts):
+        return [value for part in parts for value in listed_values(part)]
+    arrow = pyarrow("pyarrow")
+    return arrow.concat_arrays(chunk for part in parts for chunk in getattr(part, "chunks", [part]))
+
+
+Candidate = tuple[tuple[int, int, int], ...]  # of each column: which, the first and the last of its codes
+
+
+def _all_slices(coded: Sequence[Column], kind: npt.NDArray[np.int32]) -> tuple[list[Candidate], Cells]:
+    """Every value and range of a column and every pair of values, with its four counts; small ones left out."""
+    candidates: list[Candidate] = []
+    cells: list[Cells] = []
+    for number, column in enumerate(coded):
+        values = len(column.values)
+        single = _counts(column.codes, values, kind)
+        ends = [(low, high) for low in range(values) for high in range(low, values if column.ordered else low + 1)]
+        ends = [(low, high) for low, high in ends if high - low < values - 1]  # all of them is no slice
+        candidates += [((number, low, high),) for low, high in ends]
+        sums = np.concatenate([np.zeros((1, 4)), np.cumsum(single, axis=0)])
+        cells += [sums[high + 1] - sums[low] for low, high in ends]
+    for (one, first), (two, second) in combinations(enumerate(coded), 2):
+        values = len(second.values)
+        codes = np.where((first.codes < 0) | (second.codes < 0), -1, first.codes * values + second.codes)
+        pairs = _counts(codes, len(first.values) * values, kind)
+        for at in np.flatnonzero(_is_large(pairs)).tolist():
+            candidates.append(((one, at // values, at // values), (two, at % values, at % values)))
+            cells.append(pairs[at])
+    stacked = np.array(cells).reshape(-1, 4)
+    large = _is_large(stacked)
+    return [candidate for candidate, keep in zip(candidates, large, strict=True) if keep], stacked[large]
+
+
+def _counts(codes: npt.NDArray[np.int32], values: int, kind: npt.NDArray[np.int32]) -> Cells:
+    return np.bincount(4 * (codes + 1) + kind, minlength=4 * (values + 1)).reshape(-1, 4)[1:].astype(float)
+
+
+def _is_large(cells: Cells) -> npt.NDArray[np.bool_]:
+    enough: npt.NDArray[np.bool_] = (cells[:, 0] + cells[:, 1] >= LEAST) & (cells[:, 2] + cells[:, 3] >= LEAST)
+    return enough
+
+
+def _fall_beyond(here: Cells, elsewhere: Cells) -> npt.NDArray[np.float64]:
+    """How much more the log-odds of being right fell here than elsewhere, in standard errors."""
+
+    def fall(cells: Cells) -> npt.NDArray[np.float64]:
+        odds = np.log(cells + 0.5)
+        return np.asarray((odds[..., 1] - odds[..., 0]) - (odds[..., 3] - odds[..., 2]))
+
+    variance = (1 / (here + 0.5)).sum(-1) + (1 / (elsewhere + 0.5)).sum(-1)
+    return np.asarray((fall(here) - fall(elsewhere)) / np.sqrt(variance))
+
+
+def _score(kind: npt.NDArray[np.int32], here: npt.NDArray[np.bool_], elsewhere: npt.NDArray[np.bool_]) -> float:
+    cells = [np.bincount(kind[rows], minlength=4).astype(float) for rows in (here, elsewhere)]
+    return float(_fall_beyond(*cells)) if _is_large(cells[0][None])[0] else -math.inf
+
+
+def _members(coded: Sequence[Column], candidate: Candidate) -> npt.NDArray[np.bool_]:
+    rows = np.ones(coded[0].codes.size, bool)
+    for number, low, high in candidate:
+        rows &= (coded[number].codes >= low) & (coded[number].codes <= high)
+    return rows
+
+
+def _simplest(
+    best: int,
+    standing: Sequence[int],
+    candidates: Sequence[Candidate],
+    rows: Mapping[int, npt.NDArray[np.bool_]],
+    kind: npt.NDArray[np.int32],
+    explained: npt.NDArray[np.bool_],
+) -> int:
+    """A pair of values, or the one value of it that suffices: where the rest of that value fell as much."""
+    if len(candidates[best]) == 1:
+        return best
+    for at in standing:
+        if len(candidates[at]) == 1 and candidates[at][0] in candidates[best]:
+            rest = rows[at] & ~rows[best] & ~explained
+            if (
+                _score(kind, rows[best] & ~explained, rest) < CHOSEN
+                and _score(kind, rest, ~rows[at] & ~explained) > EXPLAINED
+            ):
+                return at
+    return best
+
+
+def _described(
+    coded: Sequence[Column], candidate: Candidate, cells: Cells, total: Cells, score: float, significant: bool
+) -> Slice:
+    where = []
+    for number, low, high in candidate:
+        column = coded[number]
+        if low == high:
+            value = column.values[low]
+        else:  # a range: from the lower end of its first bin to the upper end of its last
+            lower, upper = column.values[low].split(", ")[0], column.values[high].split(", ")[-1]
+            value = ", ".join(end for end in (lower, upper) if end[0] == (">" if end is lower else "<"))
+        where.append(Condition(column.name, value))
+
+    def share(cells: Cells, side: int) -> Share:
+        wrong, right = cells[2 * side : 2 * side + 2]
+        return Share.of(right, wrong + right)
+
+    def excess(cells: Cells) -> float:
+        before, after = share(cells, 0), share(cells, 1)
+        return after.n * (before.value - after.value)
+
+    carried = excess(cells) / excess(total) if excess(total) > 0 else math.nan
+    return Slice(tuple(where), share(cells, 0), share(cells, 1), carried, score, significant)

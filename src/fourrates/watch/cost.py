@@ -1,0 +1,121 @@
+"""What a drift costs: the errors that normal would not have made, each at its price, by the day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fourrates.findings import DEVIATIONS, RateState
+from fourrates.labels import FOUR, rate_names
+
+ERRORS = {"false alarm": FOUR[0], "miss": FOUR[1]}
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraCost:
+    """What a drift costs more than normal.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+        The extra cost since the alarm, with an interval at 90 %.
+    days : float or None
+        How long that has been, if times are known.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    days: float | None = None
+
+    def __str__(self) -> str:
+        over, unit = (1.0, "since the alarm") if self.days is None else (self.days, "a day")
+        value, lower, upper = (f"{rounded(number / over):,.6g}" for number in (self.value, self.lower, self.upper))
+        return f"costs about {value} {unit} ({lower} to {upper})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can have."""
+        return {"value": self.value, "lower": self.lower, "upper": self.upper, "days": self.days}
+
+
+def rounded(number: float) -> float:
+    """A number to two digits."""
+    return 0.0 if number == 0 else round(number, 1 - math.floor(math.log10(abs(number))))
+
+
+def prices(cost: Mapping[Any, float], labels: Sequence[Hashable]) -> dict[str, float]:
+    """What an error costs, by the recall it lowers.
+
+    Parameters
+    ----------
+    cost : mapping
+        From "miss" and "false alarm", or from true classes, to what an error costs.
+    labels : sequence
+        The classes.
+
+    Examples
+    --------
+    >>> from fourrates.watch.cost import prices
+    >>> prices({"miss": 120, "false alarm": 3}, (0, 1))
+    {'tpr': 120.0, 'tnr': 3.0}
+    """
+    known: dict[Any, str] = dict(zip(labels, rate_names(labels), strict=False))
+    known |= {str(label): rate for label, rate in known.items()} | (ERRORS if len(labels) == 2 else {})
+    made: dict[str, float] = {}
+    for name, price in cost.items():
+        if name not in known:
+            listed = ", ".join(ERRORS) if len(labels) == 2 else ", ".join(map(str, labels))
+            raise ValueError(f"cost: {name!r} is none of {listed}")
+        if not (isinstance(price, int | float) and math.isfinite(price) and price >= 0):
+            raise ValueError(f"cost: {price!r} for {name!r} is not a price")
+        made[known[name]] = float(price)
+    return made
+
+
+def extra_cost(
+    rates: Mapping[str, RateState],
+    price: Mapping[str, float],
+    events: Mapping[str, float],
+    since: np.timedelta64 | None,
+) -> ExtraCost | None:
+    """The extra cost of a drift since its alarm; None while the rates now are not known.
+
+    Each rate now and normal is uncertain by its own interval; these are put together by squares (Newcombe 1998).
+
+    Parameters
+    ----------
+    rates : mapping from names to RateState
+        Those that are away from normal.
+    price : mapping
+        As :func:`prices` makes them.
+    events : mapping from names to numbers
+        By recall, the events of its class since the alarm.
+    since : timedelta64 or None
+        How long ago the alarm was.
+    """
+    value = below = above = 0.0
+    for rate, state in rates.items():
+        normal, now = state.normal, state.now
+        if (
+            rate not in price
+            or rate not in events
+            or normal is None
+            or now is None
+            or not normal.n
+            or now.n < state.enough
+        ):
+            continue
+        fall, errors = normal.value - now.value, price[rate] * events[rate]
+        value += errors * fall
+        volume = (DEVIATIONS * fall) ** 2 / events[rate] if events[rate] else 0.0  # a count by chance
+        below += errors**2 * ((normal.value - normal.lower) ** 2 + (now.upper - now.value) ** 2 + volume)
+        above += errors**2 * ((normal.upper - normal.value) ** 2 + (now.value - now.lower) ** 2 + volume)
+    if not above:
+        return None
+    days = None if since is None or not since > np.timedelta64(0) else float(since / DAY)
+    return ExtraCost(value, value - math.sqrt(below), value + math.sqrt(above), days)
