@@ -31,6 +31,8 @@ PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
 LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
 LONGEST = 4_000_000  # events: what takes longer at best is not simulated
 PIECE = 4_096  # events drawn at first
+TRIED = 10  # falls that are simulated to find the smallest one
+SOONER = 0.4  # of what a fall is likely to take at best: half of the streams may be that soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,40 @@ def falls(
             lost = (median or ahead) > LOST * _budget(detector)
             found.append(Fall(names[which], *rate, median, ahead, delay.within(ahead), streams, lost))
     return found
+
+
+def smallest_fall(detector: Detector, confusion: npt.ArrayLike, which: int, within: int) -> Fall | None:
+    """The smallest fall of a recall, in whole points, that half of the streams find within so many events.
+
+    Parameters
+    ----------
+    detector, confusion
+        As for :func:`falls`.
+    which : int
+        Whose recall, as a position.
+    within : int
+        Events.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.budget.falls import smallest_fall
+    >>> fall = smallest_fall(fr.FourRates(100_000), [[720, 80], [40, 160]], which=1, within=2_000)
+    >>> round(100 * (fall.before - fall.after)) in range(8, 13)
+    True
+    """
+    matrix = probabilities(confusion, len(detector.labels.values))
+    share = float(matrix[which].sum())
+    rate = float(matrix[which, which]) / share if share else 0.0
+    points = 1
+    while points <= 100 * rate and SOONER * _least(detector, share, rate, rate - points / 100) > within:
+        points += 1
+    for _ in range(TRIED):
+        found = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)
+        if not found or found[0].median is not None:
+            return found[0] if found else None
+        points = max(points + 1, round(1.1 * points))
+    return None
 
 
 def _budget(detector: Detector) -> float:

@@ -14,8 +14,20 @@ const fourratesChart = (() => {
     return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
   }
 
+  // Times along an axis, in UTC: days where they are a day or more apart, else the clock and, where it changes, the day.
+  function timeText(u, splits, place, space, step) {
+    let day = "";
+    return splits.map((seconds) => {
+      const text = new Date(seconds * 1000).toISOString();
+      const [date, clock] = [text.slice(0, 10), text.slice(11, step < 60 ? 19 : 16)];
+      const same = date === day;
+      day = date;
+      return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
+    });
+  }
+
   // Findings under the curve: a line where each was found, a band where it started, and its number if it has one.
-  // A mark is {found, first, last, started or null, recovery (or other good news), number}, all but the last two on the axis.
+  // A mark is {found, first, last, started or null} on the axis, recovery (or other good news), and perhaps a sign and a number.
   function drawMarks(u, marks) {
     const { ctx, bbox } = u;
     const { min, max } = u.scales.x;
@@ -43,13 +55,14 @@ const fourratesChart = (() => {
       ctx.globalAlpha = 0.18;
       ctx.fillRect(x(one.first), bbox.top, Math.max(x(one.last) - x(one.first), dpr), bbox.height);
       if (one.started !== null && few) line(one.started, 0.8, 1, [3, 3]);
-      line(one.found, 1, few ? 2 : 1, []);
+      line(one.found, 1, few ? 2 : 1, one.recovery ? [7, 4] : []);
       const place = x(one.found);
-      if (one.number === undefined || place < free) continue;
-      free = place + 24 * dpr;
+      if (place < free) continue;
+      free = place + 34 * dpr;
       const left = place > bbox.left + bbox.width - 30 * dpr;
       ctx.textAlign = left ? "right" : "left";
-      ctx.fillText(String(one.number), place + (left ? -5 : 5) * dpr, bbox.top + 12 * dpr);
+      const sign = one.sign ?? (one.recovery ? "✓" : "▼"); // colour alone does not reach everyone
+      ctx.fillText(`${sign}${one.number ?? ""}`, place + (left ? -5 : 5) * dpr, bbox.top + 12 * dpr);
     }
     ctx.restore();
   }
@@ -96,5 +109,5 @@ const fourratesChart = (() => {
 
   const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
 
-  return { css, drawMarks, motion, onKey, options, quantile, rateText, whole };
+  return { css, drawMarks, motion, onKey, options, quantile, rateText, timeText, whole };
 })();

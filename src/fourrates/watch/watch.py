@@ -236,20 +236,15 @@ class Watch:
         detector, trace = self.segments.detectors[number], self._traces.get(number)
         part = Part(batch, positions, detector.events, self._classes, self._warnings.pop(number, None))
         truths, preds = part.codes()
-        if trace is not None and (times := part.times()) is not None:
-            trace.mark(times)
+        if trace is not None:
+            trace.take(truths, preds, part.times())
         found: list[Finding] = []
         done = 0
         while done < truths.size:
             taken, findings = detector.update_coded(truths, preds, done)
-            if trace is not None:
-                trace.take(truths[done : done + taken], preds[done : done + taken])
             self._mark(number, part, done, done + taken)
             done += taken
-            for finding in findings:
-                found.append(self._placed(number, part, finding))
-                if trace is not None and isinstance(finding, Drift):
-                    trace.drift(finding)
+            found += [self._placed(number, part, finding) for finding in findings]
             if findings:
                 self._note_open(number, found[-len(findings) :], getattr(detector, "open", None) is not None)
         if (since := detector.warning_since) is not None:
@@ -314,8 +309,7 @@ class Watch:
             if own := findings.get(number, []):
                 found += self._placed_in(number, part, own, bank[number].open is not None)
             if number in self._traces:
-                drifts = [finding for _, finding in own if isinstance(finding, Drift)]
-                _trace_part(self._traces[number], part, drifts)
+                self._traces[number].take(*part.codes(), part.times())
             if since[i] >= 0:
                 self._warnings[number] = part.warning_from(int(since[i]), int(events[i]))
         found.sort(key=lambda one: one[0])
@@ -508,17 +502,3 @@ def _text(saved: Any) -> str | None:
     if saved is not None and not isinstance(saved, str):
         raise TypeError(f"{saved!r} is not the name of a file")
     return saved
-
-
-def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:
-    """Give a part to a trace, drift by drift."""
-    if (times := part.times()) is not None:
-        trace.mark(times)
-    truths, preds = part.codes()
-    done = 0
-    for drift in drifts:
-        end = drift.at + 1 - part.first
-        trace.take(truths[done:end], preds[done:end])
-        trace.drift(drift)
-        done = end
-    trace.take(truths[done:], preds[done:])
