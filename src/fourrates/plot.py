@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST = 8  # panels
 NAME = 40  # characters of a name that a picture has room for
-CURVE, SOFT, BAND, DRIFT, END = "#2b3440", "#5c6570", "#5a697d", "#b45309", "#1d4ed8"
+CURVE, SOFT, BAND, DRIFT, END = "#27364d", "#565f6b", "#5a697d", "#b45309", "#1d5fbf"
 
 
 class Panel(NamedTuple):

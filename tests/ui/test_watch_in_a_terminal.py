@@ -32,7 +32,8 @@ def test_the_rates_are_shown_live_and_a_drift_as_it_happens(terminal, tmp_path, 
         file.write("1,0\n" * 25 + "1,1\n" * 3)
     screen = wait_for(terminal, "tpr ↓")
     assert "1 drift" in screen
-    assert "event 1,000: tpr ↓" in screen  # where it started
+    assert "tpr ↓ 1.000 → 0.000, since about event 1,000" in screen
+    assert "▼ tpr fell, by how much is not yet known" in screen  # what is open is on top
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / "watch.txt").write_text(terminal.screen(colours=True))
     terminal.press("C-c")

@@ -31,8 +31,6 @@ PATIENCE = 4.0  # times what a fall takes at best: how far to look ahead
 LOST = 0.4  # of the budget: of stable streams a third have had a false alarm by then
 LONGEST = 4_000_000  # events: what takes longer at best is not simulated
 PIECE = 4_096  # events drawn at first
-TRIED = 10  # falls that are simulated to find the smallest one
-SOONER = 0.4  # of what a fall is likely to take at best: half of the streams may be that soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,9 @@ def falls(
     return found
 
 
-def smallest_fall(detector: Detector, confusion: npt.ArrayLike, which: int, within: int) -> Fall | None:
+def smallest_fall(
+    detector: Detector, confusion: npt.ArrayLike, which: int, within: int, most: int = 100
+) -> Fall | None:
     """The smallest fall of a recall, in whole points, that half of the streams find within so many events.
 
     Parameters
@@ -192,27 +192,36 @@ def smallest_fall(detector: Detector, confusion: npt.ArrayLike, which: int, with
         Whose recall, as a position.
     within : int
         Events.
+    most : int
+        The largest fall that is looked at; None is returned if even that is not found.
 
     Examples
     --------
     >>> import fourrates as fr
     >>> from fourrates.budget.falls import smallest_fall
     >>> fall = smallest_fall(fr.FourRates(100_000), [[720, 80], [40, 160]], which=1, within=2_000)
-    >>> round(100 * (fall.before - fall.after)) in range(8, 13)
+    >>> round(100 * (fall.before - fall.after)) in range(7, 13)
     True
     """
+
+    def found(points: int) -> Fall | None:
+        listed = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)
+        return listed[0] if listed and listed[0].median is not None else None
+
     matrix = probabilities(confusion, len(detector.labels.values))
     share = float(matrix[which].sum())
-    rate = float(matrix[which, which]) / share if share else 0.0
-    points = 1
-    while points <= 100 * rate and SOONER * _least(detector, share, rate, rate - points / 100) > within:
-        points += 1
-    for _ in range(TRIED):
-        found = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)
-        if not found or found[0].median is not None:
-            return found[0] if found else None
-        points = max(points + 1, round(1.1 * points))
-    return None
+    points = min(most, int(100 * float(matrix[which, which]) / share)) if share else 0
+    best = found(points) if points else None
+    missed = 0
+    while best is not None and best.median is not None and points - missed > 1:
+        # Half the fall takes about four times as long: that is the next guess.
+        guess = min(max(round(points * math.sqrt(best.median / within)), missed + 1), points - 1)
+        smaller = found(guess)
+        if smaller is None:
+            missed = guess
+        else:
+            best, points = smaller, guess
+    return best
 
 
 def _budget(detector: Detector) -> float:

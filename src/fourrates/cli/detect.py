@@ -371,7 +371,7 @@ def _print(watch: Watch, events: Events | Joined, findings: list[Finding]) -> No
         state, rest, found = found, "", ""
     elif now.unknown:
         found = seen
-    colour = {"drifted": 208, "warning": "yellow", "stable": None}[now.status]
+    colour = {"drifted": 208, "warning": 3, "stable": None}[now.status]  # orange, yellow
     plain = False if "NO_COLOR" in os.environ else None
     line = output.wrapped(printable(f"{state}{f': {rest}' if rest else ''}"), sys.stdout)
     click.echo(click.style(line[: len(state)], fg=colour, bold=True) + line[len(state) :], color=plain)

@@ -64,8 +64,8 @@ def literal(text: object) -> Text:
 def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any], width: int) -> Table:
     """One row a finding: when, what, which rates, from what to what, and since when.
 
-    This much fits 80 columns. With `WIDE` ones there are the interval of the new rate, how often it was observed and the
-    event as well; for a detector that does not know when a drift started, the counts up to the warning and from it on.
+    This much fits 80 columns. With `WIDE` ones there are the interval of the new rate, how often it was observed and
+    the event as well; for a detector that does not know when a drift started, the counts before and since the warning.
     """
     from rich.text import Text
 
@@ -153,8 +153,11 @@ def wrapped(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
-    lines = (textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) for line in text.split("\n"))
-    return "\n".join("\n".join(line) for line in lines)
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 def matrix(counts: Matrix, labels: Sequence[Any]) -> str:

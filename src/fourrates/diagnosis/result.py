@@ -268,8 +268,8 @@ class Diagnosis:
     def lines(self) -> list[str]:
         """All but the table of falls, in lines of text."""
         problems = [f"  - {one}" for one in self.problems]
-        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'} found on the way"
-        drifts = f"{found}: the figures above mix several concepts, and `detect` tells them apart"
+        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'}"
+        drifts = f"{found} in this data: the figures here average over them, run `detect`"
         return [
             self.headline(),
             self.classes(),

@@ -100,9 +100,7 @@ def _rates(stream: Stream) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def _finding(
-    number: int, finding: Finding, stream: Stream, words: Words, drawn: Sequence[Stream]
-) -> dict[str, Any]:
+def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn: Sequence[Stream]) -> dict[str, Any]:
     """What the template shows of a finding."""
     drift = finding if isinstance(finding, Drift) else None
     facts = []

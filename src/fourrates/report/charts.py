@@ -48,7 +48,7 @@ def chosen(streams: Sequence[Stream]) -> list[Stream]:
 
 
 def drawing(stream: Stream, among: int) -> dict[str, Any]:
-    """What page.js draws: by bin the observations of each class, how many were right, and how often it was predicted."""
+    """What page.js draws: by bin, how often each class was true, was found, and was predicted."""
     trace = stream.trace
     assert trace is not None
     counts, edges = trace.counts, trace.edges
@@ -111,7 +111,9 @@ def _series(rate: str, labels: Sequence[Any]) -> list[Any]:
     names = rate_names(labels)
     if rate in names:
         return ["n" if names.index(rate) < len(labels) else "predicted", names.index(rate) % len(labels)]
-    return ["predicted" if rate == "precision" else "n", len(labels) - 1] if rate in ("recall", "precision") else [rate, 0]
+    return (
+        ["predicted" if rate == "precision" else "n", len(labels) - 1] if rate in ("recall", "precision") else [rate, 0]
+    )
 
 
 # Where, and what changed ------------------------------------------------------------------------------------
@@ -149,10 +151,15 @@ def _cell(before: Share, now: Share, significant: bool) -> dict[str, Any]:
     difference = now.value - before.value
     shade = "none" if not significant else f"{'down' if difference < 0 else 'up'}{_step(difference)}"
     return {
-        "text": f"{difference:+.3f}".replace("-", "−"),
+        "text": signed(difference, 3),
         "title": f"{before.value:.3f} → {now.value:.3f}, of {now.n:,}",
         "shade": shade,
     }
+
+
+def signed(value: float, digits: int) -> str:
+    """A difference, with a minus sign of the width of the plus."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _step(difference: float) -> int:
@@ -164,39 +171,31 @@ def difference(stream: Stream) -> dict[str, Any] | None:
     """The shares of each true class's predictions in the last episode minus those before it, in points."""
     if stream.episode is None or stream.trace is None:
         return None
-    before, after = (stream.trace.between(*span) for span in stream.spans())
-    totals = np.stack([before.sum(1), after.sum(1)])
-    if not totals.all(0).any():
+    counts = np.stack([stream.trace.between(*span) for span in stream.spans()])
+    totals = counts.sum(2)
+    known = totals.all(0)
+    if not known.any():
         return None
-    shares = [one / np.maximum(one.sum(1, keepdims=True), 1) for one in (before, after)]
-    pooled = (before + after) / np.maximum(totals.sum(0)[:, None], 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(pooled * (1 - pooled) * (1 / totals[0] + 1 / totals[1])[:, None])
-        clear = np.abs(shares[1] - shares[0]) > SIGNIFICANT * error
-    known, harmed = totals.all(0), np.abs(shares[1] - shares[0]).max(1)
-    kept = sorted(np.argsort(-(known * harmed), kind="stable")[:COLUMNS].tolist())
+    shares = counts / np.maximum(totals, 1)[:, :, None]
+    pooled = counts.sum(0) / np.maximum(totals.sum(0), 1)[:, None]
+    error = np.sqrt(pooled * (1 - pooled) * (1 / np.maximum(totals, 1)).sum(0)[:, None])
+    moved = shares[1] - shares[0]
+    kept = sorted(np.argsort(-(known * np.abs(moved).max(1)), kind="stable")[:COLUMNS].tolist())
     labels = [shortened(str(label), 40) for label in stream.labels]
+
+    def cell(i: int, j: int) -> dict[str, str]:
+        by = float(moved[i, j])
+        # More of what is right is good, more of what is wrong is not.
+        shade = f"{'up' if (by > 0) == (i == j) else 'down'}{_step(by)}"
+        return {
+            "text": signed(100 * by, 1) if known[i] else "",
+            "title": f"{shares[0, i, j]:.1%} → {shares[1, i, j]:.1%}",
+            "shade": shade if abs(by) > SIGNIFICANT * error[i, j] else "none",
+        }
+
     return {
         "labels": [labels[j] for j in kept],
-        "rows": [
-            {
-                "label": labels[i],
-                "n": [int(totals[0, i]), int(totals[1, i])],
-                "cells": [
-                    {
-                        "text": f"{100 * (shares[1][i, j] - shares[0][i, j]):+.1f}".replace("-", "−") if known[i] else "",
-                        "title": f"{shares[0][i, j]:.1%} → {shares[1][i, j]:.1%}",
-                        # More of what is right is good, more of what is wrong is not.
-                        "shade": f"{'up' if (shares[1] > shares[0])[i, j] == (i == j) else 'down'}"
-                        f"{_step(float(shares[1][i, j] - shares[0][i, j]))}"
-                        if clear[i, j]
-                        else "none",
-                    }
-                    for j in kept
-                ],
-            }
-            for i in kept
-        ],
+        "rows": [{"label": labels[i], "n": totals[:, i].tolist(), "cells": [cell(i, j) for j in kept]} for i in kept],
         "left_out": len(labels) - len(kept),
         "over": stream.episode.end is not None,
     }

@@ -16,7 +16,7 @@ from fourrates.labels import rate_names
 from fourrates.plain import counts_split
 from fourrates.watch import Now, OpenDrift
 from fourrates.watch.dispersion import dispersion_of
-from fourrates.watch.now import harm_of
+from fourrates.watch.now import harm
 from fourrates.watch.trace import Trace, observations
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SPANS = ("day", "week", "month")  # within which a fall should be found
 WITHIN = (1_000, 10_000, 100_000)  # the same in events, where no time is known
 LOADED = 200  # segments without a finding whose rates are looked at
 FEW = 100  # observations of a class, below which its recall is not known well enough to say what a fall would be
-LARGE = 0.2  # a fall that anyone would call large: one within the next longer span is worth more
+LARGE = 20  # points: a fall that anyone would call large, where a smaller one within a longer time is worth more
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class Stream:
 
     @property
     def moved(self) -> list[str]:
-        """The rates that moved, the one to look at first; in a stream that is stable, the recall of the rarest class."""
+        """The rates that moved, the one to look at first; in a stable stream, the recall of the rarest class."""
         names = rate_names(self.labels)
         if self.open is not None and self.open.rates:
-            apart = {rate: harm_of(state) for rate, state in self.open.rates.items()}
+            apart = {rate: harm(state) for rate, state in self.open.rates.items()}
             return sorted(apart, key=lambda rate: -apart[rate])
         if self.episode is not None:
             rates = dict.fromkeys(change.rate for change in self.episode.drift.changes)
@@ -113,7 +113,8 @@ class Stream:
     @property
     def improved(self) -> bool:
         """Whether a detector that starts afresh found a change for the better."""
-        return self.standing == "drifted" and self.open is None and self.harm < 0
+        better = self.episode is not None and not self.episode.drift.worse
+        return self.standing == "drifted" and self.open is None and better and self.harm < 0
 
     def is_away(self, rate: str) -> bool:
         """Whether the detector holds that a rate is not at normal."""
@@ -168,7 +169,9 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
         rates = {} if name in unread else detector.rates
         found = tuple(finding for finding in own[name] if finding.kind != "shift")
         episode = _episode(found, opened.get(name), watch.holds)
-        standing = _standing(found, opened.get(name), watch.holds, name not in unread and detector.warning_detected, rates)
+        standing = _standing(
+            found, opened.get(name), watch.holds, name not in unread and detector.warning_detected, rates
+        )
         streams.append(
             Stream(
                 name,
@@ -205,7 +208,7 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
 def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool) -> Episode | None:
     """The last episode; while a drift is open, that of the rate with most harm, even if an earlier run found it."""
     rates = {} if opened is None else opened.rates
-    worst = max(rates, key=lambda rate: harm_of(rates[rate]), default=None)
+    worst = max(rates, key=lambda rate: harm(rates[rate]), default=None)
     last, before, end = None if opened is None else opened.drift, 0, None
     away = False
     for finding in findings:
@@ -266,8 +269,8 @@ def _smallest(
         known = {"reference": counts[np.ix_(order, order)].tolist(), "after": "restart", "dispersion": disperse}
         detector = FourRates(**watch.detector.parameters | known)
         for span in spans:
-            fall = smallest_fall(detector, counts, which, span) if span >= WITHIN[0] / 10 else None
-            if fall is not None and not fall.lost and (fall.before - fall.after <= LARGE or span == spans[-1]):
+            fall = smallest_fall(detector, counts, which, span, LARGE) if span >= WITHIN[0] / 10 else None
+            if fall is not None and not fall.lost:
                 found.append((fall, own))
                 break
     return found

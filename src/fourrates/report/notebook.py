@@ -36,7 +36,9 @@ def fragment(headline: str, findings: Sequence[Finding], utc: bool, notes: Seque
     opened = [drift.segment for drift in watch.now().open]
     moved = [*opened, *(finding.segment for finding in findings if finding.kind != "shift")]
     name = next((segment for segment in moved if segment in traces), None)
-    parts = _strips(watch, name, [one for one in findings if one.segment == name]) if name in traces and findings else []
+    parts = (
+        _strips(watch, name, [one for one in findings if one.segment == name]) if name in traces and findings else []
+    )
     if findings:
         parts.append(_findings(findings[:SHOWN], utc))
     more = [f"... and {len(findings) - SHOWN:,} more"] if len(findings) > SHOWN else []
@@ -53,9 +55,7 @@ def page_part(headline: str, parts: Iterable[str], notes: Iterable[str]) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; its cells are HTML already."""
     titles = "".join(f'<th style="{CELL}">{name}</th>' for name in head)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in row) + "</tr>" for row in rows
-    )
+    body = "".join("<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in row) + "</tr>" for row in rows)
     return (
         '<table style="border-collapse:collapse;margin:.3em 0">'
         f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
@@ -122,8 +122,7 @@ def _strips(watch: Watch, name: str | None, findings: Sequence[Finding]) -> list
     segment = "" if name is None else f"{shortened(name, 40)}: "
     drawn = [rate for rate in rates if trace.observed(rate) is not None][:STRIPS]
     return [
-        _strip(trace, rate, findings, normal_levels(trace, rate, findings, states.get(rate)), segment)
-        for rate in drawn
+        _strip(trace, rate, findings, normal_levels(trace, rate, findings, states.get(rate)), segment) for rate in drawn
     ]
 
 
@@ -136,11 +135,11 @@ def _strip(
     ends = times if events.size else trace.edges
 
     def x(event: float) -> float:
-        at = np.interp(event, events, times) if events.size else event
-        return float((at - ends[0]) / max(ends[-1] - ends[0], 1)) * WIDTH
+        at = float(np.interp(event, events, times)) if events.size else event
+        return (at - float(ends[0])) / max(float(ends[-1] - ends[0]), 1.0) * WIDTH
 
     values = [*curve.value, *(level for _, level in normal)]
-    low, high = min(values), max(values)
+    low, high = float(min(values)), float(max(values))
     scale = HEIGHT / max(high - low, 0.02)
 
     def y(value: float) -> float:

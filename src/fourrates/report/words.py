@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 SHIFTS = 3  # of the class mix, listed
 LISTED = 12  # classes and files told by name
-READERS = {".parquet": "read_parquet({})", ".jsonl": "read_json({}, lines=True)", ".ndjson": "read_json({}, lines=True)"}
+READERS = {
+    ".parquet": "read_parquet({})",
+    ".jsonl": "read_json({}, lines=True)",
+    ".ndjson": "read_json({}, lines=True)",
+}
 
 RATES = {
     "tpr": "tpr, the share of positives that were found (recall)",
@@ -91,23 +95,18 @@ class Words:
         alike = sum(stream.standing == standing for stream in self.facts.streams)
         among = f" in {alike:,} of {several(len(self.facts.streams), 'segment')}" if self.many else ""
         where = f"{'most in ' if alike > 1 else ''}{shortened(str(worst.name))}: " if self.many else ""
-        rest = {
-            "drifted": lambda: where + self.moved(worst),
-            "recovered": lambda: where + self.back(worst),
-            "warning": lambda: "no drift yet, but a rate is close to one",
-            "withdrawn": lambda: f"{where}an alarm was withdrawn, the events since do not bear it out",
-            "stable": lambda: self.findable() or self.missing(worst),
-            "unknown": lambda: self.missing(worst),
-        }[standing]()
-        states = {
-            "drifted": ("Improved" if worst.improved else "Drifted") + among,
-            "recovered": "Recovered" + among,
-            "warning": "Warning" + among,
-            "withdrawn": "No drift",
-            "stable": "No drift",
-            "unknown": "Too few rows to say anything",
-        }
-        return states[standing], rest
+        match standing:
+            case "drifted":
+                return ("Improved" if worst.improved else "Drifted") + among, where + self.moved(worst)
+            case "recovered":
+                return "Recovered" + among, where + self.back(worst)
+            case "warning":
+                return "Warning" + among, "no drift yet, but a rate is close to one"
+            case "withdrawn":
+                return "No drift", f"{where}an alarm was withdrawn, the events since do not bear it out"
+            case "stable":
+                return "No drift", self.findable() or self.missing(worst)
+        return "Too few rows to say anything", self.missing(worst)
 
     def moved(self, stream: Stream) -> str:
         """The rate that moved most, from what to what."""
@@ -121,7 +120,8 @@ class Words:
         fell = changes[-1].direction == "down" if changes else now.value < normal.value
         state = stream.rates.get(rate)
         if not (normal.n and now.n) or (state is not None and now.n < state.enough):
-            return f"{rate_in_words(rate)} {'fell' if fell else 'rose'}, by how much is not yet known"
+            unknown = ", by how much is not yet known" if now.n else ""
+            return f"{rate_in_words(rate)} {'fell' if fell else 'rose'}{unknown}"
         verb = "fell" if now.value < normal.value else "rose"
         return f"{rate_in_words(rate)} {verb} from {normal.value:.3f} to {now.value:.3f}"
 
@@ -172,7 +172,9 @@ class Words:
             tiles.append(Tile("Since about", started, f"found {found}, {lag}"))
         if self.many:
             alike = [shortened(str(one.name), 30) for one in self.facts.streams[1:4] if one.standing == worst.standing]
-            tiles.append(Tile("Where", shortened(str(worst.name), 40), f"then {', '.join(alike)}" if alike else "alone"))
+            tiles.append(
+                Tile("Where", shortened(str(worst.name), 40), f"then {', '.join(alike)}" if alike else "alone")
+            )
         tiles.append(self._status())
         return tiles
 
@@ -276,7 +278,8 @@ class Words:
             alarms = sum(finding.kind == "drift" for finding in facts.findings)
             withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in facts.findings)
             expected = facts.events / facts.arl
-            text = f"{several(alarms, 'alarm')} in {several(facts.events, 'event')}; {max(expected, 0.01):.2g} false ones expected"
+            text = f"{several(alarms, 'alarm')} in {several(facts.events, 'event')}"
+            text += f"; {max(expected, 0.01):.2g} false ones expected"
             found.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
         if facts.smallest:
             lines = [
@@ -311,7 +314,9 @@ class Words:
         """A rate of a finding, from what to what, and what that rests on."""
         shares = shares_of(change, finding, self.facts.labels)
         rate = rate_in_words(change.rate)
-        arrow = {"down": "↓", "up": "↑"}[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
+        arrow = (
+            {"down": "↓", "up": "↑"}[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
+        )
         if shares is None:
             return f"{rate} {arrow} {change.statistic:.3g}", f"its bound was {change.bound:.3g}"
         before, after = shares
@@ -343,116 +348,44 @@ def _time(microseconds: int) -> str:
 
 # Settings ---------------------------------------------------------------------------------------------------
 
-FULL_NAMES = {
-    "FourRates": "FourRates, evidence for a change of any recall",
-    "LFR": "LFR, Linear Four Rates",
-    "NFR": "NFR, the four rates as they are",
-    "DDM": "DDM, the Drift Detection Method",
-    "EDDM": "EDDM, the distance between errors",
-    "DDMOCI": "DDM-OCI, the recall of the rare class",
-    "PerfSim": "PerfSim, similarity of confusion matrices",
-    "ThreeMeasures": "accuracy, recall and precision, batch by batch",
-}
-SIDES = {"both": "falls and rises", "down": "falls only", "up": "rises only"}
-AFTER = {
-    "restart": "the new level is normal",
-    "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
-}
-MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
-LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
-
 
 def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
-    """What was used, as a person would say it."""
+    """What was used: the parameters of the detector as they are written, and what was read."""
     parameters = dict(detector.parameters)
     labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
     columns = events.columns
-    files = list(dict.fromkeys(map(str, events.sources)))
-    scores = None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"
+    classes = _list([shortened(str(label)) for label in labels])
+    skipped = f", {events.skipped:,} of them skipped because a value was missing" if events.skipped else ""
     told: list[tuple[str, Any]] = [
-        ("Detector", FULL_NAMES.get(type(detector).__name__, type(detector).__name__)),
-        *_detector(type(detector).__name__, parameters),
-        ("Classes", _classes(labels, positive)),
-        ("Files" if len(files) > 1 else "File", _list(files)),
+        ("Detector", type(detector).__name__),
+        *((name, _reference(value) if name == "reference" else _plain(value)) for name, value in parameters.items()),
+        ("Classes", classes + (f"; {labels[-1] if positive is None else positive} is positive" * (len(labels) == 2))),
+        ("Files", _list(list(dict.fromkeys(map(str, events.sources))))),
         ("True labels in", columns.truth),
         ("Predictions in", columns.pred),
-        ("Scores in", scores),
+        ("Scores in", None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"),
         ("Times in", columns.time),
         ("Segments by", columns.by),
-        ("Rows", _rows(events)),
+        ("Rows", f"{events.rows:,}{skipped}"),
     ]
     return [(name, printable(str(value))) for name, value in told if value is not None]
 
 
-def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The parameters of a detector; those that nothing is known about as they are written."""
-    told: list[tuple[str, Any]] = []
-    warn, detect = parameters.pop("warn", None), parameters.pop("detect", None)
-    arl = parameters.pop("arl", None)
-    if arl is not None:
-        told.append(("False alarms", f"at most one in {arl:,.0f} events while nothing changes, on average"))
-    if kind == "LFR" and detect is None and arl is None:
-        detect = 1e-5
-    if kind in ("LFR", "NFR"):
-        level = "at significance level {}, on each side of each rate"
-        told += [("Warns", _by_rate(warn, level)), ("Alarms", _by_rate(detect, level))]
-    elif kind == "FourRates":
-        if warn is not None:
-            told.append(("Warnings", f"at most one false one in {warn:,.0f} events, on average"))
-    elif kind in ("DDM", "DDMOCI", "ThreeMeasures"):
-        away = "standard errors below the mean" if kind == "ThreeMeasures" else "deviations from the best value so far"
-        told += [("Warns", f"{warn:g} {away}"), ("Alarms", f"{detect:g} {away}")]
-    elif kind == "EDDM":
-        told += [("Warns", f"below {warn:.0%} of the greatest distance"), ("Alarms", f"below {detect:.0%} of it")]
-    elif kind == "PerfSim":
-        told += [("Warns", f"below a similarity of {warn:g}"), ("Alarms", f"below {detect:g}")]
-    else:
-        told += [("Warns at", _plain(warn)), ("Alarms at", _plain(detect))]
-    known: dict[str, tuple[str, Callable[[Any], Any]]] = {
-        "decay": ("The past weighs", lambda value: _by_rate(value, "{} from one observation to the next (decay)")),
-        "sides": ("Looks for", lambda value: _by_rate(value, "{}", SIDES)),
-        "null": ("Bounds", lambda value: LAWS.get(value, value)),
-        "correction": ("Level", lambda value: "shared among the rates (Bonferroni)" if value else None),
-        "minimum": ("Waits for", lambda value: f"{value:,} observations after each drift"),
-        "rates": ("Rates watched", lambda value: _list([rate_in_words(rate) for rate in value])),
-        "reference": ("Compared with", _reference),
-        "after": ("After a drift", lambda value: AFTER.get(value, value)),
-        "mix": ("Class-mix shifts", lambda value: MIX.get(value, value)),
-        "dispersion": ("Error clustering", lambda value: f"dispersion {value:g}"),
-        "batch": ("Looks", lambda value: f"every {value:,} events"),
-        "history": ("Compares with", lambda value: f"the last {value:,} looks"),
-    }
-    for name, value in parameters.items():
-        if name in known and value is not None:
-            told.append((known[name][0], known[name][1](value)))
-        else:
-            told.append((name.replace("_", " ").capitalize(), _plain(value)))
-    return told
-
-
-def _reference(counts: Sequence[Sequence[int]]) -> str:
+def _reference(counts: Sequence[Sequence[int]] | None) -> str | None:
+    if counts is None:
+        return None
     total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
-    return f"a reference of {total:,} events, {right / max(total, 1):.1%} of them right"
-
-
-def _by_rate(value: Any, sentence: str, words: Mapping[str, str] | None = None) -> str | None:
-    """One value for all rates, or one for each."""
-    if isinstance(value, Mapping):
-        return "; ".join(f"{rate_in_words(rate)}: {_by_rate(own, sentence, words)}" for rate, own in value.items())
-    text = _plain(value)
-    return None if text is None else sentence.format((words or {}).get(text, text))
+    return f"{total:,} events, {right / max(total, 1):.1%} of them right"
 
 
 def _plain(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, float):
-        return f"{value:g}"
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return _list([str(_plain(one)) for one in value])
-    return str(value)
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def _list(names: Sequence[str]) -> str:
@@ -460,13 +393,3 @@ def _list(names: Sequence[str]) -> str:
     if len(names) > LISTED:
         return f"{', '.join(names[:LISTED])} and {len(names) - LISTED:,} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
-
-
-def _classes(labels: Sequence[Any], positive: Any) -> str:
-    names = _list([shortened(str(label)) for label in labels])
-    return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
-
-
-def _rows(events: Events | Joined) -> str:
-    skipped = f", {events.skipped:,} of them skipped because a value was missing" if events.skipped else ""
-    return f"{events.rows:,}{skipped}"
