@@ -23,7 +23,8 @@ if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
 
 ARROWS = {"down": "↓", "up": "↑"}
 DRIFT, END = "bold dark_orange", "bold dodger_blue1"
-WIDE = 110  # columns, from which on a table has all it could have
+SEGMENT = 24  # columns that the name of a segment has at least, if it is that long
+WIDE = 116  # columns, from which on a table has all it could have
 WORDS = {
     "drift": "drift",
     "confirmation": "confirmed",
@@ -76,7 +77,8 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
     table.add_column("found", no_wrap=True)
     table.add_column("", no_wrap=True)
     if many and wide:
-        table.add_column("segment", style="bold", overflow="fold")
+        longest = max(len(printable(str(finding.segment))) for finding in findings)
+        table.add_column("segment", style="bold", overflow="fold", min_width=min(longest, SEGMENT))
     table.add_column("rate", overflow="fold")
     table.add_column("from → to", no_wrap=True, justify="right")
     table.add_column("started about" if known else "warning since", no_wrap=True)
@@ -101,7 +103,7 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
         table.add_row(
             _place(finding.at, finding.time, utc),
             Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
-            *([literal(finding.segment)] if many and wide else []),
+            *([literal(printable(str(finding.segment)))] if many and wide else []),
             Text("\n").join([*inside, *rates]),
             "\n".join([*([""] * len(inside)), *moves]),
             _since(finding, utc),

@@ -169,7 +169,7 @@ def _step(difference: float) -> int:
 
 def difference(stream: Stream) -> dict[str, Any] | None:
     """The shares of each true class's predictions in the last episode minus those before it, in points."""
-    if stream.episode is None or stream.trace is None:
+    if stream.episode is None or stream.trace is None or stream.standing not in ("drifted", "recovered"):
         return None
     counts = np.stack([stream.trace.between(*span) for span in stream.spans()])
     totals = counts.sum(2)

@@ -77,7 +77,7 @@ class Stream:
 
     @property
     def moved(self) -> list[str]:
-        """The rates that moved, the one to look at first; in a stable stream, the recall of the rarest class."""
+        """The rates that moved, the one to look at first; in a stable stream, that of the rarest class."""
         names = rate_names(self.labels)
         if self.open is not None and self.open.rates:
             apart = {rate: harm(state) for rate, state in self.open.rates.items()}
@@ -87,7 +87,8 @@ class Stream:
             return [rate for rate in rates if rate in names] or [*rates]
         if self.trace is None:
             return [names[len(self.labels) - 1]]
-        return [names[int(np.argmin(self.trace.counts.sum((0, 2))))]]
+        seen = self.trace.counts.sum((0, 2))
+        return [names[int(np.where(seen >= min(FEW, seen.max()), seen, np.inf).argmin())]]
 
     def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """The events of the level before the last episode, and those of the episode."""
