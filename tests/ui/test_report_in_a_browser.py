@@ -16,6 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 INK = """
 const canvas = arguments[0], context = canvas.getContext('2d');
@@ -261,6 +262,7 @@ def test_the_chart_is_read_and_zoomed_with_the_keyboard_and_shows_more_when_zoom
 def test_dragging_zooms_all_charts_and_a_double_click_shows_all(opened, made):
     browser = opened(path=made("demo"))
     browser.find_element(By.CSS_SELECTOR, "#others summary").click()
+    WebDriverWait(browser, 10).until(lambda b: len(b.find_elements(By.CSS_SELECTOR, ".chart canvas")) > 1)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".chart canvas")) == 4
     over = browser.find_element(By.CSS_SELECTOR, ".chart .u-over")
     whole = x_range(browser)
@@ -291,8 +293,7 @@ def test_a_mark_of_the_timeline_opens_its_card_and_the_card_shows_it_in_the_char
     card = browser.find_element(By.ID, name)
     assert not card.find_element(By.TAG_NAME, "dl").is_displayed()
     link.find_element(By.TAG_NAME, "text").click()
-    browser.execute_async_script("setTimeout(arguments[0])")
-    assert card.find_element(By.TAG_NAME, "dl").is_displayed()
+    WebDriverWait(browser, 10).until(lambda _: card.find_element(By.TAG_NAME, "dl").is_displayed())
     whole = x_range(browser)
     card.find_element(By.CSS_SELECTOR, "button[data-zoom]").click()
     _, place = map(int, card.find_element(By.CSS_SELECTOR, "button").get_attribute("data-zoom").split())
@@ -307,8 +308,7 @@ def test_the_command_is_copied(opened, made):
     button = browser.find_element(By.CSS_SELECTOR, "button[data-copy]")
     button.click()
     assert browser.execute_script("return getSelection().toString()").startswith("rows = frame.iloc[")
-    browser.execute_async_script("setTimeout(arguments[0], 50)")
-    assert button.text == "Copied"
+    WebDriverWait(browser, 10).until(lambda _: button.text == "Copied")
 
 
 def test_the_page_follows_when_the_scheme_changes(opened, made):

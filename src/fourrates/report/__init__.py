@@ -60,7 +60,7 @@ def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> 
         __name__,
         "page.html",
         style=(own / "vendor" / "uPlot.min.css").read_text() + (own / "page.css").read_text(),
-        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "chart.js").read_text() + (own / "page.js").read_text()],
+        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "page.js").read_text()],
         state=state,
         rest=rest,
         standing="recovered" if worst.improved else worst.standing,

@@ -1,12 +1,104 @@
+"use strict";
 // Draws the rates of the stream that is chosen. Data: see fourrates/report/charts.py, function drawing.
 (() => {
-  const { css, drawMarks, motion, onKey, rateText, timeText, whole } = fourratesChart;
   const data = JSON.parse(document.getElementById("data").textContent);
   const find = (id) => document.getElementById(id);
   const POINTS = 100, FEWEST = 20, DEVIATIONS = 1.645; // as fourrates/watch/trace.py has them; 90 % of a normal law
   let charts = [];
   let stream = null;
   let sight = [0, 1]; // the ends of what is shown
+
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const whole = (x) => Math.round(x).toLocaleString("en-US");
+
+  const axis = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line") } };
+
+  // Shares between 0 and 1, with as many digits as the step has.
+  function rateText(u, splits, place, space, step) {
+    let digits = 1;
+    while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
+    return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
+  }
+
+  // Times along an axis, in UTC: days where they are a day or more apart, else the clock and, where it changes, the day.
+  function timeText(u, splits, place, space, step) {
+    let day = "";
+    return splits.map((seconds) => {
+      const text = new Date(seconds * 1000).toISOString();
+      const [date, clock] = [text.slice(0, 10), text.slice(11, step < 60 ? 19 : 16)];
+      const same = date === day;
+      day = date;
+      return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
+    });
+  }
+
+  // Findings under the curve: a line where each was found, a band where it started, and its sign.
+  function drawMarks(u, marks) {
+    const { ctx, bbox } = u;
+    const { min, max } = u.scales.x;
+    const dpr = devicePixelRatio;
+    const shown = marks.filter((one) => one.found >= min && Math.min(one.first, one.found) <= max);
+    const few = shown.filter((one) => one.found <= max).length <= 20;
+    const x = (value) => u.valToPos(value, "x", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.font = `600 ${12 * dpr}px system-ui, sans-serif`;
+    const line = (value, alpha, width, dash) => {
+      ctx.globalAlpha = alpha;
+      ctx.lineWidth = width * dpr;
+      ctx.setLineDash(dash.map((length) => length * dpr));
+      ctx.beginPath();
+      ctx.moveTo(x(value), bbox.top);
+      ctx.lineTo(x(value), bbox.top + bbox.height);
+      ctx.stroke();
+    };
+    let free = -Infinity; // where the next sign may stand without touching the last one
+    for (const one of shown) {
+      ctx.strokeStyle = ctx.fillStyle = css(one.recovery ? "--recovery" : "--drift");
+      ctx.globalAlpha = 0.18;
+      ctx.fillRect(x(one.first), bbox.top, Math.max(x(one.last) - x(one.first), dpr), bbox.height);
+      if (one.started !== null && few) line(one.started, 0.8, 1, [3, 3]);
+      line(one.found, 1, few ? 2 : 1, one.recovery ? [7, 4] : []);
+      const place = x(one.found);
+      if (place < free) continue;
+      free = place + 20 * dpr;
+      const left = place > bbox.left + bbox.width - 30 * dpr;
+      ctx.textAlign = left ? "right" : "left";
+      ctx.fillText(one.sign, place + (left ? -5 : 5) * dpr, bbox.top + 12 * dpr);
+    }
+    ctx.restore();
+  }
+
+  // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
+  function onKey(event, plot, { zoom, all }) {
+    const { min, max } = plot.scales.x;
+    const span = max - min;
+    const read = (step) => {
+      const [xs, values] = plot.data;
+      let i = plot.cursor.idx;
+      if (i === null || i === undefined) i = xs.findIndex((x) => x >= min);
+      do { i += step; } while (i > 0 && i < xs.length - 1 && (values[i] === null || values[i] === undefined));
+      i = Math.min(Math.max(i, 0), xs.length - 1);
+      if (xs[i] < min || xs[i] > max) zoom(xs[i] - span / 2, xs[i] + span / 2);
+      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
+    };
+    const actions = {
+      ArrowLeft: () => (event.shiftKey ? zoom(min - span / 4, max - span / 4) : read(-1)),
+      ArrowRight: () => (event.shiftKey ? zoom(min + span / 4, max + span / 4) : read(1)),
+      "+": () => zoom(min + span / 4, max - span / 4),
+      "=": () => zoom(min + span / 4, max - span / 4),
+      "-": () => zoom(min - span / 2, max + span / 2),
+      0: all,
+      Escape: all,
+    };
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
+    actions[event.key]();
+    event.preventDefault();
+  }
+
+  const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
 
   // Points of equally many observations, so that all scatter alike: of what is in sight, so zooming shows more.
   function points(n, right) {
@@ -98,17 +190,14 @@
       const time = stream.timed ? `${tick(own.x[at])}, ` : "";
       readout.textContent = `${time}event ${whole(own.event[at])}: ${rate.rate} ${own.y[at].toFixed(3)} of ${whole(own.n[at])}`;
     };
-    const { setSelect, ...shared } = fourratesChart.options({
-      key: "rates",
-      zoom,
-      values: {
-        x: { space: 90, size: 34, values: stream.timed ? timeText : (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : "")) },
-        y: { size: 52, space: 34, values: rateText },
-      },
-    });
     const line = { points: { show: false }, spanGaps: true };
     const chart = new uPlot({
-      ...shared,
+      legend: { show: false },
+      cursor: { sync: { key: "rates" }, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
+      axes: [
+        { ...axis, space: 90, size: 34, values: stream.timed ? timeText : (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : "")) },
+        { ...axis, size: 52, space: 34, values: rateText },
+      ],
       width: Math.max(box.clientWidth - 20, 200),
       height,
       padding: [8, 40, 0, 0],
@@ -132,7 +221,10 @@
       hooks: {
         drawAxes: [(u) => { drawBand(u, bands); drawMarks(u, marks); }],
         setCursor: [(u) => told(u.cursor.idx)],
-        setSelect: [setSelect],
+        setSelect: [(u) => {
+          if (u.select.width > 4) zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        }],
       },
     }, [[], [], []], box);
     chart.fill = () => {
