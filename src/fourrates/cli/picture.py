@@ -234,7 +234,8 @@ class Picture:
         scale = "0" + "0.5".center(width - 2) + "1"
         grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
         for name, state in shown.items():
-            colour = "dark_orange" if state.state != "normal" else "yellow" if name in worrying else "green"
+            judged = "green" if state.statistics or state.normal is not None else "default"
+            colour = "dark_orange" if state.state != "normal" else "yellow" if name in worrying else judged
             now, usual = standing(state)
             grid.add_row(
                 Text(shortened(name), "bold"),

@@ -81,8 +81,10 @@ def _row(finding: Finding, utc: bool, many: bool) -> list[str]:
     moves = [(f"{change.rate} {arrows[change.direction]}", _moved(change)) for change in finding.changes]
     if isinstance(finding, Shift):
         moves = [("positives", f"{finding.before.value:.3f} → {finding.after.value:.3f}")]
-    sign = {"drift": f'<span style="color:{DRIFT}">▼</span> '}.get(finding.kind, "")
-    if finding.closes:
+    sign = ""
+    if isinstance(finding, Drift):
+        sign = f'<span style="color:{DRIFT}">{"▼" if finding.worse else "▲"}</span> '
+    elif finding.closes:
         sign = f'<span style="color:{END}">✓</span> '
     return [
         f"{sign}{finding.kind}",
