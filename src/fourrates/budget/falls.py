@@ -187,7 +187,7 @@ def smallest_fall(
     Parameters
     ----------
     detector, confusion
-        As for :func:`falls`.
+        As for :func:`falls`; there is no history, so the detector should have a reference.
     which : int
         Whose recall, as a position.
     within : int
@@ -199,7 +199,8 @@ def smallest_fall(
     --------
     >>> import fourrates as fr
     >>> from fourrates.budget.falls import smallest_fall
-    >>> fall = smallest_fall(fr.FourRates(100_000), [[720, 80], [40, 160]], which=1, within=2_000)
+    >>> counts = [[72_000, 8_000], [4_000, 16_000]]
+    >>> fall = smallest_fall(fr.FourRates(100_000, reference=counts), counts, which=1, within=2_000)
     >>> round(100 * (fall.before - fall.after)) in range(7, 13)
     True
     """
@@ -210,8 +211,8 @@ def smallest_fall(
 
     matrix = probabilities(confusion, len(detector.labels.values))
     share = float(matrix[which].sum())
-    points = min(most, int(100 * float(matrix[which, which]) / share)) if share else 0
-    best = found(points) if points else None
+    points = min(most, math.ceil(100 * float(matrix[which, which]) / share) - 1) if share else 0
+    best = found(points) if points > 0 else None
     missed = 0
     while best is not None and best.median is not None and points - missed > 1:
         # Half the fall takes about four times as long: that is the next guess.
