@@ -14,7 +14,7 @@ from fourrates.detectors import Detector, FourRates
 from fourrates.findings import Drift, Finding, RateChange, RateState, Share
 from fourrates.labels import rate_names
 from fourrates.plain import counts_split
-from fourrates.watch import Now, OpenDrift
+from fourrates.watch import OpenDrift
 from fourrates.watch.dispersion import dispersion_of
 from fourrates.watch.now import harm
 from fourrates.watch.trace import Trace, observations
@@ -148,7 +148,6 @@ class Facts:
     last_time: int | None
     utc: bool
     dispersion: dict[str, float]
-    now: Now
     holds: bool
     arl: float | None
     smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, where known
@@ -156,8 +155,8 @@ class Facts:
 
 def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
     """Turn a watch and its findings into facts."""
-    labels, now, traces = watch.detector.labels.values, watch.now(), watch.traces
-    opened = {drift.segment: drift for drift in now.open}
+    labels, traces = watch.detector.labels.values, watch.traces
+    opened = {drift.segment: drift for drift in watch.now().open}
     own: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
     for finding in findings:
         own[finding.segment].append(finding)
@@ -173,37 +172,16 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
         standing = _standing(
             found, opened.get(name), watch.holds, name not in unread and detector.warning_detected, rates
         )
-        streams.append(
-            Stream(
-                name,
-                detector.events,
-                found,
-                standing,
-                labels,
-                traces.get(name),
-                opened.get(name),
-                rates,
-                episode,
-            )
-        )
+        seen = traces.get(name), opened.get(name)
+        streams.append(Stream(name, detector.events, found, standing, labels, *seen, rates, episode))
     streams.sort(key=lambda stream: stream.rank)
     first, last = (None if at is None else microseconds(at) for at in (watch.first_time, watch.last_time))
     rate = watch.events / ((last - first) / 1e6) if first is not None and last is not None and last > first else None
     dispersion = dispersion_of([stream.rates for stream in streams])
-    return Facts(
-        tuple(streams),
-        tuple(findings),
-        labels,
-        watch.events,
-        first,
-        last,
-        events.utc,
-        dispersion,
-        now,
-        watch.holds,
-        watch.detector.parameters.get("arl"),
-        tuple(_smallest(watch, streams, rate, dispersion)),
-    )
+    smallest = tuple(_smallest(watch, streams, rate, dispersion))
+    arl = watch.detector.parameters.get("arl")
+    times = first, last, events.utc
+    return Facts(tuple(streams), tuple(findings), labels, watch.events, *times, dispersion, watch.holds, arl, smallest)
 
 
 def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool) -> Episode | None:
