@@ -39,7 +39,7 @@ RATED = 1 << 18  # events at the beginning, whose times say how many there are a
 SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are told
 FEW = 5  # segments named in a sentence
-FEWER = 24  # times fewer points for the picture of each segment, where there are many
+FEWER = 8  # times fewer bins for the picture of each segment, where there are many
 
 
 def detect(
@@ -349,9 +349,9 @@ def without_reference(watch: Watch) -> str:
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:
     """What follows the rates of a segment for pictures; more coarsely where there are many."""
-    from fourrates.watch.trace import POINTS, Trace
+    from fourrates.watch.trace import BINS, Trace
 
-    return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
+    return lambda detector: Trace(detector, BINS // FEWER if many else BINS)
 
 
 def reusable(source: Any) -> Any:
@@ -497,9 +497,10 @@ class Findings:
         return ". ".join(part for part in (str(self.now()), self._history()) if part)
 
     def _history(self) -> str:
-        text = plain.counted(finding.kind for finding in self._findings)
-        text = text[0].upper() + text[1:]
-        text += f" in {self.events:,} event{'' if self.events == 1 else 's'}"
+        text = f"{self.events:,} event{'' if self.events == 1 else 's'}"
+        if not self.now().unknown:
+            found = plain.counted(finding.kind for finding in self._findings)
+            text = f"{found[0].upper()}{found[1:]} in {text}"
         watch = self.watch
         if self.source.columns.by is not None:
             text += f" of {len(watch.segments):,} segment{'' if len(watch.segments) == 1 else 's'}"
@@ -532,7 +533,7 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         notes = [*self._correlated(), *self.said]
-        return fragment(self.headline(), self._findings, self.source.utc, notes, self.watch.traces)
+        return fragment(self.headline(), self._findings, self.source.utc, notes, self.watch)
 
 
 def _line(finding: Finding, utc: bool) -> str:

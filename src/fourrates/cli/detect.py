@@ -452,18 +452,24 @@ def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
     if (correlated := in_words(dispersions(watch))) is not None:
         opt.say(correlated)
     now = watch.now()
-    colour = {"drifted": "red", "warning": "yellow", "stable": "green"}[now.status]
     state, rest = now.headline()
+    found = f"{_counted(findings)} in {seen}"
+    if not state:  # this detector has no notion of now
+        state, rest, found = found, "", ""
+    elif now.unknown:
+        found = seen
+    colour = {"drifted": 208, "warning": 3, "stable": None}[now.status]  # orange, yellow
     plain = False if "NO_COLOR" in os.environ else None
-    if state:
-        click.echo(f"{click.style(state, fg=colour, bold=True)}{printable(f': {rest}' if rest else '')}", color=plain)
+    line = output.wrapped(printable(f"{state}{f': {rest}' if rest else ''}"), sys.stdout)
+    click.echo(click.style(line[: len(state)], fg=colour, bold=True) + line[len(state) :], color=plain)
     for drift in now.open[1:LISTED]:
-        click.echo(f"  {printable(str(drift))}")
-    click.echo(f"{_counted(findings)} in {seen}")
+        click.echo(output.wrapped(f"  {printable(str(drift))}", sys.stdout))
+    if found:
+        click.echo(output.wrapped(found, sys.stdout))
     if findings:  # else there is nothing to draw, so rich need not be imported
         out = output.console()
-        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values))
+        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values, out.width))
         if (too_few_examples := last_too_few_examples(watch, findings)) is not None:
-            out.print(output.literal(too_few_examples), soft_wrap=True)
+            out.print(output.literal(too_few_examples), soft_wrap=not out.is_terminal)
         if len(findings) > SHOWN:
             out.print(f"... and {len(findings) - SHOWN:,} more: --csv and --json have them all")
