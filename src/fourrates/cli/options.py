@@ -23,7 +23,6 @@ from fourrates.detectors import Detector
 from fourrates.escaping import printable
 from fourrates.frames import PeekedBatches, make, open_events, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
-from fourrates.io.late import Order
 from fourrates.labels import Labels
 from fourrates.state import MAX_STATE
 from fourrates.watch import MAX_SEGMENTS
@@ -131,7 +130,7 @@ class Data:
     positive: str | None
     labels_from: str | None = None
     id: str | None = None
-    order: Order = "prediction"
+    order: str = "prediction"
     bad: Bad = "reject"
 
     @property
