@@ -57,6 +57,8 @@ def detect(
     budget: str | float | None = None,
     detector: Detector | type[Detector] | None = None,
     labels_from: Any = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    learning: bool = False,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
 
@@ -89,6 +91,8 @@ def detect(
         Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
     labels_from : frame or path, optional
         Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+    tolerance, learning
+        As for :class:`~fourrates.FourRates`: changes of less than this are ignored; the model goes on learning.
 
     Examples
     --------
@@ -102,7 +106,8 @@ def detect(
     by_segment: dict[str, Counts] | None = None
     made = detector if isinstance(detector, Detector) else None
     if made is not None:
-        for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
+        asked_for = {"arl": arl, "budget": budget, "reference": reference, "labels": labels, "tolerance": tolerance}
+        for name, value in (asked_for | {"learning": learning or None}).items():
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = made.parameters["labels"], made.parameters["positive"]
@@ -137,7 +142,11 @@ def detect(
             raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
         own = None if reference is None else reference_counts(reference, events, asked, threshold)
         one = None if isinstance(own, dict) else own
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
+        more = {"tolerance": tolerance, "learning": learning or None}
+        more = {name: value for name, value in more.items() if value is not None}
+        made = make(
+            kind, events.labels, more, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append
+        )
         by_segment = check_own_references(own, made)
     watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
     findings: list[Finding] = []
@@ -240,7 +249,13 @@ def make(
     elif kind is FourRates and "arl" not in given:
         given["arl"], sentence = default_budget(event_rate(times))
         say(sentence)
-    return kind(**given)
+    for parameter in given:
+        if parameter not in accepted:
+            raise ValueError(f"{kind.__name__} takes no {parameter}; FourRates does")
+    made = kind(**given)
+    if isinstance(made, FourRates) and (words := made.tolerance_in_words()) is not None:
+        say(words)
+    return made
 
 
 def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str:

@@ -40,6 +40,8 @@ def settings(seed):
     given["dispersion"] = [None, None, 1.0, 1.7][random.integers(4)]
     if random.random() < 0.5:
         given["reference"] = (random.integers(1, 40, (classes, classes)) + np.eye(classes, dtype=int) * 200).tolist()
+    given["tolerance"] = float(random.choice([0.0, 0.0, 0.02, 0.06]))
+    given["learning"] = given["sides"] == "both" and bool(random.random() < 0.3)
     return classes, given
 
 
@@ -50,7 +52,7 @@ def outcome(finding, names):
     return finding.kind, {names.index(change.rate): change.after.n for change in finding.changes}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
     classes, given = settings(seed)
     truths, preds = drawn(seed, classes, 2_500)
@@ -72,7 +74,7 @@ def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
 
 def test_the_oracle_meets_every_kind_of_finding():
     kinds = set()
-    for seed in range(60):
+    for seed in range(80):
         classes, given = settings(seed)
         detector = fr.FourRates(labels=range(classes), **given)
         detector.update_many(*drawn(seed, classes, 2_500))

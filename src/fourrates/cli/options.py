@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -102,6 +102,21 @@ reference = option(
     help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800. "
     "With --by, a file that has this column gives each segment its own.",
 )
+tolerance = together(
+    option(
+        "--tolerance",
+        section=DETECTOR,
+        metavar="X",
+        help="Changes of a recall by less than this are ignored: 0.03 is three points; or by rate, tpr=0.05,tnr=0.02.",
+    ),
+    option(
+        "--learning",
+        section=DETECTOR,
+        is_flag=True,
+        help="The model goes on learning: falls beyond the tolerance (0.05) are alarms, an improvement becomes the "
+        "normal.",
+    ),
+)
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
@@ -141,6 +156,23 @@ class Chosen:
     detector: str | None
     arl: str | None
     reference: str | None
+    tolerance: str | None
+    learning: bool
+
+    def asked(self) -> dict[str, str | None]:
+        """The options that were given, as text."""
+        return {name: str(value) if value else None for name, value in asdict(self).items()}
+
+    def spec(self) -> Spec:
+        """The detector with its parameters, the options among them."""
+        found = spec(self.detector or DEFAULT)
+        more: dict[str, Any] = {"learning": True} if self.learning else {}
+        if self.tolerance is not None:
+            more["tolerance"] = tolerance_of(self.tolerance)
+        for name in more:
+            if name not in inspect.signature(found.kind).parameters:
+                raise InputError(f"--{name}: {found.kind.__name__} has none; FourRates has")
+        return replace(found, parameters={**found.parameters, **more})
 
 
 @dataclass(frozen=True)
@@ -152,7 +184,7 @@ class Limits:
     max_state: int
 
 
-chosen = gathered(Chosen, "chosen", detector, arl, reference)
+chosen = gathered(Chosen, "chosen", detector, arl, reference, tolerance)
 limits = gathered(
     Limits,
     "limits",
@@ -160,6 +192,7 @@ limits = gathered(
     _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
+NAMING = ("detector", "tolerance", "learning")  # options that say which detector
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 
@@ -310,6 +343,24 @@ def spec(text: str) -> Spec:
             theirs = ", ".join(one for one in accepted if one not in ("labels", "positive"))
             raise InputError(f"{kind.__name__} has no parameter {parameter!r}; it has {theirs}")
     return Spec(text.strip(), kind, parameters)
+
+
+def tolerance_of(text: str) -> float | dict[str, float]:
+    """What `--tolerance` says: a number for all recalls, or one by rate.
+
+    Examples
+    --------
+    >>> from fourrates.cli.options import tolerance_of
+    >>> tolerance_of("0.03"), tolerance_of("tpr=0.05, tnr=0.02")
+    (0.03, {'tpr': 0.05, 'tnr': 0.02})
+    """
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = (part.rsplit("=", 1) for part in text.split(","))
+        return {rate.strip(): float(value) for rate, value in pairs}
+    except ValueError:
+        raise InputError(f"--tolerance {text!r} is not written like 0.03 or tpr=0.05,tnr=0.02") from None
 
 
 def _kind(name: str) -> type[Detector]:

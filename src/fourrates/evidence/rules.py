@@ -7,6 +7,7 @@ choice was measured on is told in docs/diary.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -57,12 +58,19 @@ class FourRatesRules(EvidenceRules):
     ----------
     layout : EvidenceLayout
         What the records look like, and which bytes can be one.
+    tolerances : array of float
+        By class: changes of less than this are ignored.
+    learning : bool
+        Whether an improvement becomes the normal without an alarm.
     """
 
     layout: EvidenceLayout
+    tolerances: npt.NDArray[np.float32]
+    learning: bool
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
+        self.tolerances, self.learning = settings["tolerance"], settings["learning"]
         table = settings["alternatives"]
         watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)]
         watched.append(np.array([weight for _, weight in settings["mix"]]) > 0)
@@ -96,6 +104,10 @@ class FourRatesRules(EvidenceRules):
         Rules.check(self, records)
         self.layout.check(np.asarray(records))
 
+    def keeps_reference(self, record: Any, c: int) -> bool:
+        """Whether normal is the reference alone: the promise that goes with a tolerance needs it fixed."""
+        return bool(self.tolerances[c] > 0 and record["look"]["given"][c] > 0)
+
     def evidence(self, records: Any) -> npt.NDArray[np.float64]:
         """All evidence for a change, of each of many records."""
         found = np.frombuffer(records, self.dtype())
@@ -113,6 +125,8 @@ def evidence_rules(
     hold: bool = True,
     dispersion: float | None = None,
     reference: npt.NDArray[np.int64] | None = None,
+    tolerance: Sequence[float] | None = None,
+    learning: bool = False,
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events.
 
@@ -132,6 +146,10 @@ def evidence_rules(
         As it is known; estimated if not given.
     reference : K x K counts, optional
         Of the classifier as it was shipped.
+    tolerance : numbers, optional
+        By class: changes of less than this are ignored.
+    learning : bool
+        Whether an improvement becomes the normal without an alarm.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up"
@@ -163,6 +181,8 @@ def evidence_rules(
             "estimate": dispersion is None,
             "dispersion": 1.0 if dispersion is None else dispersion,
             "reference": _given(reference, classes),
+            "tolerance": np.array([0.0] * classes if tolerance is None else tolerance, np.float32),
+            "learning": learning,
             "alternatives": alternatives(classes, float(arl), lag, sides, 1 - JOINT_SHARE if joins else 1.0),
             "rows_per_nat": ROWS_PER_NAT * math.log(2),  # the kernel has base-2 logarithms
             "mix": _scaled(mixed, 1.0),

@@ -100,8 +100,9 @@ cdef inline void clear(Recall* recall) noexcept nogil:
 
 cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) noexcept nogil:
     """The ratios of an observation that is right or not, of its own lanes and of the shared ones."""
-    find_ratios(recall.base, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
-    find_ratios(recall.base, right, ratios.together, recall.shared_power, recall.reach, SIZES, ratios.shared[right])
+    find_ratios(recall.base, ratios.tolerance, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
+    find_ratios(recall.base, ratios.tolerance, right, ratios.together, recall.shared_power, recall.reach, SIZES,
+                ratios.shared[right])
 
 
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
@@ -151,6 +152,7 @@ cdef class EvidenceRules(Rules):
     cdef float lag, given_lag, prior, fixed, back_weight, naming_factor, row_scale
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
+    cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
     cdef const Row* rows
     cdef int rates, octaves
@@ -164,6 +166,7 @@ cdef class EvidenceRules(Rules):
     cdef Look* look(self, char* record, int c) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Look* look) noexcept nogil
     cdef const Row* row_at(self, float base, float known) noexcept nogil
+    cdef int row_of(self, float base) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
@@ -171,7 +174,7 @@ cdef class EvidenceRules(Rules):
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred) noexcept nogil
     cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil
     cdef int decide(self, char* record, int c) noexcept nogil
-    cdef double normal_rate(self, const Look* look) noexcept nogil
+    cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil
     cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
                           double* support) noexcept nogil
     cdef double supported(self, char* record, int c, bint together) noexcept nogil

@@ -74,6 +74,7 @@ cdef class EvidenceRules(Rules):
         self.rows = <const Row*>&self.table[0, 0, 0, 0, 0]
         self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
+        self.tolerance = settings["tolerance"]
         self.recents = sizeof(Head) + 8 * classes * classes
         self.recalls = self.recents + 2 * classes * sizeof(Recent)
         self.common = self.recalls + classes * sizeof(Recall)
@@ -109,10 +110,14 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef const Row* row_at(self, float base, float known) noexcept nogil:
         """What is looked for at a rate that is known from this number of observations."""
-        cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
-        cdef int row = min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
         cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
-        return self.rows + row * self.octaves + octave
+        return self.rows + self.row_of(base) * self.octaves + octave
+
+    @cython.final
+    cdef int row_of(self, float base) noexcept nogil:
+        """Where what is looked for at a rate stands in the table."""
+        cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
+        return min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
 
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
@@ -202,7 +207,7 @@ cdef class EvidenceRules(Rules):
         """
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
-        cdef const Row* row = self.row_at(<float>self.normal_rate(look), <float>(look.normal_n + look.given))
+        cdef const Row* row = self.row_at(<float>self.normal_rate(look, c, way), <float>(look.normal_n + look.given))
         cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
         cdef const Alternatives* alternatives = &row.own
         if direction != ALONE:
@@ -242,15 +247,17 @@ cdef class EvidenceRules(Rules):
         cdef const Row* row
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
-        cdef float odds
+        cdef float edge
         cdef int b
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
             n, ones, wait = n + look.given, ones + look.ones, wait + look.given * self.given_lag
+            if self.tolerance[c] > 0 and look.given > 0:  # the theorem needs a normal that stays
+                n, ones = look.given, look.ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.next_refresh_n = <float>(recall.n + max(1.0, wait))
-        odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
-        recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
+        edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
+        recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else recall.base)
         row = self.row(recall, look)
         of_class = self.dispersed(&recall.dispersion, found)
         temper(recall.power, &self.tempering, self.fixed, of_class)
@@ -284,6 +291,7 @@ cdef class EvidenceRules(Rules):
         ratios.alone, ratios.together = &row.own, &row.shared[truth if self.classes == 2 else 0]
         ratios.fading = fades(&row.own)
         ratios.variance = recall.base * (1 - recall.base)
+        ratios.tolerance = self.tolerance[truth]
 
     @cython.final
     cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
@@ -371,7 +379,7 @@ cdef class EvidenceRules(Rules):
     cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil:
         """An observation of a recall that is away from normal: evidence that it is back, and whether a look decides."""
         cdef Look* look = self.look(record, c)
-        cdef float rate = <float>self.normal_rate(look), old = look.back, ratio
+        cdef float rate = <float>self.normal_rate(look, c, recall.moved), old = look.back, ratio
         cdef float wrong = max(1 - recall.base, <float>3e-8)  # after 17 million right ones no float is below 1
         if look.condition != RECOVERING:
             ratio = rate / recall.base if right else (1 - rate) / wrong
@@ -380,8 +388,11 @@ cdef class EvidenceRules(Rules):
         return self.decide(record, c) != NONE
 
     @cython.final
-    cdef double normal_rate(self, const Look* look) noexcept nogil:
-        return (look.normal_ones + <double>look.ones + self.prior) / (look.normal_n + <double>look.given + 2 * self.prior)
+    cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil:
+        """Of a recall that moved this way; with a tolerance its edge on that side."""
+        cdef double known = look.normal_n + <double>look.given, ones = look.normal_ones + <double>look.ones
+        cdef double rate = (ones + self.prior) / (known + 2 * self.prior)
+        return min(max(rate + way * <double>self.tolerance[c], 1e-9), 1 - 1e-9) if self.tolerance[c] > 0 else rate
 
     @cython.final
     cdef int decide(self, char* record, int c) noexcept nogil:
@@ -426,7 +437,8 @@ cdef class EvidenceRules(Rules):
         By dispersion, as evidence is; and by how little is known of normal: with a flat prior for an uncertain rate the
         ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` stands before that n.
         """
-        cdef double known = look.normal_n + <double>look.given, rate = self.normal_rate(look), wrong, growth
+        cdef double known = look.normal_n + <double>look.given, wrong, growth
+        cdef double rate = self.normal_rate(look, c, recall.moved)
         cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
         cdef const Row* row = self.row_at(<float>rate, <float>known)
         cdef const Alternatives* alternatives = &row.own

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.detectors import FourRates
 from fourrates.names import printable, shortened
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Moment, Move, Stream
@@ -215,6 +216,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
     told: list[tuple[str, Any]] = [
         ("Detector", FULL_NAMES.get(type(detector).__name__, type(detector).__name__)),
         *_detector(type(detector).__name__, parameters),
+        ("Tolerance", detector.tolerance_in_words() if isinstance(detector, FourRates) else None),
         ("Classes", _classes(labels, positive)),
         ("Files" if len(files) > 1 else "File", _list(files)),
         ("True labels in", columns.truth),
@@ -231,6 +233,7 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
     """The parameters of a detector; those that nothing is known about as they are written."""
     told: list[tuple[str, Any]] = []
     warn, detect = parameters.pop("warn", None), parameters.pop("detect", None)
+    parameters = {name: value for name, value in parameters.items() if name not in ("tolerance", "learning")}
     arl = parameters.pop("arl", None)
     if arl is not None:
         told.append(("False alarms", f"at most one in {arl:,.0f} events while nothing changes, on average"))
