@@ -324,6 +324,24 @@ def reference_sentences() -> str:
     ).replace("%", " %")
 
 
+def weeks_table() -> str:
+    """Alarms and delays in a weekly season."""
+    head = ["errors at weekends", "events a week", "alarms over those asked for", "events to find the fall"]
+    return table(
+        [*head, "over a CUSUM that knows all"],
+        (
+            [
+                f"times {row['factor']:g}",
+                f"{row['a_week']:,}",
+                f"{row['ratio']:.2f}",
+                f"{row['delay']:,.0f}",
+                f"{row['over']:.2f}",
+            ]
+            for row in results("first_weeks")["weeks"]
+        ),
+    )
+
+
 def tolerance_table() -> str:
     """Alarms within a tolerance and delays beyond it."""
     found = results("first_weeks")["tolerance"]

@@ -88,10 +88,17 @@ class Lanes:
             self.right = self.right * ratio + right * self.evidence
 
 
+def log_odds(p):
+    p = min(max(p, 1e-7), 1 - 1e-7)
+    return math.log(p / (1 - p))
+
+
 class Recall:
     """What is known of the recall of a class."""
 
-    def __init__(self, given, ones, tolerance):
+    def __init__(self, given, ones, tolerance, strata):
+        self.strata = np.zeros((strata, 2))  # observations at normal and right ones, by stratum
+        self.bases, self.dues, self.offset, self.expected = np.zeros(strata), np.zeros(strata), 0.0, 0.0
         self.given, self.given_ones = given, ones  # the reference
         self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
@@ -117,18 +124,39 @@ class Recall:
     def normal_rate(self):
         """The edge of normal that it crossed."""
         n, ones = self.of_normal()
-        rate = (ones + 0.5) / (n + 1)
+        return self.edge((ones + 0.5) / (n + 1))
+
+    def edge(self, rate):
         return min(max(rate + self.moved * self.tolerance, 1e-9), 1 - 1e-9) if self.tolerance else rate
+
+    def rate_looked_at(self):
+        """Normal of what makes the level, by the strata that it came in."""
+        return self.edge(self.expected / self.n) if len(self.strata) > 1 and self.n else self.normal_rate()
+
+    def mean(self):
+        n, ones = self.strata.sum(0)
+        return (ones + 0.5) / (n + 1)
+
+    def moved_rate(self, s, offset):
+        """The rate in a stratum, with these log-odds more."""
+        (n, ones), w = self.strata[s], rules.MEAN_WEIGHT
+        rate = 1 / (1 + math.exp(-log_odds((ones + w * self.mean()) / (n + w)) - offset))
+        return min(max(rate, 1e-7), 1 - 1e-7)
+
+    def normal_in(self, s):
+        n, ones = self.of_normal()
+        rate = (ones + 0.5) / (n + 1)
+        return rate if len(self.strata) == 1 else self.moved_rate(s, log_odds(rate) - log_odds(self.mean()))
 
 
 class Oracle:
     """FourRates, by the book."""
 
     def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None,
-                 tolerance=0.0, learning=False):  # fmt: skip
+                 tolerance=0.0, learning=False, strata=None):  # fmt: skip
         counts = np.zeros((classes, classes)) if reference is None else np.asarray(reference)
         tolerance = float(np.float32(tolerance))
-        self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance) for c, row in enumerate(counts)]
+        self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance, strata or 1) for c, row in enumerate(counts)]
         self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
@@ -174,6 +202,9 @@ class Oracle:
         (n, ones), wait = recall.known(), recall.n * self.lag
         wait += 0 if recall.moved else recall.given * rules.GIVEN_LAG
         recall.base, recall.due = (ones + 0.5) / (n + 1), np.float32(recall.n + max(1.0, wait))
+        expected = recall.expected / recall.n if recall.moved and recall.n else recall.mean()
+        recall.offset = log_odds(recall.base) - log_odds(expected)
+        recall.dues[:] = 0
         edge = max(recall.base - recall.tolerance, recall.base / 2) if recall.tolerance else recall.base
         recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given))
         own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
@@ -183,17 +214,24 @@ class Oracle:
         self.together = SHARED + (c if self.classes == 2 else 0)
         own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], recall.base)
         shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], recall.base)
-        recall.ratios = {
-            part: [self.edge_ratio(recall, right, recall.row[part, GROWTH]) ** powers for right in (0, 1)]
-            for part, powers in ((OWN, own_powers), (self.together, shared_powers))
-        }
+        recall.powers = {OWN: own_powers, self.together: shared_powers}
+
+    def base_in(self, recall, s):
+        """The base of a recall in a stratum."""
+        if len(recall.strata) == 1:
+            return recall.base
+        n = recall.strata[s, 0]
+        if n >= recall.dues[s]:
+            recall.bases[s] = recall.moved_rate(s, recall.offset)
+            recall.dues[s] = np.float32(n + max(1.0, n * float(self.lag)))
+        return recall.bases[s]
 
     def ratio(self, p, right, growth):
         return (1 + right * growth) / (1 + p * growth)
 
-    def edge_ratio(self, recall, right, growth):
+    def edge_ratio(self, recall, base, right, growth):
         """A fall is looked for from below the tolerance, a rise from above it; where there is a rate."""
-        edge = recall.base + np.where(growth > 0, 1, -1) * recall.tolerance
+        edge = base + np.where(growth > 0, 1, -1) * recall.tolerance
         ratio = self.ratio(np.clip(edge, 0, 1), right, growth)
         beyond = np.where(growth > 0, 1 - edge, edge) <= 1e-6
         return np.where(beyond, 1e-30, ratio) if recall.tolerance else ratio
@@ -203,35 +241,46 @@ class Oracle:
             return recall.given_ones == recall.given
         return recall.ones == 0 and recall.given_ones == 0
 
-    def step(self, truth, pred):
+    def step(self, truth, pred, stratum=0):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
         recall, right = self.recalls[truth], int(truth == pred)
         if recall.n >= recall.due:
             self.refresh(truth)
         part = SHARED + (truth if self.classes == 2 else 0)
+        base = self.base_in(recall, stratum)
+        ratios = {
+            each: self.edge_ratio(recall, base, right, recall.row[each, GROWTH]) ** recall.powers[each]
+            for each in (OWN, part)
+        }
         self.taken, self.events = self.taken + 1, self.events + 1
         gap, recall.last = self.taken - recall.last, self.taken
         recall.n, recall.ones = recall.n + 1, recall.ones + right
-        recall.lanes.advance(recall.row[OWN, WEIGHT], recall.ratios[OWN][right], gap, right)
-        self.shared.advance(recall.row[part, WEIGHT], recall.ratios[part][right], 1)
+        recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
+        self.shared.advance(recall.row[part, WEIGHT], ratios[part], 1)
         if self.constant(recall):  # what was always right, or always wrong, has not changed
             recall.lanes = Lanes()
             if all(map(self.constant, self.recalls)):
                 self.shared, self.joint = Lanes(), Lanes()
         if self.fixed is None:
-            variance = recall.base * (1 - recall.base)
-            recall.dispersion.note(right, right, variance)
-            told = recall.n > 8
-            self.shared_dispersion.note(variance * told, (right - recall.base) * told, 0.0)
-        shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], recall.ratios[part][right])
+            variance, told = base * (1 - base), recall.n > 8
+            if len(recall.strata) == 1:
+                recall.dispersion.note(right, right, variance)
+            else:
+                told = told and recall.strata[stratum, 0] > 8
+                recall.dispersion.note(variance * told, (right - base) * told, 0.0)
+            self.shared_dispersion.note(variance * told, (right - base) * told, 0.0)
+        shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], ratios[part])
         decision = None
         if recall.moved:
-            rate = recall.normal_rate()
+            rate = recall.edge(recall.normal_in(stratum))
+            recall.expected += recall.normal_in(stratum)
             if recall.condition != "recovering":
                 recall.back = (recall.back + gap * rules.BACK / self.classes) * (
-                    rate / recall.base if right else (1 - rate) / (1 - recall.base)
+                    rate / base if right else (1 - rate) / (1 - base)
                 )
             decision = self.decide(truth)
+        else:
+            recall.strata[stratum] += 1, right
         found, named = [], []
         if self.evidence >= self.threshold:
             found, named = self.alarm()
@@ -270,8 +319,8 @@ class Oracle:
             in_group = recall.moved and recall.direction == own.direction and not recall.settled
             if k != c and not (group and in_group and recall.condition != "recovering"):
                 continue
-            n0, p = recall.of_normal()[0], recall.normal_rate()
-            row = self.row(p, n0)
+            n0, p = recall.of_normal()[0], recall.rate_looked_at()
+            row = self.row(recall.normal_rate(), n0)
             direction = None if recovering else own.direction
             growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
             power = recall.power if direction is None else recall.shared_power
@@ -360,6 +409,7 @@ class Oracle:
 
     def forget(self, recall):
         recall.lanes, recall.due, recall.back, self.shared, self.joint = Lanes(), 0, 0.0, Lanes(), Lanes()
+        recall.expected = 0.0
 
     def look_at_return(self, c):
         recall = self.recalls[c]
@@ -414,6 +464,7 @@ class Oracle:
             nearer = unclear or way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0
             if recall.condition == "recovering" and nearer:
                 recall.n = recall.ones = 0
+                recall.expected = 0.0
                 recall.condition, recall.settled = "confirmed", True
                 continue
             reported[c] = round(n), round(right)
@@ -429,6 +480,7 @@ class Oracle:
                 ones = min(max(round(recall.ones - right), 0, kept - (recall.n - recall.ones)), kept, recall.ones)
                 recall.normal = (0, 0) if recall.keeps_reference() else (kept, ones)
             recall.n = recall.ones = 0
+            recall.expected = 0.0
             recall.settled = recall.settled or recall.condition in ("confirmed", "recovering")
             recall.moved, recall.condition, recall.away = way, "unconfirmed", (0, 0)
             recall.weights = self.weights(c)

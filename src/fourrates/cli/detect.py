@@ -57,7 +57,7 @@ class Resume:
     accept_after: float | None
 
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.late, opt.classes)
 outputs = gathered(
     Outputs,
     "outputs",
@@ -222,10 +222,12 @@ def _opened(
     if watch is None:
         if batches.is_empty:
             return None
-        watch = opt.make_watch(chosen.spec(), events.labels, chosen.arl, batches.times, counts, trace)
+        watch = opt.make_watch(
+            chosen.spec(data.stratum, batches), events.labels, chosen.arl, batches.times, counts, trace
+        )
     elif saved is not None:
         other = any(asked[name] not in (None, saved.asked.get(name)) for name in opt.NAMING)
-        check_same(watch, chosen.spec() if other else None, events.labels, counts, state)
+        check_same(watch, chosen.spec(data.stratum) if other else None, events.labels, counts, state)
         if chosen.arl is not None:
             change_budget(watch, chosen.arl, saved.asked.get("arl"))
         asked = saved.asked | {name: value for name, value in asked.items() if value is not None}

@@ -19,7 +19,7 @@ from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.frames import PeekedBatches, check_own_references, make, reference_counts
+from fourrates.frames import PeekedBatches, check_own_references, chosen_strata, make, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
@@ -117,6 +117,19 @@ tolerance = together(
         "normal.",
     ),
 )
+season = option(
+    "--season",
+    section=DETECTOR,
+    type=click.Choice(["auto", "day", "week", "none"]),
+    help="Keep normal by hour of the day or by weekday. auto, the default of detect: as the errors of the first full "
+    "weeks or days say.",
+)
+stratum = option(
+    "--stratum",
+    section=DATA,
+    metavar="COLUMN",
+    help="Column of whole numbers from 0 to 23, such as a type of day: normal is kept by it.",
+)
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
@@ -142,11 +155,12 @@ class Data:
     labels_from: str | None = None
     id: str | None = None
     bad: Bad = "reject"
+    stratum: str | None = None
 
     @property
     def columns(self) -> Columns:
         """The columns."""
-        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id)
+        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id, stratum=self.stratum)
 
 
 @dataclass(frozen=True)
@@ -158,15 +172,23 @@ class Chosen:
     reference: str | None
     tolerance: str | None
     learning: bool
+    season: str | None
 
     def asked(self) -> dict[str, str | None]:
         """The options that were given, as text."""
         return {name: str(value) if value else None for name, value in asdict(self).items()}
 
-    def spec(self) -> Spec:
-        """The detector with its parameters, the options among them."""
+    def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None) -> Spec:
+        """The detector with its parameters, the options among them; a season is chosen by what was read, if any."""
         found = spec(self.detector or DEFAULT)
         more: dict[str, Any] = {"learning": True} if self.learning else {}
+        season: Any = None if self.season == "none" else self.season
+        if begun is not None and season in (None, "auto") and self.season != "none":
+            season = "auto" if "strata" not in found.parameters else None
+        if season == "auto" and begun is None:
+            raise InputError("--season auto: there is nothing to choose it by; say day or week")
+        if (strata := chosen_strata(found.kind, season, stratum, begun or PeekedBatches(iter(())), say)) is not None:
+            more["strata"] = strata
         if self.tolerance is not None:
             more["tolerance"] = tolerance_of(self.tolerance)
         for name in more:
@@ -184,7 +206,7 @@ class Limits:
     max_state: int
 
 
-chosen = gathered(Chosen, "chosen", detector, arl, reference, tolerance)
+chosen = gathered(Chosen, "chosen", detector, arl, reference, tolerance, season)
 limits = gathered(
     Limits,
     "limits",
@@ -192,7 +214,7 @@ limits = gathered(
     _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
-NAMING = ("detector", "tolerance", "learning")  # options that say which detector
+NAMING = ("detector", "tolerance", "learning", "season")  # options that say which detector
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 

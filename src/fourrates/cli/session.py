@@ -33,8 +33,9 @@ def check_same(watch: Watch, spec: opt.Spec | None, labels: Labels, reference: A
     """Raise if the options ask for another detector, other classes or other references than those of the state."""
     kept = watch.detector
     chosen = spec or opt.spec(opt.DEFAULT)
-    if spec is None and isinstance(kept, FourRates):
-        chosen = replace(chosen, parameters={name: kept.parameters[name] for name in opt.NAMING[1:]})
+    if chosen.kind is FourRates and isinstance(kept, FourRates):  # what is not asked for stays
+        stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata")}
+        chosen = replace(chosen, parameters=stays | dict(chosen.parameters))
     wanted = kept
     if spec is not None or reference is not None or labels.values != kept.labels.values:
         arl = None if "arl" in chosen.parameters else kept.parameters.get("arl")

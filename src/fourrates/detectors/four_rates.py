@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from fourrates.budget.levels import check_arl
-from fourrates.checks import check_number
+from fourrates.checks import check_number, check_whole
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.seasons import SEASONS, Season
 from fourrates.evidence.alternatives import Sides
 from fourrates.evidence.life import RECOVERING, Life
 from fourrates.evidence.report import dispersion_of, known_of, normal_of, now_of
@@ -26,6 +27,7 @@ After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
 CLOSE = 0.05  # either way: an interval with which a rate is worth quoting
 LEAST = 30  # observations for that, whatever the interval
+MOST_STRATA = 256
 LEARNING = 0.05  # tolerance of a model that learns, if not given
 
 
@@ -83,6 +85,10 @@ class FourRates(RecordDetector):
     learning : bool
         For a model that goes on learning: falls beyond the tolerance (0.05 if not given) are alarms; an improvement
         becomes the normal without one.
+    strata : int or {"day", "week"}, optional
+        How many strata events come in, from 2 to 256: hours, weekdays, types of day. Each recall has a normal of its
+        own in each of them, and a change is one of all of them together. "day" is the 24 hours and "week" the 7
+        weekdays, which every door that knows the times reads off them.
 
     Examples
     --------
@@ -131,6 +137,7 @@ class FourRates(RecordDetector):
         dispersion: float | None = None,
         tolerance: float | Mapping[str, float] | None = None,
         learning: bool = False,
+        strata: int | Season | None = None,
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
@@ -156,10 +163,17 @@ class FourRates(RecordDetector):
             "dispersion": plain(dispersion),
             "tolerance": dict(tolerance) if isinstance(tolerance, Mapping) else plain(tolerance),
             "learning": bool(learning),
+            "strata": plain(strata),
         }
+        if strata is not None and not (strata in SEASONS or 2 <= check_whole(strata, "strata") <= MOST_STRATA):  # type: ignore[arg-type]
+            raise ValueError(f"strata {strata!r} is none of {tuple(SEASONS)} and not from 2 to {MOST_STRATA}")
+        if len(self._labels.values) * self.strata >= 1 << 16:
+            raise ValueError(f"strata {strata!r}: too many for {len(self._labels.values)} classes")
         if learning and sides != "both":
             raise ValueError(f"sides {sides!r} and learning, which decides that: falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
+        if strata is not None:
+            self._stratify()
         self._follow(self._made_rules())
 
     def _made_rules(self) -> FourRatesRules:
@@ -176,7 +190,14 @@ class FourRates(RecordDetector):
             reference=None if counts is None else in_order_of_codes(counts, self._labels),
             tolerance=self._tolerances(),
             learning=own["learning"],
+            strata=self.strata,
         )
+
+    @property
+    def strata(self) -> int:
+        """How many normals each recall has."""
+        asked = self.parameters["strata"]
+        return 1 if asked is None else int(SEASONS.get(asked, asked))
 
     def _tolerances(self) -> list[float]:
         """By class, as a number between 0 and 1."""

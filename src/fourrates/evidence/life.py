@@ -180,6 +180,7 @@ class Life:
             if happening == "alarm":
                 self._freeze_normal(change)
             recall["n"][c] = recall["ones"][c] = 0
+            look["expected"][c] = 0.0
             recall["moved"][c] = change.way
             self._look_at_drift(c, alarm if happening == "alarm" else None)
         else:
@@ -332,7 +333,7 @@ class Life:
     def _begin_level(self, c: int, n: int = 0, ones: int = 0) -> None:
         """The level of a recall is that of these observations from now on; evidence against the old one is void."""
         recall, look, shared = self._record["recall"], self._record["look"], self._record["shared"]
-        recall["n"][c], recall["ones"][c] = n, ones
+        recall["n"][c], recall["ones"][c], look["expected"][c] = n, ones, 0.0
         self._clear(recall[c : c + 1])
         look["back"][c] = look["back_age"][c] = 0.0
         shared["own"] = recall["total"].sum(dtype=np.float64)

@@ -28,6 +28,7 @@ MARGIN = 1.05  # threshold over budget: what a lag costs
 LAG, LAG_OF_MANY = 1 / 5, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
 GIVEN_LAG = 1 / 2  # and of a reference: a base from n observations may wait for as many and keep its budget on average
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
+MEAN_WEIGHT = 20.0  # observations of a stratum that the mean of all strata counts for
 TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
     "scale": 8.0,  # nats that an alternative needs to be found, which makes its scale in observations
@@ -90,6 +91,7 @@ class FourRatesRules(EvidenceRules):
             watched=tuple(watched),
             remembered=settings["tempering"]["remembered"],
             estimate=self.estimate,
+            strata=self.strata,
             directions=self.directions,
         )
         if self.dtype().itemsize != self.size:
@@ -127,6 +129,7 @@ def evidence_rules(
     reference: npt.NDArray[np.int64] | None = None,
     tolerance: Sequence[float] | None = None,
     learning: bool = False,
+    strata: int = 1,
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events.
 
@@ -150,6 +153,8 @@ def evidence_rules(
         By class: changes of less than this are ignored.
     learning : bool
         Whether an improvement becomes the normal without an alarm.
+    strata : int
+        How many normals each recall has: one for each hour of the day, for instance.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up"
@@ -183,6 +188,8 @@ def evidence_rules(
             "reference": _given(reference, classes),
             "tolerance": np.array([0.0] * classes if tolerance is None else tolerance, np.float32),
             "learning": learning,
+            "strata": strata,
+            "mean_weight": MEAN_WEIGHT,
             "alternatives": alternatives(classes, float(arl), lag, sides, 1 - JOINT_SHARE if joins else 1.0),
             "rows_per_nat": ROWS_PER_NAT * math.log(2),  # the kernel has base-2 logarithms
             "mix": _scaled(mixed, 1.0),

@@ -31,6 +31,7 @@ cdef struct Ratios:
     const Alternatives* alone
     const Alternatives* together
     bint fading             # whether nothing is looked for in some direction
+    float base              # of a recall, in the stratum of the event
     float variance          # of an observation
     float tolerance         # how far from its base a recall may be: changes are looked for beyond
     float[2][LANES] own

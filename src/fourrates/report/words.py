@@ -202,6 +202,7 @@ AFTER = {
     "restart": "the new level is normal",
     "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
 }
+STRATA = {"day": "by hour of the day", "week": "by weekday"}
 MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
 LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
 
@@ -264,6 +265,7 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
         "reference": ("Compared with", _reference),
         "after": ("After a drift", lambda value: AFTER.get(value, value)),
         "mix": ("Shifts of the classes", lambda value: MIX.get(value, value)),
+        "strata": ("Normal is kept", lambda value: STRATA.get(value, f"by stratum, of which there are {value}")),
         "dispersion": ("Errors scatter", lambda value: f"{value:g} times as much as independent ones"),
         "batch": ("Looks", lambda value: f"every {value:,} events"),
         "history": ("Compares with", lambda value: f"the last {value:,} looks"),

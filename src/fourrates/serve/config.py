@@ -49,6 +49,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         What a shift of the classes is.
     tolerance, learning
         As for FourRates: changes of less than this are ignored; the model goes on learning.
+    season : {"day", "week"}, optional
+        Normal is kept by hour of the day, or by weekday, as the times of the events say.
     threshold : float
         From which score on a prediction is positive.
     alerts : AlertsConfig
@@ -65,6 +67,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     mix: Literal["report", "alarm", "ignore"] = "report"
     tolerance: float | dict[str, float] | None = None
     learning: bool = False
+    season: Literal["day", "week"] | None = None
     threshold: float = 0.5
     alerts: AlertsConfig = AlertsConfig()
 
@@ -75,7 +78,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     def made_detector(self, arl: float, **more: Any) -> FourRates:
         """A detector by these settings."""
         own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning")}
-        return FourRates(arl, **own, **more)
+        return FourRates(arl, strata=self.season, **own, **more)
 
     def run_length(self, rate: float | None) -> float:
         """Events between two false alarms, at this number of events a second."""

@@ -62,7 +62,7 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
 
 
-RESETS = ("reference", "mix", "tolerance", "learning")  # settings whose change resets the watch
+RESETS = ("reference", "mix", "tolerance", "learning", "season")  # settings whose change resets the watch
 
 
 class Monitor:
