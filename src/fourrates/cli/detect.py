@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class Resume:
     accept_after: float | None
 
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.late, opt.classes)
 outputs = gathered(
     Outputs,
     "outputs",
@@ -275,8 +275,9 @@ def _opened(
         times=times_of(events, batches),
         before=before,
         trace=trace,
+        begun=batches,
     )
-    asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
+    asked = {**chosen.asked(), "labels": data.labels, "positive": data.positive}
     asked = {**asked, **before, **{name: text for name, text in asked.items() if text is not None}}
     return _Job(watch, events, batches, history, threshold, asked, saved)
 
