@@ -401,10 +401,11 @@ class Bank:
     def discoveries(self, q: float = 0.05) -> list[Hashable]:
         """Name streams that drifted since the period began, wrongly in a share of at most q on average.
 
-        It holds whatever the streams have to do with each other (docs/many-streams.md has the proof), as long as
-        neither the number of events of a stream nor the time you ask depends on how its predictions turn out. Streams
-        are named together: the fewer events and the larger the budget, the fewer it takes. With FourRates a stream may
-        be named before its alarm, for its evidence counts as well.
+        It holds whatever the streams have to do with each other (docs/many-streams.md has the proof). With FourRates
+        you may ask as often as you like, and stop when you like; with LFR the time must not depend on how predictions
+        turn out. Streams are named together: the fewer events and the larger the budget, the fewer it takes. With
+        FourRates a stream may be named before its alarm, for its evidence counts too, and the events after its alarm
+        speak for it or against it.
 
         Parameters
         ----------

@@ -69,7 +69,7 @@ class EvidenceLayout:
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
                 if value.dtype.kind == "f" and not np.isfinite(value).all():
                     raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "seen", "right", "next_refresh_n"):
+        for name in ("evidence", "age", "total", "proof", "seen", "right", "next_refresh_n"):
             if name in found.dtype.names and (found[name] < 0).any():
                 raise ValueError(f"{name} is negative")
         for name in ("power", "shared_power", "base"):
@@ -261,6 +261,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool) -> np.dtype[Any]:
     shared = [
         ("taken", "i8"),
         ("own", "f8"),
+        ("proof", "f8"),
         ("total", "f4"),
         ("residual", "f4"),
         ("block", "f4"),

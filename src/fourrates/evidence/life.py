@@ -143,6 +143,9 @@ class Life:
             write_episode(target, alarm, drifted, known)
             further = "alarm, further away" in happenings.values()
             drift = read_episode(rules, target, self._names, opening, further)
+            if not record["head"]["events"] & np.uint64(ALARMED):  # the first of its period
+                record["shared"]["proof"] = 0.0
+            record["shared"]["proof"] += all(steps[change.cls].condition == NORMAL for change in drifted)
             record["head"]["events"] |= np.uint64(DRIFTED | ALARMED | (OPEN if opens else 0))
         self._restart_evidence()
         for change in alarm.moved:
@@ -174,6 +177,7 @@ class Life:
             self._set_condition(c, CONFIRMED)
             look["settled"][c] = 1
         elif condition == UNCONFIRMED:
+            self._keep_proof(c)
             if happening == "alarm":
                 self._freeze_normal(change)
             recall["n"][c] = recall["ones"][c] = 0
@@ -210,6 +214,7 @@ class Life:
         recall, look = self._record["recall"], self._record["look"]
         if self.condition(c) == RECOVERING:  # the look that is under way goes on
             return
+        self._keep_proof(c)
         most = 2**32 - 1
         away, right = int(recall["n"][c]), int(recall["ones"][c])
         look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
@@ -217,6 +222,22 @@ class Life:
         self._begin_level(c)
         look["weight"][c] = self._rules.look_weights(self._memory, c, int(recall["moved"][c]), ALONE, self._far(c))
         look["returned"][c] = min(max(started + 1 - int(self._record["episode"]["at"]), 0), 2**32 - 1)
+
+    def proof(self) -> float:
+        """The alarms since the period began, each times what the look at it says; one on average if nothing changed."""
+        return float(self._record["shared"]["proof"]) + sum(map(self._proof_of, range(len(self._record["counts"]))))
+
+    def _proof_of(self, c: int) -> float:
+        """The part of a recall in that: an alarm may name all of them. A little-known normal makes no strong proof."""
+        look, classes = self._record["look"][c], len(self._record["counts"])
+        if not self._record["recall"]["moved"][c] or look["settled"] or self.condition(c) == RECOVERING:
+            return 0.0
+        proof = float(self._rules.support(self._memory, c)[1])
+        return (proof if normal_of(self._record, c)[0] >= self._rules.least_known else min(proof, 1.0)) / classes
+
+    def _keep_proof(self, c: int) -> None:
+        """The look at a recall ends, or begins again."""
+        self._record["shared"]["proof"] += self._proof_of(c)
 
     def _far(self, c: int) -> float:
         """In log-odds, what still counts as away of a recall that may be back: a part of the way that it had gone."""
@@ -359,6 +380,8 @@ class Life:
             finding = self._finding("acceptance", np.flatnonzero(record["recall"]["moved"]).tolist(), back=True)
         elif reference is None:
             return None
+        for c in range(classes):
+            self._keep_proof(c)
         self._restart_evidence(latest=False)
         look = record["look"]
         for c in range(classes):

@@ -127,6 +127,7 @@ cdef inline bint due(int64_t n) noexcept nogil:
 cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
+    double proof            # what looks that ended without being withdrawn had to say of their drifts, since the period began
     float total             # evidence of the shared lanes
     float residual          # right ones in the present block of 8, less those expected of their classes,
     float block             # and their variance
