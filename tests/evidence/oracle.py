@@ -6,12 +6,14 @@ with the package, and no arithmetic.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from fourrates.evidence import rules
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SIZES, alternatives
 from fourrates.evidence.life import AWAY, FOUND, LIFE
+from fourrates.evidence.report import ALSO, FEWEST
 from fourrates.kernel.evidence import NUMBERS
 
 SHIFT, GROWTH, WEIGHT = range(3)  # of a row of the table
@@ -371,6 +373,12 @@ class Oracle:
             ways = {c: way for c, way in enumerate(signs) if self.tells(c, way)} or dict(enumerate(signs))
         started = self.events - round(ages[best])
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
+        others = [c for c, recall in enumerate(self.recalls) if c not in ways and not recall.moved]
+        for c in others:
+            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in (1, -1))
+            if errors > -NormalDist().inv_cdf(ALSO / len(others)):
+                ways[c], seen[c] = way, self.since(c, way, ages, best)
+        ways = dict(sorted(ways.items()))
         fitting = {c: way for c, way in ways.items() if self.fits(c, way, *seen[c])}
         unclear, ways = not fitting, fitting or ways
         taken = self.taken
@@ -406,6 +414,16 @@ class Oracle:
                 shares = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
                 recall.weights = FOUND * np.pad(shares, (0, SIZES - shares.size)) + (1 - FOUND) * recall.weights
         return ([("drift", reported)] if reported else []), list(ways)
+
+    def errors(self, c, way, n, right):
+        """By how many standard errors a recall moved this way since n observations."""
+        recall = self.recalls[c]
+        known, ones = recall.known()
+        if min(n, known - n) < FEWEST:
+            return 0.0
+        rate, power = (ones + 0.5) / (known + 1), recall.power if recall.due else 1.0
+        scatter = rate * (1 - rate) * (1 / n + 1 / (known - n)) / power
+        return way * (right / n - max(ones - right, 0.0) / (known - n)) / math.sqrt(scatter)
 
     def fits(self, c, way, n, right):
         """Whether the level since the change lies where the change is said to lead; if there was one before."""

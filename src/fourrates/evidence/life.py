@@ -316,7 +316,7 @@ class Life:
         if kind in ("recovery", "improvement"):
             before, way = Share.of(int(look["away_ones"]), int(look["away_n"]), dispersion), -way
             if before.n and after.n:  # of few observations the estimates may go the other way
-                way = 1 if after.value > before.value else -1
+                way = -1 if after.value < before.value else 1
             statistic = rules.returning(self._memory, c)
         else:
             statistic = (min if kind == "withdrawal" else max)(rules.support(self._memory, c))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fourrates.evidence.rules import FourRatesRules
 
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
+ALSO = NormalDist().cdf(-2.1)  # the chance that a recall that did not move is named besides those that did
+FEWEST = 8  # observations since it moved, and before, of one that is named besides
 FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
 
 
@@ -111,6 +114,7 @@ def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
         change, told = _moved(record, c, way, weights, ages, own)
         found.append(change)
         information += told
+    found += _moved_too(record, {c for c, _ in verdict.ways}, weights, ages)
     age = float(ages[weights.argmax()])
     restarted = at + 1 - taken
     started = min(max(at + 1 - round(age), restarted), at)
@@ -129,6 +133,30 @@ def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
         positives=positives,
         shares=shares if verdict.mix_way and verdict.mix_named else None,
     )
+
+
+def _moved_too(record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats) -> list[Moved]:
+    """The other recalls that differ, since the change started, by more than chance would have them."""
+    others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
+    errors = -NormalDist().inv_cdf(ALSO / max(len(others), 1))
+    found = []
+    for c in others:
+        changes = [_moved(record, c, way, weights, ages, False)[0] for way in (-1, 1)]
+        likeliest = max(changes, key=lambda change: _errors(record, change))
+        if _errors(record, likeliest) > errors:
+            found.append(likeliest)
+    return found
+
+
+def _errors(record: Any, change: Moved) -> float:
+    """By how many standard errors a recall moved its way."""
+    known, right = known_of(record, change.cls)
+    earlier, rate = known - change.n, (right + 0.5) / (known + 1)
+    if min(change.n, earlier) < FEWEST:
+        return 0.0
+    moved = change.way * (change.right / change.n - max(right - change.right, 0.0) / earlier)
+    scatter = rate * (1 - rate) * (1 / change.n + 1 / earlier) * dispersion_of(record["recall"][change.cls])
+    return float(moved / math.sqrt(scatter))
 
 
 def _consistent(moved: list[Moved]) -> list[Moved]:

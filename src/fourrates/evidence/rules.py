@@ -38,7 +38,7 @@ TEMPERING = {
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
-JOINT_STEPS = (1.38, 0.78, 0.44)  # of the share of a class, for each size of the fall, the largest first
+JOINT_STEPS = (1.0, 0.5, 0.25)  # of the share of a class, for each size of the fall, the largest first
 NAMING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
 # The second look: how much better the observations since an alarm go with the drift than with normal.
 CONFIRM, WITHDRAW = 20.0, 1 / 20
