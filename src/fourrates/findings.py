@@ -154,6 +154,26 @@ class PrecisionChange(NamedTuple):
         return f"{self.rate} {self.before:.3f} -> {self.after:.3f}, {self.reason}"
 
 
+class ConfusionChange(NamedTuple):
+    """A class that is taken for another more often.
+
+    Attributes
+    ----------
+    truth, pred : str
+        The class, and what it is taken for.
+    before, after : Share
+        Of the observations of the class, up to the start and since.
+    """
+
+    truth: str
+    pred: str
+    before: Share
+    after: Share
+
+    def __str__(self) -> str:
+        return f"{self.truth} taken for {self.pred}: {self.before.value:.3f} -> {self.after.value:.3f}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something a detector found: a drift, what became of it, or a shift of the class mix.
@@ -252,6 +272,8 @@ class Drift(Finding):
         Counts since the last alarm, by true class and then by predicted class, in the order of the labels.
     precisions : tuple of PrecisionChange
         For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both.
+    confusions : tuple of ConfusionChange
+        For FourRates with more than two classes: the class that is taken for another more often, if one stands out.
     shift : Shift or None
         The shift of the class mix that came with it, for FourRates with ``mix="alarm"`` where both together gave the
         alarm.
@@ -267,6 +289,7 @@ class Drift(Finding):
     since: int
     confusion: Matrix
     precisions: tuple[PrecisionChange, ...] = ()
+    confusions: tuple[ConfusionChange, ...] = ()
     shift: Shift | None = None
     further: bool = False
     normal_known: bool = True
@@ -335,7 +358,7 @@ class Drift(Finding):
             old, new = ((share.value * share.n + 0.5) / (share.n + 1) for share in (before, after))
             told[rate] = before.n * (old * math.log(old / new) + (1 - old) * math.log((1 - old) / (1 - new)))
         best = max(told, key=lambda rate: told[rate], default=None)
-        if best is None or told[best] >= ENOUGH_HISTORY:
+        if best is None or self.confusions or told[best] >= ENOUGH_HISTORY:
             return None
         n = self.levels[best][0].n
         seen = f"only {n:,} observation{'' if n == 1 else 's'} of {best} before it"
@@ -350,6 +373,7 @@ class Drift(Finding):
     def __str__(self) -> str:
         began = f"since {self.since:,}" if self.started is None else f"started about {self.started:,}"
         shift = "" if self.shift is None else f"; {self.shift.shares}"
+        shift += "".join(f"; {confusion}" for confusion in self.confusions)
         short = "; too little history to be sure" if self.short_history else ""
         return f"{'further ' if self.further else ''}drift at {self.at:,}, {began}: {self._moved()}{short}{shift}"
 

@@ -18,8 +18,9 @@ from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LANES, SIZES, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
-    NUMBERS[name] for name in ("LANES", "SIZES", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
+LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
+    NUMBERS[name]
+    for name in ("LANES", "SIZES", "STEPS", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
@@ -43,10 +44,11 @@ class EvidenceLayout:
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
     directions: int  # of the shared lanes
+    watch_confusions: bool
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        return _dtype(self.classes, self.watch_mix, self.watch_joint)
+        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.watch_confusions)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -61,6 +63,8 @@ class EvidenceLayout:
             self._check_evidence(ones, parts)
             self._check_looks(ones)
             self._check_episode(ones)
+            if self.watch_confusions:
+                self._check_confusions(ones)
 
     def _check_numbers(self, found: Any) -> None:
         """What holds for every part of a record by itself."""
@@ -193,6 +197,27 @@ class EvidenceLayout:
         if stray.any():
             raise ValueError("an episode of no drift")
 
+    def _check_confusions(self, ones: Any) -> None:
+        """A confusion has no more hits than its class observations, and no evidence beyond the alarm."""
+        cells, swap = ones["cell"], ones["swap"]
+        whole = cells["hits"].diagonal(0, 1, 2)[:, :, None]
+        events = (ones["head"]["events"] >> FLAGS)[:, None, None]
+        stray = (cells["hits"] > whole) | (cells["last"] > whole) | (whole > events)
+        stray |= (cells["began_n"] > whole) | (cells["began_hits"] > cells["hits"])
+        stray |= (cells["hits"] - cells["began_hits"] > whole - cells["began_n"]) & ~np.eye(self.classes, dtype=bool)
+        stray |= cells["began_hits"] > cells["began_n"]
+        stray |= cells["began"] > ones["shared"]["taken"][:, None, None]
+        stray |= ~((cells["base"] >= 0) & (cells["base"] <= 1))
+        stray |= (cells["pair_n"] > whole) | (cells["pair_m"] > whole.swapaxes(1, 2))
+        for evidence in (cells["evidence"], cells["pair"]):
+            stray |= ~((evidence >= 0) & (evidence <= self.threshold)).all(-1)
+        named = (swap["truth"] != swap["pred"]) & (ones["episode"]["at"] > 0)
+        bad = np.maximum(swap["truth"], swap["pred"]) >= self.classes
+        bad |= ~_are_shares(swap["shares"]).all(1) | (swap["spare"] != 0)
+        bad |= ~named & ((swap["shares"] != 0).any((1, 2)) | (swap["truth"] != 0) | (swap["pred"] != 0))
+        if stray.any() or bad.any():
+            raise ValueError("confusions of no stream")
+
     def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
         """A base that is in use is that of this number of observations, and will be brought up to date."""
         least = 0.99 * self.prior / (known + 2 * self.prior)
@@ -233,7 +258,7 @@ def _are_shares(shares: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _dtype(classes: int, watch_mix: bool, watch_joint: bool) -> np.dtype[Any]:
+def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
     lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
     dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
@@ -317,4 +342,16 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool) -> np.dtype[Any]:
         ("confusion", "i8", (classes, classes)),
         ("change", "f4", (classes, 2, 4)),
     ]
+    if watch_confusions:
+        whole = [(name, "u4") for name in ("hits", "last", "began", "began_n", "began_hits")]
+        cell = [
+            *whole,
+            ("base", "f4"),
+            ("evidence", "f4", STEPS),
+            ("pair_n", "u4"),
+            ("pair_m", "u4"),
+            ("pair", "f4", STEPS),
+        ]
+        swap = [("truth", "u2"), ("pred", "u2"), ("spare", "u4"), ("shares", "f4", (2, 4))]
+        fields += [("cell", cell, (classes, classes)), ("swap", swap)]
     return np.dtype(fields, align=True)

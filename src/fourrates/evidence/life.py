@@ -17,7 +17,6 @@ from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.report import (
     Alarm,
     Moved,
-    Verdict,
     dispersion_of,
     events_of,
     normal_of,
@@ -117,7 +116,7 @@ class Life:
             shifts.append(read_shift(self._rules, record))
         findings: list[Finding] = []
         if state & DRIFT:
-            alarm = read_alarm(self._rules, record, Verdict(*self._rules.judge(self._memory)))
+            alarm = read_alarm(self._rules, record, self._memory)
             findings += self._alarm(alarm)
             if observed in (change.cls for change in alarm.moved):  # a look that begins again decides nothing
                 decision = NUMBERS["NONE"]
@@ -186,6 +185,7 @@ class Life:
         else:
             recall["n"][c] = recall["ones"][c] = 0
             look["given"][c] = look["ones"][c] = 0
+            self._forget_confusions(slice(c, c + 1))
 
     def _freeze_normal(self, change: Moved) -> None:
         """Normal is what was observed up to the start, and stays."""
@@ -361,6 +361,8 @@ class Life:
             record["episode"][name] = 0
         if "joint" in record.dtype.names:
             record["joint"]["shares"][:] = 0
+        if self._rules.watch_confusions:
+            record["swap"] = np.zeros((), record["swap"].dtype)
 
     # A person decides -----------------------------------------------------------------------------------------
 
@@ -391,6 +393,7 @@ class Life:
             if reference is not None:
                 look["given"][c], look["ones"][c] = reference[0][c], reference[1][c]
         self._close_if_all_normal()
+        self._forget_confusions(slice(None))
         return finding
 
     # What is forgotten ----------------------------------------------------------------------------------------
@@ -413,10 +416,12 @@ class Life:
         look["back"] = look["back_age"] = 0.0
         shared["taken"], shared["own"], shared["residual"] = 0, 0.0, 0.0
         self._clear_shared()
+        self._clear_confusions()
         if not self._rules.hold:
             recall["n"] = recall["ones"] = 0
             look["given"] = look["ones"] = 0
             self._restart_mix()
+            self._forget_confusions(slice(None))
 
     def _clear(self, recall: Any) -> None:
         """No evidence that these recalls moved, and their bases are to be brought up to date."""
@@ -440,6 +445,22 @@ class Life:
             joint["total"] = 0.0
             joint["evidence"][:] = 0.0
             joint["age"][:] = 0.0
+
+    def _clear_confusions(self) -> None:
+        """No evidence that a class is taken for another more often."""
+        if self._rules.watch_confusions:
+            cells = self._record["cell"]
+            observed = cells["hits"].diagonal().copy()
+            cells["evidence"] = cells["pair"] = 0.0
+            cells["last"] = cells["pair_n"] = observed[:, None]
+            cells["pair_m"] = observed
+            cells["began"] = 0
+
+    def _forget_confusions(self, classes: slice) -> None:
+        """Nothing is known of what these classes are taken for."""
+        if self._rules.watch_confusions:
+            self._record["cell"][classes] = np.zeros((), self._record["cell"].dtype)
+            self._clear_confusions()
 
     def _restart_mix(self) -> None:
         """The class mix begins again; dispersion is remembered."""

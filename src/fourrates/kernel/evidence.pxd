@@ -4,6 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
+from fourrates.kernel.confusions cimport Confusing
 from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
@@ -149,7 +150,8 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint hold, watch_mix, watch_joint, estimate
     cdef readonly double threshold, mix_threshold, back_threshold
     cdef readonly double confirm, withdraw, recover, distrust, least_known
-    cdef float lag, given_lag, prior, fixed, back_weight, naming_factor, row_scale
+    cdef float lag, given_lag, prior, fixed, back_weight, row_scale
+    cdef readonly float naming_factor
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
@@ -158,7 +160,10 @@ cdef class EvidenceRules(Rules):
     cdef Alternatives mix
     cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
     cdef readonly int directions  # of the shared lanes
-    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks   # where in a record they begin
+    cdef readonly bint watch_confusions
+    cdef readonly float confusion_weight
+    cdef Confusing confusing
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, confusions   # where in a record they begin
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
@@ -183,3 +188,4 @@ cdef class EvidenceRules(Rules):
     cdef int way_of(self, char* record, int first, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil
     cdef int lanes_of(self, int c, int lane) noexcept nogil
+    cdef float confuse(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil
