@@ -188,4 +188,4 @@ cdef class EvidenceRules(Rules):
     cdef int way_of(self, char* record, int first, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil
     cdef int lanes_of(self, int c, int lane) noexcept nogil
-    cdef float confuse(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil
+    cdef float take_confusion(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil

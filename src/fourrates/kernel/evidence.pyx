@@ -364,7 +364,7 @@ cdef class EvidenceRules(Rules):
         if recall.moved and self.look_at(record, recall, truth, right, gap):
             state |= LOOK
         if self.watch_confusions and not recall.moved:
-            if total + self.confuse(record, recall, truth, pred, shared.taken) >= self.threshold:
+            if total + self.take_confusion(record, recall, truth, pred, shared.taken) >= self.threshold:
                 total = self.threshold
         if total < self.warn:
             if head.events & WARNED:
@@ -379,7 +379,7 @@ cdef class EvidenceRules(Rules):
         return state if head.events & OPEN else state | WARNING
 
     @cython.final
-    cdef float confuse(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil:
+    cdef float take_confusion(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil:
         """The evidence that this class is taken for that one more often."""
         cdef Confusion* cells = <Confusion*>(record + self.confusions)
         cdef const Recall* other = self.recall(record, pred)
