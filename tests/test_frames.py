@@ -97,13 +97,17 @@ def test_a_notebook_shows_names_as_text_only():
 
 
 def test_a_notebook_tells_what_kind_each_finding_is(found):
-    assert re.findall(r"● ?</span> (\w+)<", found._repr_html_()) == KINDS
+    page = found._repr_html_()
+    assert re.findall(r"<tr><td style=.*?>(?:<span.*?</span> )?(\w+)</td>", page) == KINDS
+    assert page.count("stroke-dasharray") == 2  # the recoveries, of tpr and of tnr
+    for day in ("2026-01-01 00:00", "2026-01-11 00:00"):  # the ends of the x-axis
+        assert page.count(f">{day}</text>") == 2
 
 
 @pytest.mark.slow
 def test_a_picture_and_a_page_are_made(found, tmp_path):
     pytest.importorskip("matplotlib")
-    assert len(found.plot().axes) == 4
+    assert [panel.get_title("left") for panel in found.plot().axes] == ["tpr", "tnr"]
     found.report(tmp_path / "page.html")
     assert "Recovered" in (tmp_path / "page.html").read_text()
     with pytest.raises(KeyError, match="no segment 'x'"):

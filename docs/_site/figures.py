@@ -315,8 +315,8 @@ def hold_sentence() -> str:
         right = [one["right"] for one in courses if one["arl"] == arl]
         parts.append(f"{_percent(min(right))} to {_percent(max(right))} at one false alarm in {arl:,} events")
     return (
-        f"In {len(courses) // len(parts)} courses of falls, further falls and recoveries ({streams} streams each) every "
-        f"step is reported once,\nas what it is, in {', and in '.join(parts)} (`python benchmarks/hold.py`)."
+        f"In {len(courses) // len(parts)} courses of falls, further falls and recoveries ({streams} streams each) "
+        f"every step is reported once,\nas what it is, in {', and in '.join(parts)} (`python benchmarks/hold.py`)."
     )
 
 

@@ -39,7 +39,7 @@ RATED = 1 << 18  # events at the beginning, whose times say how many there are a
 SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are told
 FEW = 5  # segments named in a sentence
-FEWER = 24  # times fewer points for the picture of each segment, where there are many
+FEWER = 8  # times fewer bins for the picture of each segment, where there are many
 
 
 def detect(
@@ -349,9 +349,9 @@ def without_reference(watch: Watch) -> str:
 
 def tracer(many: bool) -> Callable[[Detector], Trace]:
     """What follows the rates of a segment for pictures; more coarsely where there are many."""
-    from fourrates.watch.trace import POINTS, Trace
+    from fourrates.watch.trace import BINS, Trace
 
-    return lambda detector: Trace(detector, POINTS // FEWER if many else POINTS)
+    return lambda detector: Trace(detector, BINS // FEWER if many else BINS)
 
 
 def reusable(source: Any) -> Any:
@@ -387,13 +387,15 @@ class Findings:
     ----------
     watch : Watch
         What watched: its `detector`, its `segments`.
+    source : Events
+        What was read.
     said : list of str
         What was chosen from the data, in sentences.
     """
 
     def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
         self.watch, self.said = watch, said
-        self._source, self._findings = source, findings
+        self.source, self._findings = source, findings
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._findings)
@@ -454,15 +456,15 @@ class Findings:
             drift = next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
         if drift is None:
             return []
-        if not isinstance(self._source, Events):
+        if not isinstance(self.source, Events):
             raise ValueError("slices need predictions and labels in one table, without labels_from")
-        return slices_of(self._source, self._findings, drift, columns)
+        return slices_of(self.source, self._findings, drift, columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""
-        labels, utc = self.watch.detector.labels.values, self._source.utc
+        labels, utc = self.watch.detector.labels.values, self.source.utc
         return {
-            **plain.about(self.watch, self._source, self._findings),
+            **plain.about(self.watch, self.source, self._findings),
             "dispersion": {rate: plain.finite(one) for rate, one in self.dispersion.items()},
             "said": self.said,
             "findings": [plain.finding_record(finding, utc, labels) for finding in self._findings],
@@ -472,7 +474,7 @@ class Findings:
         """A frame with one row for each rate that moved."""
         import pandas
 
-        frame = pandas.DataFrame(plain.rows(self._findings, self._source.utc), columns=plain.COLUMNS)
+        frame = pandas.DataFrame(plain.rows(self._findings, self.source.utc), columns=plain.COLUMNS)
         many = any(finding.segment is not None for finding in self._findings)
         return frame if many else frame.drop(columns="segment")
 
@@ -488,28 +490,29 @@ class Findings:
         from fourrates.report import page
 
         files.check_writable(path)
-        files.write(path, page(self.watch, self._source, self._findings).encode())
+        files.write(path, page(self.watch, self.source, self._findings).encode())
 
     def headline(self) -> str:
         """How things are now, and how many drifts there were in how many events, over which time."""
         return ". ".join(part for part in (str(self.now()), self._history()) if part)
 
     def _history(self) -> str:
-        text = plain.counted(finding.kind for finding in self._findings)
-        text = text[0].upper() + text[1:]
-        text += f" in {self.events:,} event{'' if self.events == 1 else 's'}"
+        text = f"{self.events:,} event{'' if self.events == 1 else 's'}"
+        if not self.now().unknown:
+            found = plain.counted(finding.kind for finding in self._findings)
+            text = f"{found[0].upper()}{found[1:]} in {text}"
         watch = self.watch
-        if self._source.columns.by is not None:
+        if self.source.columns.by is not None:
             text += f" of {len(watch.segments):,} segment{'' if len(watch.segments) == 1 else 's'}"
         if watch.first_time is not None and watch.last_time is not None:
             first, last = (plain.moment(at, False, precise=False) for at in (watch.first_time, watch.last_time))
-            text += f", {first} to {last}{' UTC' if self._source.utc else ''}"
+            text += f", {first} to {last}{' UTC' if self.source.utc else ''}"
         return text
 
     def summary(self) -> str:
         """How things are, what was found, and what was chosen on the way, in lines of text."""
         lines = [line for line in (str(self.now()), self._history()) if line]
-        lines += [f"  {_line(finding, self._source.utc)}" for finding in self._findings[:SHOWN]]
+        lines += [f"  {_line(finding, self.source.utc)}" for finding in self._findings[:SHOWN]]
         if len(self._findings) > SHOWN:
             lines.append(f"  ... and {len(self._findings) - SHOWN:,} more")
         if (too_few_examples := plain.last_too_few_examples(self.watch, self._findings)) is not None:
@@ -530,7 +533,7 @@ class Findings:
         from fourrates.report.notebook import fragment
 
         notes = [*self._correlated(), *self.said]
-        return fragment(self.headline(), self._findings, self._source.utc, notes, self.watch.traces)
+        return fragment(self.headline(), self._findings, self.source.utc, notes, self.watch)
 
 
 def _line(finding: Finding, utc: bool) -> str:

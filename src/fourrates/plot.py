@@ -1,4 +1,4 @@
-"""The rates over time within their bounds, as a matplotlib figure."""
+"""The rates that moved over time, as a matplotlib figure: each with accuracy, the band of normal and what was found."""
 
 from __future__ import annotations
 
@@ -6,39 +6,70 @@ import io
 import os
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fourrates.escaping import shortened
-from fourrates.findings import Drift, Finding
+from fourrates.findings import Drift, Finding, RateState, Share
 from fourrates.io import InputError
+from fourrates.labels import rate_names
 from fourrates.plain import counted
-from fourrates.watch.trace import Curve, Trace, ordered
+from fourrates.watch.now import rate_in_words
+from fourrates.watch.trace import Trace, normal_levels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fourrates.watch import Watch
 
-MOST = 12  # panels
+MOST = 8  # panels
 NAME = 40  # characters of a name that a picture has room for
+CURVE, SOFT, BAND, DRIFT, END = "#27364d", "#565f6b", "#5a697d", "#b45309", "#1d5fbf"
 
-CURVE, BAND, DRIFT, WARN, END = "#1f5fbf", "#5a697d", "#b42318", "#a86400", "#1a7f5a"
+
+class Panel(NamedTuple):
+    """A rate of a segment, with the findings of the segment and how the rate is now."""
+
+    trace: Trace
+    segment: str | None
+    rate: str
+    findings: Sequence[Finding]
+    state: RateState | None
 
 
-def figure(trace: Trace, findings: Sequence[Finding] = (), title: str | None = None) -> Figure:
-    """Draw the statistics of a trace, one panel each, those that moved first.
+def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
+    """Draw a segment of a watch; the segments that moved, those with most harm first, if none is named."""
+    traces = watch.traces
+    findings = [finding for finding in findings if finding.kind != "shift"]
+    if segment is not None and segment not in watch.segments:
+        raise KeyError(f"no segment {segment!r}")
+    if segment is not None and segment not in traces:
+        raise InputError(f"segment {segment!r} was not followed: only the first ones are")
+    opened = [drift.segment for drift in watch.now().open]
+    names = [segment] if segment is not None else [*opened, *(finding.segment for finding in findings)]
+    panels = []
+    for name in dict.fromkeys(name for name in names if name in traces) or [*traces][:1]:
+        own = [finding for finding in findings if finding.segment == name]
+        states = watch.segments[name].rates
+        away = [rate for rate, state in states.items() if state.state != "normal"]
+        moved = dict.fromkeys([*away, *(change.rate for finding in own for change in finding.changes)])
+        known = [rate for rate in moved if traces[name].observed(rate) is not None]
+        classes = len(watch.detector.labels.values)
+        rates = known or rate_names(watch.detector.labels.values)[:classes][::-1]
+        panels += [Panel(traces[name], name, rate, own, states.get(rate)) for rate in rates[:MOST]]
+    where = f"{shortened(segment, NAME)}: " if segment is not None else ""
+    own = [finding for finding in findings if segment is None or finding.segment == segment]
+    events = watch.events if segment is None else watch.segments[segment].events
+    found = f"{counted(finding.kind for finding in own)} in "
+    state = watch.now().headline()[0]
+    if state.startswith("Too few"):
+        where, found = f"{state}: ", ""
+    return figure(panels[:MOST], f"{where}{found}{events:,} events")
 
-    Parameters
-    ----------
-    trace : Trace
-        What was followed.
-    findings : sequence of Finding
-        Those of this segment.
-    title : str, optional
-        Above it all.
-    """
+
+def figure(panels: Sequence[Panel], title: str) -> Figure:
+    """Draw panels below each other, along one axis."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -50,99 +81,68 @@ def figure(trace: Trace, findings: Sequence[Finding] = (), title: str | None = N
         def _repr_png_(self) -> bytes:
             return rendered(self, "png", 90)
 
-    every, enough = ordered(trace.curves(), findings)
-    curves = every[: min(enough, MOST)]
-    several = len({curve.kind for curve in every}) > 1
-    drawing = Drawing(figsize=(10, 1.1 + 1.7 * len(curves)), layout="constrained")
-    panels: Any = drawing.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
-    breaks = np.array([finding.at for finding in findings if isinstance(finding, Drift)], np.int64)
-    for panel, curve in zip(panels, curves, strict=True):
-        # A new concept is a new line.
-        places = np.searchsorted(curve.events, breaks, side="right")
-        x = np.insert(curve.events, places, breaks).astype(float)
+    drawing = Drawing(figsize=(10, 1.3 + 1.9 * len(panels)), layout="constrained")
+    axes: Any = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    timed = all(panel.trace.clock()[0].size for panel in panels)
+    for panel, ax in zip(panels, axes, strict=True):
+        _draw(panel, ax, timed)
+    if timed:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        def broken(values: Any, places: Any = places) -> Any:
-            return np.insert(values, places, np.nan)
-
-        panel.fill_between(x, broken(curve.detect_low), broken(curve.detect_high), color=BAND, alpha=0.12, lw=0)
-        panel.fill_between(x, broken(curve.warn_low), broken(curve.warn_high), color=BAND, alpha=0.18, lw=0)
-        panel.plot(x, broken(curve.value), color=CURVE, lw=0.8)
-        with np.errstate(invalid="ignore"):
-            out = (curve.value < curve.warn_low) | (curve.value > curve.warn_high)
-        panel.plot(curve.events[out], curve.value[out], ".", color=WARN, ms=2.5)
-        for number, finding in enumerate(findings, 1):
-            colour = DRIFT if isinstance(finding, Drift) else END if finding.closes else BAND
-            if isinstance(finding, Drift):
-                # Where it started, as far as that is known; else the warning that led to it.
-                started = finding.started_between or (finding.since, finding.at)
-                panel.axvspan(*started, color=DRIFT, alpha=0.15, lw=0)
-            panel.axvline(finding.at, color=colour, lw=1.2, ls="-" if isinstance(finding, Drift) else "--")
-            if panel is panels[0]:
-                place = {"xy": (finding.at, 1.0), "xycoords": ("data", "axes fraction")}
-                panel.annotate(f" {number}", **place, color=colour, va="top", fontweight="bold")
-        # A label may look like a formula: names are shown as they are.
-        panel.set_ylabel(shortened(curve.rate, NAME) + (f"\n{curve.kind}" if several else ""), parse_math=False)
-        panel.set_ylim(*_extent(curve, breaks))
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[-1].set_xlim(trace.first, max(trace.events - 1, trace.first + 1))
-    _time_axis(panels[-1], trace)
-    if title is not None:
-        drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
+        locator = AutoDateLocator()
+        axes[-1].xaxis.set_major_locator(locator)
+        axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    else:
+        axes[-1].locator_params(axis="x", integer=True)
+        axes[-1].xaxis.set_major_formatter(lambda event, _: f"{event:,.0f}")
+        axes[-1].set_xlabel("event")
+    drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
+    shown = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    drawing.legend([*shown.values()], [*shown], loc="outside lower left", ncols=6, frameon=False, fontsize=9)
     return drawing
 
 
-def _extent(curve: Curve, breaks: Any) -> tuple[float, float]:
-    """From the lowest to the highest value and bound, without the time after a start, when a rate has not settled."""
-    if np.isnan(curve.value).all():  # a class that never came
-        return -0.02, 1.02
-    width = curve.detect_high - curve.detect_low
-    if np.isnan(width).all():
-        low, high = np.nanquantile(curve.value, (0.01, 0.99))
-    else:
-        kept = np.zeros(width.size, np.bool_)
-        for part in np.split(np.arange(width.size), np.searchsorted(curve.events, breaks, side="right")):
-            if part.size:
-                usual = np.median(width[part])
-                first = int(np.argmax(width[part] >= usual / 2))
-                kept[part[first:]] = width[part[first:]] <= 1.5 * usual
-        low = np.fmin(curve.value, curve.detect_low)[kept].min()
-        high = np.fmax(curve.value, curve.detect_high)[kept].max()
-    room = max(0.06 * (high - low), 0.01)
-    return max(low - room, -0.02), min(high + room, 1.02)
+def _draw(panel: Panel, ax: Any, timed: bool) -> None:
+    """Draw one rate."""
+    trace = panel.trace
+    clock = trace.clock()
 
+    def x(events: Any) -> Any:
+        if not timed:
+            return np.asarray(events, float)
+        return np.interp(events, *clock).astype(np.int64).astype("M8[us]")
 
-def _time_axis(panel: Any, trace: Trace) -> None:
-    """Label the axis with times where these are known, with events elsewhere."""
-    events, times = trace.clock()
-
-    def label(event: float, _: object = None) -> str:
-        if not events:
-            return f"{event:,.0f}"
-        time = np.int64(np.interp(event, events, times)).astype("M8[us]")
-        return str(time.astype("M8[D]" if times[-1] - times[0] > 3 * 86_400e6 else "M8[s]")).replace("T", "\n")
-
-    panel.xaxis.set_major_formatter(label)
-    panel.set_xlabel("event" if not events else "")
-
-
-def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
-    """Draw a segment of a watch; the first that drifted, or the first of all, if none is named."""
-    traces = watch.traces
-    findings = [finding for finding in findings if finding.kind != "shift"]
-    if segment is not None and segment not in watch.segments:
-        raise KeyError(f"no segment {segment!r}")
-    if segment is not None and segment not in traces:
-        raise InputError(f"segment {segment!r} was not followed: only the first ones are")
-    name = segment if segment is not None else next((one.segment for one in findings if one.segment in traces), None)
-    name = name if name in traces else next(iter(traces))
-    own = [finding for finding in findings if finding.segment == name]
-    title = f"{shortened(name, NAME)}: " if name is not None else ""
-    title += f"{counted(finding.kind for finding in own)} in {watch.segments[name].events:,} events"
-    return figure(traces[name], own, title)
+    curve, whole = trace.curve(panel.rate), trace.curve("accuracy")
+    levels = normal_levels(trace, panel.rate, panel.findings, panel.state)
+    dispersion = panel.state.dispersion if panel.state is not None and panel.state.dispersion else 1.0
+    for (start, level), end in zip(levels, [*(start for start, _ in levels[1:]), trace.events], strict=True):
+        share = Share.of(level * curve.n, curve.n, dispersion)
+        span = x([start, end])
+        ax.fill_between(span, share.lower, share.upper, color=BAND, alpha=0.17, lw=0, label="normal, 90 % of points")
+        ax.plot(span, [level, level], color=BAND, lw=0.8, alpha=0.7)
+    if panel.rate != "error":
+        ax.plot(x(whole.event), whole.value, ":", color=SOFT, lw=1.1, label="accuracy")
+    ax.plot(x(curve.event), curve.value, color=CURVE, lw=1.4, label="rate")
+    for finding in panel.findings:
+        if not any(change.rate == panel.rate for change in finding.changes):
+            continue
+        if isinstance(finding, Drift):
+            # When it started, as far as that is known; else the warning that led to it.
+            started = x(finding.started_between or (finding.since, finding.at))
+            ax.axvspan(*started, color=DRIFT, alpha=0.15, lw=0, label="started between (90 %)")
+            ax.axvline(x(finding.at), color=DRIFT, lw=1.6, label="alarm")
+        elif finding.kind in ("recovery", "withdrawal", "acceptance"):
+            ax.axvline(x(finding.at), color=END, lw=1.6, ls="--", label=f"{finding.kind}")
+    segment = "" if panel.segment is None else f"{shortened(panel.segment, NAME)}: "
+    # A label may look like a formula: names are shown as they are.
+    ax.set_title(segment + shortened(rate_in_words(panel.rate), NAME), loc="left", fontsize=10, parse_math=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25)
+    ax.set_xlim(*x([trace.first, max(trace.events - 1, trace.first + 1)]))
 
 
 def save_figure(watch: Watch, findings: Sequence[Finding], path: str | os.PathLike[str]) -> None:
-    """Draw the first segment that drifted, or the first of all, into a PNG, SVG or PDF file."""
+    """Draw the segments that moved into a PNG, SVG or PDF file."""
     from fourrates import files
 
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"

@@ -72,3 +72,16 @@ def test_labels_of_any_kind_give_the_same_as_numbers():
 def test_nothing_to_simulate_is_refused(call):
     with pytest.raises(ValueError, match="at least"):
         call()
+
+
+def test_the_smallest_fall_is_found_in_time_and_a_smaller_one_is_not():
+    from fourrates.budget.falls import falls, smallest_fall
+
+    counts = [[72_000, 8_000], [4_000, 16_000]]
+    detector = fr.FourRates(100_000, reference=counts)
+    fall = smallest_fall(detector, counts, which=1, within=2_000)
+    points = round(100 * (fall.before - fall.after))
+    assert fall.median <= 2_000
+    (smaller,) = falls(detector, counts, [points - 1], classes=[1], history=0, horizon=2_000)
+    assert smaller.median is None
+    assert smallest_fall(detector, counts, which=1, within=2_000, most=points - 3) is None

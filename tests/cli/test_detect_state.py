@@ -202,8 +202,8 @@ def test_nothing_new_and_nothing_yet_are_no_errors(detect, fourrates, tmp_path):
     path.write_text("y_true,y_pred\n1,1\n")
     assert detect(path)[1] == 1
     ran = fourrates("detect", path, "--state", state)
-    assert ran.out.splitlines()[0].startswith("Too early to say: ")
-    assert ran.out.splitlines()[1:] == ["no drift in 1 event"]
+    assert ran.out.splitlines()[0].startswith("Too few rows to say anything: ")
+    assert ran.out.splitlines()[1:] == ["1 event"]
     assert "no new events" in ran.err
 
 

@@ -1,6 +1,7 @@
 """What `watch` draws on a terminal, for every detector."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import fourrates as fr
 from fourrates.alerts import finding_alert
 from fourrates.baselines import detector_class
 from fourrates.cli.options import NAMES
-from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates, weight
+from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates
 from fourrates.findings import Finding, RateState, Share, Shift
 from fourrates.plain import finding_record
 from fourrates.watch import Watch
@@ -52,7 +53,7 @@ def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kin
                 drifts += 1
     assert drifts
     text = drawn(picture)
-    assert "drift    event" in text
+    assert "  drift      " in text
     assert "nan" not in text
     for name in detector.rates:
         assert name in text
@@ -64,7 +65,7 @@ def test_four_rates_shows_estimate_normal_and_evidence():
     lines = [line for line in drawn(picture_of(detector)).splitlines() if "tpr" in line or "ppv" in line]
     tpr, ppv = sorted(lines, key=lambda line: "ppv" in line)
     assert "│" in tpr.strip("│ ")
-    assert {*"●░%"} <= {*tpr}
+    assert {*"●%"} <= {*tpr}
     assert f"{detector.rates['tpr'].normal.value:.3f}" in tpr
     assert "●" in ppv
     assert "%" not in ppv  # precisions are not judged by themselves
@@ -80,13 +81,23 @@ def test_a_bar_has_its_dot_at_the_estimate_and_ends_at_the_interval_of_normal():
     assert bar(RateState(n=0, estimate=float("nan")), "green").plain.strip() == ""
 
 
-@pytest.mark.parametrize(
-    ("evidence", "full", "said"), [(0.0, 0, "0%"), (0.5, 6, "50%"), (1.0, 12, "100%"), (7.0, 12, "100%")]
-)
-def test_evidence_is_a_bar_that_is_full_at_the_alarm(evidence, full, said):
-    text = weight(evidence, "green").plain
-    assert text.count("█") == full
-    assert text.endswith(said)
+def test_after_a_drift_normal_stays_and_the_open_drift_is_on_top():
+    y_true, y_pred = events(900, 0.9)
+    watch = Watch(fr.FourRates(reference=[[900, 100], [100, 900]]))
+    watch.update({"y_true": y_true, "y_pred": np.where(y_true == 1, np.arange(900) % 2, y_pred)})
+    out = io.StringIO()
+    Console(file=out, width=80, height=40, force_terminal=True, color_system="256").print(
+        Picture(watch, True, "log.csv").picture()
+    )
+    lines = out.getvalue().splitlines()
+    assert "▼ tpr 0." in lines[0]
+    (row,) = [line for line in lines if "tpr" in line and "●" in line]
+    assert f"{watch.segments[None].rates['tpr'].normal.value:.3f}" in row
+    orange, green = "38;5;208", "32m"
+    assert orange in lines[0]
+    assert orange in row
+    assert green not in row
+    assert all(len(re.sub(r"\x1b\[[\d;]*m", "", line)) <= 80 for line in lines)
 
 
 def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():
@@ -99,7 +110,7 @@ def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():
     assert all(one["evidence"] > 0 for one in named)
     picture = picture_of(detector)
     picture.warning({"at": detector.events - 1, "rates": named})
-    assert f"({named[-1]['evidence']:.0%} of an alarm)" in drawn(picture)
+    assert f"(alarm level {named[-1]['evidence']:.0%})" in drawn(picture)
 
 
 def test_names_from_the_data_are_neither_markup_nor_escape_sequences():
@@ -129,8 +140,8 @@ def test_what_becomes_of_a_drift_and_shifts_are_told_as_such():
     shift = Shift(at=60, started=55, before=Share(0.3, 0.2, 0.4, 90), after=Share(0.5, 0.4, 0.6, 9))
     picture.shift(finding_record(shift, utc=False))
     text = drawn(picture)
-    assert "drift    event 40, started about event 30: tpr ↓ 0.900 → 0.500" in text
-    assert "confirmation event 45, drift of event 40: tpr ↓ 0.900 → 0.500" in text
-    assert "recovery event 50, drift of event 40: tpr ↑ 0.500 → 0.900" in text
-    assert "shift    event 60: share of positives 0.300 → 0.500" in text
+    assert "event 40  drift      tpr ↓ 0.900 → 0.500, since about event 30" in text
+    assert "event 45  confirmed  tpr ↓ 0.900 → 0.500" in text
+    assert "event 50  recovered  tpr ↑ 0.500 → 0.900" in text
+    assert "event 60  shift      share of positives 0.300 → 0.500" in text
     assert "1 drift," in text

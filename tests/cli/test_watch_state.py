@@ -214,7 +214,7 @@ def test_the_end_of_a_drift_is_an_alert_too_and_all_else_is_a_line(fourrates, tm
     assert recovery["text"].endswith(f" (drift of event {recovery['drift']:,})")
     assert recovery["changes"][0]["direction"] == "up"
     findings = [kind for kind in kinds if kind not in ("shift", "warning")]
-    assert "recover" in ran.err.splitlines()[-2 - min(len(findings), 10)]
+    assert "recover" in ran.err.splitlines()[-1 - min(len(findings), 10)]
 
 
 @pytest.mark.slow

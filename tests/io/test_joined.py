@@ -35,7 +35,7 @@ def of_files(files, **more):
 
 def test_files_with_times_are_replayed_in_the_order_of_their_times(files):
     said = []
-    events = of_files(files, label_columns=Columns(time="arrived"), say=said.append)
+    events = of_files(files, label_columns=Columns(time="arrived"), say=said.append, order="arrival")
     batches = list(events)
     assert pairs_of(batches) == [(0, 1), (1, 1), (0, 0)]
     assert [batch.rows.tolist() for batch in batches] == [[3, 1, 2]]
@@ -74,7 +74,7 @@ def test_without_times_of_the_labels_events_come_in_the_order_of_the_predictions
 
 def test_with_times_of_the_labels_alone_events_come_in_their_order():
     when = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
-    events = joined({"id": [1, 2], "pred": [0, 1]}, {"id": [2, 1], "label": [1, 1], "time": when})
+    events = joined({"id": [1, 2], "pred": [0, 1]}, {"id": [2, 1], "label": [1, 1], "time": when}, order="arrival")
     (batch,) = events
     assert batch.rows.tolist() == [2, 1]
     assert (batch.times == when).all()
@@ -123,9 +123,12 @@ def test_rows_of_several_files_are_named_by_file_and_row(tmp_path):
     for name, rows in (("a", "1,0\n2,1\n"), ("b", "3,1\n4,0\n")):
         (tmp_path / f"{name}.csv").write_text("id,pred\n" + rows)
     labels = {"id": ["4", "1", "2", "3"], "label": [0, 0, 1, 1], "time": np.arange(4).astype("M8[D]")}
-    batches = list(joined([tmp_path / "a.csv", tmp_path / "b.csv"], labels))
-    found = [(batch.source[-5], row) for batch in batches for row in batch.rows.tolist()]
-    assert found == [("b", 2), ("a", 1), ("a", 2), ("b", 1)]
+    for order, rows in (
+        ("arrival", [("b", 2), ("a", 1), ("a", 2), ("b", 1)]),
+        ("prediction", [("a", 1), ("a", 2), ("b", 1), ("b", 2)]),
+    ):
+        batches = joined([tmp_path / "a.csv", tmp_path / "b.csv"], labels, order=order)
+        assert [(batch.source[-5], row) for batch in batches for row in batch.rows.tolist()] == rows
 
 
 def test_rows_with_something_missing_are_skipped_and_counted_or_refused():

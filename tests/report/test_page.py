@@ -2,8 +2,11 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
+import subprocess
+import sys
 from html import unescape
 from html.parser import HTMLParser
 
@@ -14,6 +17,7 @@ import fourrates as fr
 from fourrates import io
 from fourrates.baselines import detector_class
 from fourrates.cli.options import NAMES
+from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
 from fourrates.report.facts import gather
 from fourrates.report.words import TITLES
@@ -29,24 +33,10 @@ def report(source, detector, **options):
     return page(run, events, found), found
 
 
-def test_every_finding_is_told_with_its_rates_before_and_after():
-    stream = fraud(seed=5)
-    frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
-    text, found = report(frame, fr.FourRates(730_500))
-    kinds = [one.kind for one in found]
-    assert kinds == ["drift", "confirmation", "drift", "confirmation", "recovery", "recovery"]
-    assert re.findall(r"<h3>\d\. (\w+)", text)[::-1] == [TITLES[kind] for kind in kinds]
-    for one in found:
-        assert f"event {one.at:,}" in text
-        if one.started is not None:  # not of the confirmation of a rate that joined the episode
-            assert f"event {one.started:,}" in text
-        if one.kind == "drift":
-            assert "events {:,} to {:,}".format(*one.started_between) in text
-        for change in one.changes:
-            before, after = (f'<b class="num">{share.value:.3f}</b>' for share in (change.before, change.after))
-            assert f"from {before} to {after}" in text
-    assert "at most one in 730,500 events" in text
-    assert "timestamp" in text
+def words_of(text):
+    parser = Elements()
+    parser.feed(re.sub("<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL))
+    return re.sub(r"\s+", " ", parser.words)
 
 
 def headline(text):
@@ -54,47 +44,127 @@ def headline(text):
     return re.sub("<.*?>", "", found)
 
 
-def test_the_headline_says_how_things_stand_at_the_end():
+def tiles(text):
+    """The figures of the verdict, by name, each with what it rests on."""
+    found = re.findall(r"<div><dt>(.*?)</dt><dd><b>(.*?)</b><span>(.*?)</span>", text)
+    return {name: (figure, basis) for name, figure, basis in found}
+
+
+def cut(stream, end):
+    return {"y_true": stream.y_true[:end], "y_pred": stream.y_pred[:end], "timestamp": stream.times[:end]}
+
+
+def test_every_finding_is_listed_with_its_rates_before_and_after():
+    text, found = report(cut(fraud(seed=5), 200_000), fr.FourRates(730_500))
+    assert [one.kind for one in found] == ["drift", "confirmation", "drift", "confirmation", "recovery", "recovery"]
+    words = words_of(text)
+    assert re.findall(r"<summary><b class=.*?>. (.*?)</b>", text)[::-1] == [TITLES[one.kind] for one in found]
+    for one in found:
+        assert f"(event {one.at:,})" in words
+        if one.started_between is not None:
+            assert "(events {:,} to {:,})".format(*one.started_between) in words
+        for change in one.changes:
+            assert f"{change.before.value:.3f} → {change.after.value:.3f}" in words
+    assert "One false alarm in 730,500 events" in words
+
+
+def test_the_verdict_says_what_the_data_says():
+    """The demo's stream, open: normal and now are the shares of positives that were caught, counted here."""
+    stream = fraud(seed=5)
+    end = stream.changes[1]
+    text, found = report(cut(stream, end), fr.FourRates(730_500))
+    caught = (stream.y_pred == 1)[:end][stream.y_true[:end] == 1]
+    at = np.flatnonzero(stream.y_true[:end] == 1)
+    normal, now = caught[at < found[0].started], caught[at > found[0].at]
+    assert headline(text) == f"Drifted: tpr fell from {normal.mean():.3f} to {now.mean():.3f}"
+    shown = tiles(text)
+    assert [*shown] == ["Normal", "Now", "Since about", "Status"]
+    assert shown["Now"][0] == f"{now.mean():.3f}"
+    assert shown["Now"][1].endswith(f", of {now.size:,} positives")
+    started = str(stream.times[found[0].started].astype("M8[m]")).replace("T", " ")
+    assert shown["Since about"][0] == started
+    assert shown["Status"][0] == "Open, confirmed"
+
+
+@pytest.mark.parametrize(
+    ("end", "wanted"),
+    [
+        (0, r"No drift: a fall of \d+ points in tpr would have been found within \d+ hours"),
+        (1, r"Drifted: tpr fell from 0.7\d\d to 0.2\d\d"),
+        (2, r"Recovered: tpr is back at 0.7\d\d \(normal 0.7\d\d\)"),
+    ],
+)
+def test_the_headline_says_how_things_are_at_the_end(end, wanted):
     """The demo's stream: tpr falls on day 6 and is repaired on day 8."""
     stream = fraud(seed=5)
-    first, second = stream.changes
-    for end, wanted in (
-        (first, "Stable: "),
-        (second, r"Drifted: tpr 0.2\d\d \(.*; normal 0.7.*since about 2026-01-0[67] .*\(confirmed\)"),
-        (stream.y_true.size, r"Recovered: tpr is back at 0.7\d\d \(.* since 2026-01-0[89]"),
-    ):
-        frame = {"y_true": stream.y_true[:end], "y_pred": stream.y_pred[:end], "timestamp": stream.times[:end]}
-        text, _ = report(frame, fr.FourRates(730_500))
-        assert re.match(wanted, headline(text)), headline(text)
+    text, _ = report(cut(stream, (*stream.changes, 200_000)[end]), fr.FourRates(730_500))
+    assert re.fullmatch(wanted, headline(text)), headline(text)
 
 
-@pytest.mark.slow
-def test_of_many_streams_the_one_with_the_strongest_last_drift_comes_first():
+def test_three_rows_are_too_few_to_say_anything():
+    text, _ = report(([1, 0, 1], [1, 0, 0]), fr.FourRates())
+    assert headline(text).startswith("Too few rows to say anything: needs about ")
+    assert "no drift" not in words_of(text).lower()
+
+
+def test_of_several_segments_the_one_with_most_harm_comes_first():
     random = np.random.default_rng(2)
-    size = 30_000
+    size = 60_000
     model = random.integers(0, 5, size)
     truth = random.integers(0, 2, size)
     after = np.arange(size) > size // 2
     share = np.where(after & (model == 1), 0.7, np.where(after & (model == 3), 0.4, 0.9))
     pred = np.where(random.random(size) < share, truth, 1 - truth)
     frame = {"y_true": truth, "y_pred": pred, "model": np.array(list("abcde"))[model]}
-    text, found = report(frame, fr.LFR(detect=1e-7), columns=io.Columns(by="model"))
-    assert {one.segment for one in found} == {"b", "d"}
-    assert headline(text).startswith("2 of 5 segments drifted: most of all d, where ")
-    listed = re.findall('<th scope="row"><span class="name">(.)</span>', text)
-    assert listed[:2] == ["d", "b"]
-    assert re.findall('<option value="0">(.)</option>', text) == ["d"]
-    only = {name: column[model != 3] for name, column in frame.items()}
-    text, _ = report(only, fr.LFR(detect=1e-7), columns=io.Columns(by="model"))
-    assert headline(text).startswith("1 of 4 segments drifted: b, where ")
+    for detector in (fr.FourRates(1e6), fr.LFR(detect=1e-7)):
+        text, found = report(frame, detector, columns=io.Columns(by="model"))
+        assert {"b", "d"} <= {one.segment for one in found}
+        assert headline(text).startswith("Drifted in 2 of 5 segments: most in d: ")
+        rows = re.findall('<i class="dot (.*?)"></i><span class="name">(.)</span>', text)
+        assert rows[:2] == [("drifted", "d"), ("drifted", "b")]
+        assert "drifted" not in {standing for standing, _ in rows[2:]}
+        assert re.findall('<option value="0">(.)</option>', text) == ["d"]
 
 
-def test_what_has_come_since_the_last_drift_is_told_where_its_window_is_too_small():
-    truth, pred = (side[:5300] for side in SCENARIOS["Imbalance2"].stream(seed=1))  # then tnr rises too
-    text, found = report((truth, pred), fr.FourRates(100_000))
-    assert [one.kind for one in found] == ["drift", "confirmation"]
-    seen = len(truth) - found[0].window.start
-    assert f"too few to train on, wait for more; by the end of the data there are {seen:,}." in text
+def test_cells_are_coloured_only_where_a_rate_is_away():
+    random = np.random.default_rng(4)
+    size = 40_000
+    truth = random.integers(0, 3, size)
+    bad = (np.arange(size) > size // 2) & (truth == 2)
+    pred = np.where(random.random(size) < np.where(bad, 0.6, 0.9), truth, (truth + 1) % 3)
+    frame = {"y_true": truth, "y_pred": pred, "who": np.full(size, "x")}
+    text, _ = report(frame, fr.FourRates(1e6, labels=range(3)), columns=io.Columns(by="who"))
+    where, changed = text.split('id="h-where"')[1].split('id="h-changed"')
+    shades = re.findall('<td class="(.*?)" title', where)
+    assert shades == ["none", "none", "down4"]
+    changed = changed.split("</table>")[0]
+    cells = re.findall('<td class="(.*?)" title=".*?">(.*?)</td>', changed)
+    before, after = (slice(size // 2), slice(size // 2 + 1, None))
+    moved = [100 * (np.mean(pred[part][truth[part] == 2] == 0)) for part in (before, after)]
+    assert float(cells[6][1]) == pytest.approx(moved[1] - moved[0], abs=1)  # the start is an estimate
+    assert [shade[:-1] for shade, _ in cells[6:]] == ["down", "non", "down"]
+    assert {shade for shade, _ in cells[:6]} == {"none"}
+
+
+def test_what_to_do_names_the_rows_and_whether_they_are_enough(tmp_path):
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 12_000)
+    bad = (np.arange(12_000) >= 8000) & (truth == 1)
+    pred = np.where(random.random(12_000) < np.where(bad, 0.5, 0.9), truth, 1 - truth)
+    path = tmp_path / "it's data.csv"
+    for end, enough in ((8060, "too few, wait for 200 rows"), (12_000, "enough to retrain on")):
+        path.write_text("y_true,y_pred\n" + "".join(f"{a},{b}\n" for a, b in zip(truth, pred, strict=True))[: 4 * end])
+        text, (drift, *_) = report(path, fr.FourRates(1e5))
+        words = words_of(text)
+        for advice in ("Roll back", "Repair", "Retrain", "Accept"):
+            assert advice in words
+        assert f"rows {drift.started_row:,} to {end:,} of " in words
+        assert enough in words
+    (command,) = [unescape(one) for one in re.findall("<code>(python.*?)</code>", text)]
+    pytest.importorskip("pandas")
+    subprocess.run(command.replace("python -c", f"{sys.executable} -c", 1), shell=True, check=True, cwd=tmp_path)
+    rows = (tmp_path / "retrain.csv").read_text().splitlines()[1:]
+    assert rows == [f"{a},{b}" for a, b in zip(truth, pred, strict=True)][drift.started_row - 1 :]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,50 +173,55 @@ def test_every_detector_has_a_page(name):
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
     pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    detector = detector_class(name)()
-    text, found = report((truth, pred), detector)
+    text, found = report((truth, pred), detector_class(name)())
     assert found
     assert headline(text).startswith("Drifted: ")
-    assert text.count('<li class="drift') == min(len(found), 100)
-    assert ("significance level" in text) == (name in ("LFR", "NFR"))
-    assert "None" not in re.sub("<script.*", "", text, flags=re.DOTALL)
+    assert text.count('<details class="finding') == min(len(found), 100)
+    assert "None" not in words_of(text)
+    assert "nan" not in words_of(text)
 
 
-def test_many_drifts_leave_the_charts_in_sight():
+def test_a_change_for_the_better_is_no_bad_news():
+    truth, pred = fraud(seed=5).y_true, fraud(seed=5).y_pred
+    text, found = report((truth, pred), fr.LFR(detect=1e-6))
+    assert [one.worse for one in found] == [True, False]
+    assert headline(text).startswith("Improved: tpr rose from 0.2")
+    assert '<header class="recovered">' in text
+
+
+def test_many_findings_are_folded_and_the_latest_listed():
     truth, pred = SCENARIOS["Balance1"].stream(seed=3, length=100_000, change=100_000)
     text, found = report((truth, pred), fr.LFR(detect=1e-3))
     assert len(found) > 100
-    assert f"<summary>{len(found) - 4:,} more</summary>" in text
-    assert text.count('<li class="drift') == 100
-    assert f"event {found[-1].at:,}" in text  # the latest are those that are told
+    assert "<summary>92 earlier</summary>" in text
+    assert text.count('<details class="finding') == 100
+    assert f"event {found[-1].at:,}" in text
+    assert f"{len(found) - 100:,} more are not listed" in text
 
 
 def test_the_time_of_the_start_is_about_right():
     """Between a mark and the warning, whose times are known: within a hundredth of a day of the true one."""
     stream = fraud(seed=5)
-    frame = {"y_true": stream.y_true, "y_pred": stream.y_pred, "timestamp": stream.times}
     run = Watch(fr.FourRates(730_500), trace=Trace)
-    events = io.read(frame)
+    events = io.read(cut(stream, 200_000))
     found = [one for batch in events for one in run.update(batch)]
-    for finding in (one for one in gather(run, events, found).findings if one.started is not None):
-        true = stream.times[finding.started.event].astype("M8[us]").astype(np.int64)
-        assert abs(finding.started.time - true) < 0.01 * 86_400e6
+    (facts,) = gather(run, events, found).streams
+    for finding in (one for one in found if one.started is not None):
+        true = stream.times[finding.started].astype("M8[us]").astype(np.int64)
+        assert abs(np.interp(finding.started, *facts.clock()) - true) < 0.01 * 86_400e6
 
 
-def test_recoveries_and_shifts_are_told_as_such():
+def test_shifts_of_the_class_mix_are_told_as_such():
     random = np.random.default_rng(3)
     size = 30_000
     part = np.arange(size) * 3 // size
     truth = (random.random(size) < np.where(part == 2, 0.6, 0.3)).astype(int)
     pred = np.where(random.random(size) < np.where((part == 1) & (truth == 1), 0.5, 0.9), truth, 1 - truth)
     text, found = report((truth, pred), fr.FourRates(1e6, reference=[[9000, 1000], [1000, 9000]]))
-    recoveries = sum(one.kind == "recovery" for one in found)
-    assert recoveries
-    assert len(re.findall(r"<h3>\d+\. Recovered, ", text)) == recoveries
+    assert any(one.kind == "recovery" for one in found)
     assert headline(text).startswith("Recovered: ")
-    assert "Shifts of the classes" in text
-    assert "the share of positives went from 0.302 to 0.8" in text
-    assert "a reference of 20,000 events, 90.0% of them right" in text
+    assert "Not drifts of the classifier.share of positives 0.302 → 0.8" in words_of(text)
+    assert "20,000 events, 90.0% of them right" in text
 
 
 def falls_and_comes_back(seed, tpr, streams=1):
@@ -158,14 +233,27 @@ def falls_and_comes_back(seed, tpr, streams=1):
     return {"y_true": truth, "y_pred": pred, "model": np.array(list("abc"))[np.arange(truth.size) % streams]}
 
 
-def test_where_several_streams_drifted_all_that_recovered_are_counted():
+def test_segments_that_recovered_are_counted():
     text, found = report(falls_and_comes_back(1, 0.6, streams=3), fr.FourRates(1e6), columns=io.Columns(by="model"))
     assert {one.segment for one in found if one.closes} == {*"abc"}
-    assert headline(text) == "Recovered: 3 segments that drifted are back at normal"
-    assert len(re.findall('<i class="dot recovered"></i>tpr is back at 0.[89]', text)) == 3
+    assert re.match(r"Recovered in 3 of 3 segments: most in [abc]: tpr is back at 0.[89]", headline(text))
+    assert text.count('<i class="dot recovered">') == 3
 
 
-def test_a_drift_that_was_withdrawn_is_listed_and_the_stream_is_stable():
+def test_a_rate_is_said_to_be_away_since_its_own_drift_and_not_that_of_another_rate():
+    """tnr falls and stays, tpr falls later: the headline is about tpr, and so is its start."""
+    random, size = np.random.default_rng(3), 60_000
+    truth = random.integers(0, 2, size)
+    event = np.arange(size)
+    right = np.where((truth == 0) & (event > 20_000), 0.85, np.where((truth == 1) & (event > 40_000), 0.4, 0.9))
+    pred = np.where(random.random(size) < right, truth, 1 - truth)
+    text, found = report((truth, pred), fr.FourRates(1e5))
+    assert {change.rate for one in found for change in one.changes} == {"tnr", "tpr"}
+    assert headline(text).startswith("Drifted: tpr fell from 0.9")
+    assert 39_900 < int(tiles(text)["Since about"][0].removeprefix("event ").replace(",", "")) < 40_200
+
+
+def test_a_drift_that_was_withdrawn_is_listed_and_there_is_none():
     """A false alarm of a small budget, the first that is withdrawn."""
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
@@ -175,10 +263,9 @@ def test_a_drift_that_was_withdrawn_is_listed_and_the_stream_is_stable():
     end = 1 + next(finding.at for finding in detector.findings if finding.kind == "withdrawal" and finding.closes)
     text, found = report((truth[:end], pred[:end]), fr.FourRates(500))
     assert found[-1].kind == "withdrawal"
-    assert re.fullmatch("Stable: .* withdrawn, the events since the alarm do not bear it out", headline(text))
-    assert "<h3>2. Withdrawn, " in text
-    assert "The events since the alarm do not bear it out." in text
-    assert "1 drift and 1 withdrawal in " in text
+    assert headline(text) == "No drift: an alarm was withdrawn, the events since do not bear it out"
+    assert '<b class="good">○ Withdrawn</b>' in text
+    assert "1 alarm in 605 events; 1.2 false ones expected; 1 withdrawn." in words_of(text)
 
 
 def test_a_run_that_is_resumed_tells_of_the_drift_that_is_open():
@@ -192,21 +279,21 @@ def test_a_run_that_is_resumed_tells_of_the_drift_that_is_open():
     before = [one for batch in io.read(first) for one in run.update(batch)]
     run = Watch.from_bytes(run.to_bytes(), Trace)
     events = io.read(second)
+    assert headline(page(run, events, [])).startswith("Drifted: tpr fell from 0.9")  # not an event yet
     assert [one for batch in events for one in run.update(batch)] == []
     since = slice(before[0].at + 1, 9_500)
     positives = data["y_true"][since] == 1
     tpr = (data["y_pred"][since] == 1)[positives].mean()
     normal = before[0].changes[0].before.value
-    assert re.match(
-        rf"Drifted: tpr {tpr:.3f} \(.* of {positives.sum():,}; normal {normal:.3f}\), since about 2026-01-01 01:",
-        headline(page(run, events, [])),
-    )
+    text = page(run, events, [])
+    assert headline(text) == f"Drifted: tpr fell from {normal:.3f} to {tpr:.3f}"
+    assert tiles(text)["Now"][1].endswith(f" of {positives.sum():,} positives")
 
 
-def test_a_calm_stream_is_said_to_be_calm():
+def test_a_stream_without_a_drift_has_none():
     text, found = report(SCENARIOS["Balance1"].stream(seed=1, length=2000, change=2000), fr.LFR(detect=1e-9))
     assert found == []
-    assert "<h1><em>No drift</em></h1>" in text
+    assert headline(text) == "No drift"
 
 
 def test_the_page_needs_nothing_else():
@@ -300,21 +387,35 @@ def test_ten_million_events_make_a_page_of_less_than_two_megabytes():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("streams", [0, 1])
-def test_a_picture_has_a_panel_for_each_rate(streams):
-    from fourrates.plot import figure
+def test_a_picture_has_a_panel_for_each_rate_that_moved_in_each_segment_that_did():
+    data = falls_and_comes_back(1, 0.6, streams=3)
+    data["y_pred"] = np.where(data["model"] == "b", data["y_true"], data["y_pred"])
+    run = Watch(fr.FourRates(1e6), trace=Trace)
+    events = io.read(data, columns=io.Columns(by="model"))
+    found = [one for batch in events for one in run.update(batch, events.keys)]
+    assert sorted(panel.get_title("left") for panel in drawn(run, found).axes) == ["a: tpr", "c: tpr"]
+    assert [panel.get_title("left") for panel in drawn(run, found, "b").axes] == ["b: tpr", "b: tnr"]
 
-    run = Watch(fr.LFR(), trace=Trace)
-    found = [one for batch in io.read(SCENARIOS["Imbalance2"].stream(seed=7)) for one in run.update(batch)]
-    drawing = figure(run.traces[None], found * streams, "a title")
-    assert drawing.axes[0].get_ylabel() == ("tpr" if streams else "tnr")
-    assert len(drawing.axes) == 4
+
+@pytest.mark.slow
+def test_in_a_picture_nothing_overprints_and_recoveries_are_dashed_and_blue():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    run = Watch(fr.FourRates(730_500), trace=Trace)
+    found = [one for batch in io.read(cut(fraud(seed=5), 200_000)) for one in run.update(batch)]
+    drawing = drawn(run, found)
+    FigureCanvasAgg(drawing).draw()
+    boxes = [panel.get_tightbbox() for panel in drawing.axes]
+    for above, below in itertools.pairwise(boxes):
+        assert above.y0 >= below.y1
+    for panel in drawing.axes:
+        lines = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in panel.get_lines()}
+        assert lines["alarm"] == (DRIFT, "-")
+        assert lines["recovery"] == (END, "--")
 
 
 @pytest.mark.slow
 def test_names_are_drawn_as_they_are_even_if_they_look_like_formulas(tmp_path):
-    from fourrates.plot import save_figure
-
     names = [r"$\frac$", r"[/x]$\alpha$"]
     truth = np.array(names * 300 + names[:1] * 60)
     pred = np.array(names * 300 + names[1:] * 60)
@@ -324,6 +425,6 @@ def test_names_are_drawn_as_they_are_even_if_they_look_like_formulas(tmp_path):
     found = [one for batch in events for one in run.update(batch, events.keys)]
     assert found
     save_figure(run, found, tmp_path / "x.svg")
-    drawn = (tmp_path / "x.svg").read_text()
-    assert r"recall:$\frac$" in drawn
-    assert r"[/y]" in drawn
+    shown = (tmp_path / "x.svg").read_text()
+    assert r"recall of $\frac$" in shown
+    assert r"[/y]" in shown

@@ -91,7 +91,7 @@ def opened(browser, page):
 
 @pytest.fixture
 def terminal():
-    """A tmux window of 110 by 34; give it a command, read its screen."""
+    """A tmux window of 34 lines; give it a command, read its screen."""
     tmux = shutil.which("tmux")
     if tmux is None:
         needed("no tmux")
@@ -99,8 +99,8 @@ def terminal():
     base = [tmux, "-L", name]
 
     class Terminal:
-        def start(self, command):
-            size = ["-x", "110", "-y", "34"]
+        def start(self, command, columns=110):
+            size = ["-x", str(columns), "-y", "34"]
             subprocess.run([*base, "-f", os.devnull, "new-session", "-d", *size, "bash --norc"], check=True)
             self.type(command)
             self.press("Enter")

@@ -1,5 +1,6 @@
 """`fourrates watch` in tmux: the rates drawn live, a drift shown as it happens, a summary after Ctrl-C."""
 
+import re
 import sys
 import time
 
@@ -32,13 +33,28 @@ def test_the_rates_are_shown_live_and_a_drift_as_it_happens(terminal, tmp_path, 
         file.write("1,0\n" * 25 + "1,1\n" * 3)
     screen = wait_for(terminal, "tpr ↓")
     assert "1 drift" in screen
-    assert "event 1,000: tpr ↓" in screen  # where it started
+    assert "tpr ↓ 1.000 → 0.000, since about event 1,000" in screen
+    assert "▼ tpr fell, by how much is not yet known" in screen  # what is open is on top
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / "watch.txt").write_text(terminal.screen(colours=True))
     terminal.press("C-c")
     screen = wait_for(terminal, "1,028 events in")
     assert "drift at 1,0" in screen
     assert "Traceback" not in screen
+
+
+@pytest.mark.parametrize("detector", ["FourRates", "LFR(detect=1e-6)"])
+def test_at_80_columns_no_answer_is_cut_and_the_verdict_comes_first(terminal, data, detector):
+    terminal.start(f"clear; {sys.executable} -m fourrates detect {data} -d '{detector}' 2>/dev/null; echo ended", 80)
+    lines = wait_for(terminal, "\nended\n").rstrip().splitlines()
+    assert lines[0].startswith("Stable: tnr 0.9" if detector == "FourRates" else "2 drifts in 200,000 events")
+    assert "…" not in "".join(lines)
+    rows = [line for line in lines if line.startswith(" 2026-")]
+    assert len(rows) == (6 if detector == "FourRates" else 2)
+    for row in rows:
+        assert re.search(r"(tpr|tnr) [↓↑]  0\.\d{3} → 0\.\d{3}", row), row
+    for line in lines:
+        assert not line.startswith(("%", "of ", "0.")), line  # a number torn from its words
 
 
 def test_the_view_keeps_up_with_a_fast_pipe(terminal, data):

@@ -1,12 +1,13 @@
-"""What is kept for a picture: the statistics as the detector has them, and no excursion lost."""
+"""What is kept for a picture: the counts of a stream over time, in flat memory, however it is cut."""
 
 import numpy as np
 import pytest
 
 import fourrates as fr
-from fourrates.streams import SCENARIOS
+from fourrates import io
+from fourrates.findings import Share
 from fourrates.watch import Watch
-from fourrates.watch.trace import Trace, ordered
+from fourrates.watch.trace import Trace, normal_levels, observations
 
 
 def events(size, seed=1, classes=2):
@@ -16,134 +17,118 @@ def events(size, seed=1, classes=2):
     return truth, pred
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "parameters",
-    [{}, {"decay": (0.8, 0.9)}, {"labels": range(5)}, {"detect": {"tpr": 1e-3}}, {"arl": 20_000}],
-)
-def test_the_trace_ends_where_the_detector_does(parameters):
-    detector = fr.LFR(**parameters)
+def counted(truth, pred, classes=2):
+    counts = np.zeros((classes, classes), int)
+    np.add.at(counts, (truth, pred), 1)
+    return counts.tolist()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000, 20_000])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_every_bin_has_the_counts_of_its_events_wherever_the_stream_is_cut(piece, classes):
+    truth, pred = events(20_000, classes=classes)
+    if piece == 1:
+        truth, pred = truth[:3000], pred[:3000]
+    trace = Trace(fr.LFR(labels=range(classes)), bins=256)
+    for start in range(0, truth.size, piece):
+        trace.take(truth[start : start + piece], pred[start : start + piece])
+    edges = trace.edges.tolist()
+    assert edges[0] == 0
+    assert edges[-1] == trace.events == truth.size
+    assert 128 <= len(trace.counts) <= 256
+    for counts, start, end in zip(trace.counts.tolist(), edges, edges[1:], strict=False):
+        assert counts == counted(truth[start:end], pred[start:end], classes)
+    middle = edges[len(edges) // 2]
+    assert trace.between(0, middle).tolist() == counted(truth[:middle], pred[:middle], classes)
+    assert trace.between(middle, truth.size).tolist() == counted(truth[middle:], pred[middle:], classes)
+
+
+def test_a_resumed_stream_is_counted_from_where_it_is():
+    truth, pred = events(500)
+    detector = fr.FourRates()
+    detector.update_many(truth[:300], pred[:300])
     trace = Trace(detector)
-    truth, pred = events(20_000, classes=len(detector.labels.values))
-    done = 0
-    while done < truth.size:
-        taken, drifts = detector.update_coded(truth, pred, done)
-        trace.take(truth[done : done + taken], pred[done : done + taken])
-        done += taken
-        for drift in drifts:
-            trace.drift(drift)
-    curves = trace.curves()
-    test = 0
-    for name, state in detector.rates.items():
-        for one in state.statistics:
-            assert curves[test].rate == name
-            assert trace.last(test)[0] == state.n
-            assert trace.last(test)[2] == one.value
-            assert curves[test].value[-1] == one.value
-            assert curves[test].warn_low[-1] == one.warn.lower
-            assert curves[test].detect_high[-1] == one.detect.upper
-            test += 1
+    trace.take(truth[300:], pred[300:])
+    assert (trace.first, trace.events) == (300, 500)
+    assert trace.between(400, 500).tolist() == counted(truth[400:], pred[400:])
 
 
-@pytest.mark.parametrize("kind", [fr.FourRates, fr.baselines.DDM])
-def test_without_bounds_the_rate_is_followed_through_every_drift(kind):
-    """Over about a thirtieth of its observations: some 10,000 of each rate, so a memory of 500; the mean at first."""
-    truth, pred = events(20_000)
-    pred[10_000:] = np.where(np.arange(10_000) % 2, truth[10_000:], 1 - truth[10_000:])
-    run = Watch(kind(), trace=lambda detector: Trace(detector, 400_000))
-    from fourrates import io
-
-    assert [one for batch in io.read((truth, pred)) for one in run.update(batch)]
-    for i, curve in enumerate(run.traces[None].curves()):
-        own = np.flatnonzero((truth, pred)[i // 2] == i % 2)
-        value, wanted = 0.5, {}
-        for n, event in enumerate(own.tolist(), 1):
-            decay = min(0.998, 1 - 1 / (n + 1))
-            value = decay * value + (1 - decay) * (truth[event] == pred[event])
-            wanted[event] = value
-        assert curve.events.size > 1000
-        assert curve.value.tolist() == [wanted[event] for event in curve.events.tolist()]
-        assert np.isnan(curve.warn_low).all()
-
-
-def test_what_crossed_comes_first():
-    stream = SCENARIOS["Imbalance2"].stream(seed=7)
-    run = Watch(fr.FourRates(), trace=Trace)
-    from fourrates import io
-
-    found = [one for batch in io.read(stream) for one in run.update(batch)]
-    curves, enough = ordered(run.traces[None].curves(), found)
-    assert enough == 4
-    assert {curve.rate for curve in curves[: len(found[0].changes)]} == {c.rate for c in found[0].changes}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("parameters", [{"detect": 1e-9}, {"decay": (0.9, 0.94), "detect": 4e-9}])
-def test_no_excursion_is_lost(parameters):
-    """Wherever a statistic left its warning bounds in a bin, a point outside is kept of it; so are its extremes."""
-    detector = fr.LFR(**parameters)
-    tests = sum(len(state.statistics) for state in detector.rates.values())
-    trace = Trace(detector, points=400 * tests)
-    truth, pred = (column[:12_000].copy() for column in events(100_000))
-    pred[:20] = 1 - truth[:20]  # a first bin with extremes
-    bits = {name: [] for name in detector.rates}
-    for t, g in zip(truth.tolist(), pred.tolist(), strict=True):
-        detector.update(t, g)
-        rates = detector.rates
-        for name in (("tnr", "tpr")[t], ("npv", "ppv")[g]):
-            state = rates[name]
-            bits[name].append((detector.events - 1, state.statistic, state.warn.lower, state.warn.upper))
+def test_a_curve_has_points_of_equally_many_observations_and_no_spike_at_its_start():
+    """Each point is the mean of 400 or so: five standard errors are 0.1."""
+    truth, pred = events(40_000)
+    trace = Trace(fr.FourRates())
     trace.take(truth, pred)
-    width = trace._recorder.width
-    assert 12_000 / width <= 100
-    firsts = {curve.rate: curve for curve in reversed(trace.curves())}
-    for curve in firsts.values():
-        every = np.array(bits[curve.rate])
-        bins = every[:, 0].astype(int) // width
-        kept = curve.events // width
-        for one in np.unique(bins):
-            full = every[bins == one]
-            mine = kept == one
-            assert curve.value[mine].min() == full[:, 1].min()
-            assert curve.value[mine].max() == full[:, 1].max()
-            assert (curve.value < curve.warn_low)[mine].any() == (full[:, 1] < full[:, 2]).any()
-            assert (curve.value > curve.warn_high)[mine].any() == (full[:, 1] > full[:, 3]).any()
+    curve = trace.curve("tpr", points=50)
+    right = (pred == 1)[truth == 1]
+    assert 45 <= curve.value.size <= 51
+    assert abs(curve.value - right.mean()).max() < 5 * np.sqrt(0.25 / curve.n)
+    assert curve.n == -(-right.size // 50)
+    assert (np.diff(curve.event) > 0).all()
 
 
-def test_every_point_close_to_a_drift_is_kept():
-    stream = SCENARIOS["Imbalance2"].stream(seed=7, length=400_000, change=200_000)
-    truth, pred = (side.astype(np.uint16) for side in stream)
-    run = Watch(fr.LFR(detect=1e-6), trace=Trace)
-    from fourrates import io
-
-    (found, *_) = [one for batch in io.read((truth, pred)) for one in run.update(batch)]
-    (curve,) = [curve for curve in run.traces[None].curves() if curve.rate == found.changes[0].rate]
-    window = np.flatnonzero(truth[found.since : found.at + 1] == 1) + found.since
-    assert np.isin(window, curve.events).all()
+def test_too_few_observations_make_one_point_and_none_make_none():
+    trace = Trace(fr.FourRates())
+    assert trace.curve("tpr").value.size == 0
+    trace.take(np.array([1, 1, 0], np.uint16), np.array([1, 0, 0], np.uint16))
+    assert trace.curve("tpr").value.tolist() == [0.5]
+    assert trace.curve("similarity").value.size == 0
 
 
-def test_the_size_does_not_grow_with_the_stream():
-    sizes = []
-    for length in (10**5, 10**6):
-        trace = Trace(fr.LFR(detect=1e-9))
-        trace.take(*events(length))
-        sizes.append(sum(curve.events.size for curve in trace.curves()))
-    assert sizes[1] < 1.5 * sizes[0]
-    assert sizes[1] < 36_000
+def test_the_clock_rises_even_if_times_do_not_and_needs_two_of_them():
+    truth, pred = events(1000)
+    times = np.datetime64("2026-01-01", "us") + np.arange(1000) * np.timedelta64(1, "s")
+    times[500], times[700] = np.datetime64("NaT"), times[0]
+    trace = Trace(fr.FourRates(), bins=128)
+    trace.take(truth, pred, times)
+    at, known = trace.clock()
+    assert (np.diff(known) >= 0).all()
+    assert abs(np.interp(640, at, known) - times[640].astype(np.int64)) <= 1e6
+    still = Trace(fr.FourRates())
+    still.take(truth, pred, np.full(1000, times[3]))
+    assert still.clock()[0].size == 0
 
 
-def test_labels_may_be_anything_hashable():
-    trace = Trace(fr.LFR(labels=[("spam", 1), ("ham", 2)]))
-    assert len(trace.curves()) == 4
+@pytest.mark.parametrize(
+    ("rate", "wanted"),
+    [
+        ("tnr", (100, 90)),
+        ("tpr", (20, 15)),
+        ("npv", (95, 90)),
+        ("ppv", (25, 15)),
+        ("error", (120, 15)),
+        ("accuracy", (120, 105)),
+        ("recall", (20, 15)),
+        ("precision", (25, 15)),
+    ],
+)
+def test_every_rate_is_made_of_the_counts(rate, wanted):
+    n, right = observations(np.array([[90, 10], [5, 15]]), rate, (0, 1))
+    assert (n, right) == wanted
 
 
-def test_a_resumed_detector_is_followed_from_where_it_stands():
-    detector = fr.LFR()
-    truth, pred = events(3000)
-    detector.update_coded(truth, pred)
-    trace = Trace(detector)
-    assert trace.events == trace.first == detector.events
-    more = events(500, seed=2)
-    detector.update_many(*more)
-    trace.take(*more)
-    assert [trace.last(i)[2] for i in range(4)] == [state.statistic for state in detector.rates.values()]
+def levels(detector, accept=False):
+    """Of tpr: 0.9, then 0.5 from event 6,000 on."""
+    random = np.random.default_rng(2)
+    truth = random.integers(0, 2, 12_000)
+    low = (np.arange(12_000) >= 6000) & (truth == 1)
+    pred = np.where(random.random(12_000) < np.where(low, 0.5, 0.9), truth, 1 - truth)
+    watch = Watch(detector, trace=Trace)
+    found = [one for batch in io.read((truth, pred)) for one in watch.update(batch)]
+    if accept:
+        found.append(watch.accept())
+    return normal_levels(watch.traces[None], "tpr", found, watch.segments[None].rates["tpr"]), watch
+
+
+def test_normal_stays_while_a_drift_is_open():
+    ((start, level),), watch = levels(fr.FourRates())
+    assert start == 0
+    assert level == watch.segments[None].rates["tpr"].normal.value == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize(("detector", "accept"), [(fr.FourRates(), True), (fr.LFR(detect=1e-7), False)])
+def test_a_new_normal_begins_where_it_was_accepted_or_the_detector_started_afresh(detector, accept):
+    found, _ = levels(detector, accept)
+    (first, high), (second, low) = found
+    assert first == 0
+    assert second == pytest.approx(6000, abs=100)
+    assert [high, low] == pytest.approx([0.9, 0.5], abs=3 * (Share.of(0.5 * 3000, 3000).upper - 0.5))

@@ -179,6 +179,52 @@ def falls(
     return found
 
 
+def smallest_fall(
+    detector: Detector, confusion: npt.ArrayLike, which: int, within: int, most: int = 100
+) -> Fall | None:
+    """The smallest fall of a recall, in whole points, that half of the streams find within so many events.
+
+    Parameters
+    ----------
+    detector, confusion
+        As for :func:`falls`; there is no history, so the detector should have a reference.
+    which : int
+        Whose recall, as a position.
+    within : int
+        Events.
+    most : int
+        The largest fall that is looked at; None is returned if even that is not found.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.budget.falls import smallest_fall
+    >>> counts = [[72_000, 8_000], [4_000, 16_000]]
+    >>> fall = smallest_fall(fr.FourRates(100_000, reference=counts), counts, which=1, within=2_000)
+    >>> round(100 * (fall.before - fall.after)) in range(7, 13)
+    True
+    """
+
+    def found(points: int) -> Fall | None:
+        listed = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)
+        return listed[0] if listed and listed[0].median is not None else None
+
+    matrix = probabilities(confusion, len(detector.labels.values))
+    share = float(matrix[which].sum())
+    points = min(most, math.ceil(100 * float(matrix[which, which]) / share) - 1) if share else 0
+    best = found(points) if points > 0 else None
+    missed = 0
+    while best is not None and best.median is not None and points - missed > 1:
+        # Half the fall takes about four times as long: that is the next guess.
+        guess = min(max(round(points * math.sqrt(best.median / within)), missed + 1), points - 1)
+        smaller = found(guess)
+        if smaller is None:
+            missed = guess
+        else:
+            best, points = smaller, guess
+    return best
+
+
 def _budget(detector: Detector) -> float:
     """Events between two false alarms; without end where the detector does not say."""
     return float(detector.parameters.get("arl") or math.inf)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
 from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.expect import fall_table
+from fourrates.escaping import printable
 
 identity = option("--id", section=opt.DATA, metavar="COLUMN", help="Column of ids, to find duplicates; guessed.")
 data = gathered(opt.Data, "data", opt.columns, opt.by, identity, opt.class_names)
@@ -54,8 +57,7 @@ def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -
         return
     for sentence in found.said:
         opt.say(sentence)
-    out = output.console()
     for line in found.lines():
-        out.print(output.literal(line), soft_wrap=True)
+        print(output.wrapped(printable(line), sys.stdout))
     if found.falls:
-        out.print(fall_table(found.falls, found.per_second))
+        output.console().print(fall_table(found.falls, found.per_second))

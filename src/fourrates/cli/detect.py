@@ -16,7 +16,7 @@ from fourrates import files as disk
 from fourrates.cli import options as opt
 from fourrates.cli import output
 from fourrates.cli.commands import command, gathered, option
-from fourrates.cli.errors import Stopped
+from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.session import open_watch, resumed
 from fourrates.cli.states import Progress
 from fourrates.cli.ticker import Ticker
@@ -48,6 +48,8 @@ class Outputs:
     csv: Path | None
     report: Path | None
     plot: Path | None
+    cost: str | None
+    slices: str | None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,18 @@ outputs = gathered(
     option("--csv", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write the drifts as CSV."),
     option("--report", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Write a report: one HTML file."),
     option("--plot", section=opt.OUTPUT, metavar="FILE", type=FILE, help="Draw the rates: PNG, SVG or PDF."),
+    option(
+        "--cost",
+        section=opt.OUTPUT,
+        metavar="PRICES",
+        help="What an error costs, as in 'miss=120, false alarm=3' or by true class: says what an open drift costs.",
+    ),
+    option(
+        "--slices",
+        section=opt.OUTPUT,
+        metavar="COLUMN,...",
+        help="Columns to search for the values that carry the drift.",
+    ),
 )
 resume = gathered(
     Resume,
@@ -151,25 +165,40 @@ def detect(
     if job is None:
         opt.say("nothing to read yet")
         return int("no-events" in fail_on)
-    watch, events = job.watch, job.events
-    findings = [] if resume.accept is None else _accept(watch, resume.accept, resume.state)
+    watch, cohorts = job.watch, job.cohorts
     watch.max_segments = limits.max_segments
+    with checked():
+        watch.set_cost(_prices(outputs.cost))
+    findings = [] if resume.accept is None or cohorts is not None else _accept(watch, resume.accept, resume.state)
     before = watch.events
-    found, ripe = _read(job, progress)
+    read, ripe = _read(job, progress)
     reported = {} if job.saved is None else dict(job.saved.reported)
-    findings += found if data.labels_from is None or resume.state is None else _not_reported(found, reported)
+    findings += read if cohorts is None else _not_reported(read, reported)
+    if cohorts is not None and resume.accept is not None:  # what is open may not be ripe: then all of it counts as ripe
+        findings, ripe = findings + _accept(watch, resume.accept, resume.state), None
+        cohorts.drop()
     if resume.accept_after is not None:
         findings += _accept_old(watch, resume.accept_after)
-    _remark(job, new=watch.events - before)
-    _write(watch, events, findings, outputs)
-    if json:
-        print(output.as_json(Findings(watch, events, findings, []).to_dict() | {"new_events": watch.events - before}))
-    else:
-        _print(watch, events, findings)
+    new = watch.events - before if cohorts is None else cohorts.new
+    _remark(job, new)
+    _write(watch, job.events, findings, outputs)
+    _show(Findings(watch, job.events, findings, []), outputs.slices, new, json)
     if resume.state is not None:
         sys.stdout.flush()  # first what was found, then the state that resumes from there
         _save(job, resume.state, ripe, reported)
-    return _status(watch, findings, watch.events - before, fail_on)
+    return _status(watch, findings, new, fail_on)
+
+
+def _show(found: Findings, columns: str | None, new: int, json: bool) -> None:
+    """Print what was found, as a table or as JSON."""
+    slices = None if columns is None else found.slices(*columns.split(","))
+    if json:
+        more = {} if slices is None else {"slices": [part.to_dict() for part in slices]}
+        print(output.as_json(found.to_dict() | {"new_events": new} | more))
+        return
+    _print(found.watch, found.source, [*found])
+    for part in slices or []:
+        print(f"where {printable(str(part))}")
 
 
 @dataclass(frozen=True)
@@ -183,6 +212,11 @@ class _Job:
     threshold: float | None
     asked: dict[str, str | None]
     saved: Progress | None
+
+    @property
+    def cohorts(self) -> Cohorts | None:
+        """With --state and --labels-from, the predictions whose labels may still come."""
+        return self.events.cohorts if self.history is not None and isinstance(self.events, Joined) else None
 
 
 def _opened(
@@ -250,7 +284,7 @@ def _opened(
 def _read(job: _Job, progress: bool | None) -> tuple[list[Finding], bytes | None]:
     """Watch all batches; what was found, and for labels that come later the watch of what is ripe."""
     findings: list[Finding] = []
-    ripe = job.events.ripe if isinstance(job.events, Joined) and job.history is not None else None
+    ripe = job.events.ripe if isinstance(job.events, Joined) and job.cohorts is not None else None
     saved = None
     try:
         with Ticker(progress) as ticker:
@@ -301,15 +335,14 @@ def _remark(job: _Job, new: int) -> None:
 
 def _save(job: _Job, state: Path, ripe: bytes | None, reported: dict[str, int]) -> None:
     assert job.history is not None
-    cohorts = job.events.cohorts if isinstance(job.events, Joined) else None
     Progress(
         watch=job.watch.to_bytes() if ripe is None else ripe,
-        columns={name: value for name, value in asdict(job.events.columns).items() if name != "extra"},
+        columns=job.events.columns.to_dict(),
         threshold=job.threshold,
         asked=job.asked,
         files=job.history.to_list(),
         reported=reported,
-        cohorts=b"" if cohorts is None else cohorts.to_bytes(),
+        cohorts=b"" if job.cohorts is None else job.cohorts.to_bytes(),
     ).save(state)
 
 
@@ -386,6 +419,18 @@ def _cohorts(saved: Progress | None, state: Path | None) -> Cohorts | None:
         raise InputError(f"{state}: {error}") from None
 
 
+def _prices(text: str | None) -> dict[str, float]:
+    """Prices by name, as `--cost` has them."""
+    prices = {}
+    for part in [] if text is None else text.split(","):
+        name, _, price = part.partition("=")
+        try:
+            prices[name.strip()] = float(price)
+        except ValueError:
+            raise InputError(f"--cost {text!r}: write it as in 'miss=120, false alarm=3'") from None
+    return prices
+
+
 def _same_threshold(saved: float | None, asked: float | None) -> float | None:
     if asked is not None and asked != saved:
         raise InputError(f"the state was saved with the threshold {saved}; {asked} is asked for now")
@@ -407,18 +452,24 @@ def _print(watch: Watch, events: Events, findings: list[Finding]) -> None:
     if (correlated := in_words(dispersions(watch))) is not None:
         opt.say(correlated)
     now = watch.now()
-    colour = {"drifted": "red", "warning": "yellow", "stable": "green"}[now.status]
     state, rest = now.headline()
+    found = f"{_counted(findings)} in {seen}"
+    if not state:  # this detector has no notion of now
+        state, rest, found = found, "", ""
+    elif now.unknown:
+        found = seen
+    colour = {"drifted": 208, "warning": 3, "stable": None}[now.status]  # orange, yellow
     plain = False if "NO_COLOR" in os.environ else None
-    if state:
-        click.echo(f"{click.style(state, fg=colour, bold=True)}{printable(f': {rest}' if rest else '')}", color=plain)
+    line = output.wrapped(printable(f"{state}{f': {rest}' if rest else ''}"), sys.stdout)
+    click.echo(click.style(line[: len(state)], fg=colour, bold=True) + line[len(state) :], color=plain)
     for drift in now.open[1:LISTED]:
-        click.echo(f"  {printable(str(drift))}")
-    click.echo(f"{_counted(findings)} in {seen}")
+        click.echo(output.wrapped(f"  {printable(str(drift))}", sys.stdout))
+    if found:
+        click.echo(output.wrapped(found, sys.stdout))
     if findings:  # else there is nothing to draw, so rich need not be imported
         out = output.console()
-        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values))
+        out.print(output.finding_table(findings[:SHOWN], events.utc, watch.detector.labels.values, out.width))
         if (too_few_examples := last_too_few_examples(watch, findings)) is not None:
-            out.print(output.literal(too_few_examples), soft_wrap=True)
+            out.print(output.literal(too_few_examples), soft_wrap=not out.is_terminal)
         if len(findings) > SHOWN:
             out.print(f"... and {len(findings) - SHOWN:,} more: --csv and --json have them all")

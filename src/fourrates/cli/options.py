@@ -18,6 +18,7 @@ import numpy as np
 from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
+from fourrates.cli.output import wrapped
 from fourrates.detectors import Detector
 from fourrates.escaping import printable
 from fourrates.frames import PeekedBatches, make, open_events, reference_counts
@@ -170,7 +171,7 @@ json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead o
 
 def say(text: str) -> None:
     """Tell the person something, on the standard error."""
-    print("\n".join(map(printable, text.split("\n"))), file=sys.stderr, flush=True)
+    print(wrapped("\n".join(map(printable, text.split("\n"))), sys.stderr), file=sys.stderr, flush=True)
 
 
 def several(number: int, noun: str) -> str:

@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from fourrates.escaping import defused, printable
 from fourrates.findings import Drift, Finding, Matrix, RateChange, Shift
@@ -20,7 +22,18 @@ if TYPE_CHECKING:  # rich is imported where something is drawn: it takes a while
     from rich.text import Text
 
 ARROWS = {"down": "↓", "up": "↑"}
-COLOURS = {"down": "red", "up": "cyan"}
+DRIFT, END = "bold dark_orange", "bold dodger_blue1"
+SEGMENT = 24  # columns that the name of a segment has at least, if it is that long
+WIDE = 116  # columns, from which on a table has all it could have
+WORDS = {
+    "drift": "drift",
+    "confirmation": "confirmed",
+    "withdrawal": "withdrawn",
+    "recovery": "recovered",
+    "improvement": "improved",
+    "acceptance": "accepted",
+    "shift": "shift",
+}
 
 
 def console() -> Console:
@@ -36,7 +49,7 @@ def grid() -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def literal(text: object) -> Text:
@@ -49,69 +62,64 @@ def literal(text: object) -> Text:
 # For people -------------------------------------------------------------------------------------------------
 
 
-def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any]) -> Table:
-    """One row a finding: when, since, which rates, from what to what.
+def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any], width: int) -> Table:
+    """One row a finding: when, what, which rates, from what to what, and since when.
 
-    A detector that knows when a drift started has the rate before and after with an interval. For the others the table
-    has the counts by true and predicted class, up to the warning and from it on.
+    This much fits 80 columns. With `WIDE` ones there are the interval of the new rate, how often it was observed and
+    the event as well; for a detector that does not know when a drift started, the counts before and since the warning.
     """
     from rich.text import Text
 
     known = all(change.after is not None for finding in findings for change in finding.changes)
-
-    table = grid()
+    wide = width >= WIDE
     many = any(finding.segment is not None for finding in findings)
-    if many:
-        table.add_column("segment", style="bold")
-    for name in ("found", "started" if known else "since"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("rate", no_wrap=True)
+    table = grid()
+    table.add_column("found", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    if many and wide:
+        longest = max(len(printable(str(finding.segment))) for finding in findings)
+        table.add_column("segment", style="bold", overflow="fold", min_width=min(longest, SEGMENT))
+    table.add_column("rate", overflow="fold")
     table.add_column("from → to", no_wrap=True, justify="right")
-    binary = len(labels) == 2
-    for name in ("90 % interval", "observed") if known else ():
-        table.add_column(name, no_wrap=True, justify="right")
-    for name in () if known else ("before", "after"):
-        said = f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}" if binary else name
-        table.add_column(literal(said), no_wrap=True, justify="right")
+    table.add_column("started about" if known else "warning since", no_wrap=True)
+    for name in ("event", "90 % interval", "observed") if known and wide else ("event", "before", "after") * wide:
+        table.add_column(_counts_head(name, labels), no_wrap=True, justify="right")
     for finding in findings:
-        changes, word = finding.changes, _word(finding)
-        precisions = finding.precisions if isinstance(finding, Drift) else ()
+        changes = finding.changes
+        drift = finding if isinstance(finding, Drift) else None
+        precisions = drift.precisions if drift is not None and wide else ()
         moves = [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]
         if isinstance(finding, Shift):
-            word, moves = "", [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
-        before, after = counts_split(finding)
+            moves = [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
+        inside = [Text(printable(str(finding.segment)), "bold")] if many and not wide else []
+        rates = [*(Text(f"{printable(change.rate)} {ARROWS[change.direction]}") for change in changes)]
+        rates += [Text("class mix")] * isinstance(finding, Shift)
+        rates += [Text(f"{p.rate} by {p.because}", "dim") for p in precisions]
+        rest = [f"{finding.at:,}"] * wide
+        if wide and known:
+            rest += ["\n".join(map(_interval, changes)), "\n".join(map(_observed, changes))]
+        elif wide:
+            rest += [matrix(counts, labels) for counts in counts_split(finding)]
         table.add_row(
-            *([literal(printable(str(finding.segment)))] if many else []),
             _place(finding.at, finding.time, utc),
+            Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
+            *([literal(printable(str(finding.segment)))] if many and wide else []),
+            Text("\n").join([*inside, *rates]),
+            "\n".join([*([""] * len(inside)), *moves]),
             _since(finding, utc),
-            Text("\n").join(
-                [
-                    *([Text(word, "green" if finding.closes else "bold")] if word else []),
-                    *([Text("class mix", "cyan")] if isinstance(finding, Shift) else []),
-                    *(Text(f"{printable(c.rate)} {ARROWS[c.direction]}", COLOURS[c.direction]) for c in changes),
-                    *(Text(f"{p.rate} by {p.because}", "dim") for p in precisions),
-                ]
-            ),
-            _lines(word, moves),
-            *(
-                [_lines(word, map(_interval, changes)), _lines(word, map(_observed, changes))]
-                if known
-                else [literal(matrix(before, labels)), literal(matrix(after, labels))]
-            ),
+            *map(literal, rest),
         )
     return table
 
 
-def _word(finding: Finding) -> str:
-    """What a finding is, where it is not simply a drift."""
-    if isinstance(finding, Drift):
-        return "further drift" if finding.further else ""
-    return finding.kind
+def _counts_head(name: str, labels: Sequence[Any]) -> Text:
+    if name not in ("before", "after") or len(labels) != 2:
+        return literal(name)
+    return literal(f"{name}\nsaid {printable(str(labels[0]))}, {printable(str(labels[1]))}")
 
 
-def _lines(word: str, cells: Iterable[str]) -> str:
-    """A line for each rate that moved, below the word that says what it is."""
-    return "\n".join([*([""] if word else []), *cells])
+def _colour(finding: Finding) -> str:
+    return DRIFT if finding.kind == "drift" else END if finding.closes else "bold"
 
 
 def _interval(change: RateChange) -> str:
@@ -130,17 +138,28 @@ def moved(change: RateChange) -> str:
 
 
 def _since(finding: Finding, utc: bool) -> str:
-    """When the new level started, as far as the detector knows, else when the warning opened; of a look, its drift."""
-    if finding.drift is not None and finding.kind in ("confirmation", "withdrawal", "acceptance"):
-        return f"drift of event {finding.drift.at:,}"
-    if finding.started is None:
-        return f"event {finding.since if isinstance(finding, Drift) else finding.at:,}"
-    when = moment(finding.started_time, utc, precise=False)
-    return f"about event {finding.started:,}" if when is None else f"{when}\nabout event {finding.started:,}"
+    """When the new level started, as far as the detector knows, else when the warning opened; nothing for a look."""
+    if isinstance(finding, Drift) and finding.started is None:
+        return f"event {finding.since:,}"
+    if finding.started is None or finding.kind in ("confirmation", "withdrawal", "acceptance"):
+        return ""
+    return _place(finding.started, finding.started_time, utc)
 
 
 def _place(event: int, time: Any, utc: bool) -> str:
-    return f"event {event:,}" if time is None else f"{moment(time, utc, precise=False)}\nevent {event:,}"
+    return f"event {event:,}" if time is None else str(moment(time, utc, precise=False))
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """Text broken between words, where it goes to a terminal."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 def matrix(counts: Matrix, labels: Sequence[Any]) -> str:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fourrates.cli.options import say, several
-from fourrates.cli.output import ARROWS
+from fourrates.cli.output import ARROWS, DRIFT, END, WORDS
 from fourrates.detectors import Detector
 from fourrates.escaping import shortened
 from fourrates.findings import Bounds, RateState, Share, Statistic
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 FRAME = 0.1  # seconds between pictures
 WIDTH = 56  # of a rate's bar
 NARROW = 15  # the shortest bar
-SHORT = 12  # of the bar of its evidence
 OPEN = 5  # open drifts shown
 
 
@@ -156,12 +155,13 @@ class Picture:
         is_drift = record["kind"] == "drift"
         self.drifts += is_drift
         stream = "" if self.single else f"{shortened(record['stream'])}: "
-        began = f"drift of event {record['drift']:,}" if not is_drift else f"since event {record['since']:,}"
-        if is_drift and record.get("started") is not None:
-            began = f"started about event {record['started']:,}"
         moved = "; ".join(map(_moved, record["changes"]))
-        what = f"{record['kind']:<8} {stream}{_when(record)}, {began}: {moved}"
-        self.told.append(Text(what, "bold red" if is_drift else "bold green" if record["closes"] else "bold"))
+        since = ""
+        if is_drift and record.get("started") is not None:
+            started = {"at": record["started"]} | ({"time": record["started_time"]} if "started_time" in record else {})
+            since = f", since about {_when(started)}"
+        line = f"{_when(record)}  {WORDS[record['kind']]:<9}  {stream}{moved}{since}"
+        self.told.append(Text(line, DRIFT if is_drift else END if record["closes"] else "bold"))
 
     def warning(self, record: dict[str, Any]) -> None:
         """Tell a warning."""
@@ -169,7 +169,7 @@ class Picture:
 
         self.warnings += 1
         rates = ", ".join(map(_worry, record["rates"]))
-        self.heard.append(Text(f"warning  {_when(record)}: {rates}", "yellow"))
+        self.heard.append(Text(f"{_when(record)}  warning    {rates}", "yellow"))
 
     def shift(self, record: dict[str, Any]) -> None:
         """Tell a shift of the true classes."""
@@ -177,13 +177,13 @@ class Picture:
 
         stream = "" if self.single else f"{shortened(str(record.get('segment', '')))}: "
         shares = _from_to(record["before"]["value"], record["after"]["value"])
-        self.heard.append(Text(f"shift    {stream}{_when(record)}: share of positives {shares}", "cyan"))
+        self.heard.append(Text(f"{_when(record)}  shift      {stream}share of positives {shares}"))
 
     def remark(self, sentence: str) -> None:
         """Tell what is odd about the data."""
         from rich.text import Text
 
-        self.heard.append(Text(f"note     {sentence}", "magenta"))
+        self.heard.append(Text(f"note: {sentence}", "dim"))
 
     def tick(self) -> None:
         """Bring the picture up to date, if it is time to."""
@@ -206,7 +206,8 @@ class Picture:
         head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
         now = self.watch.now()
         inside: RenderableType = Text(several(now.segments or 0, "segment").ljust(WIDTH))
-        parts: list[RenderableType] = [Text(f"open     {drift}", "bold red") for drift in now.open[:OPEN]]
+        opened = [Text(f"▼ {drift}", DRIFT) for drift in now.open[:OPEN]]
+        parts: list[RenderableType] = []
         if self.single:
             assert isinstance(self.watch, Watch)
             detector: Any = self.watch.segments.get(None, self.watch.detector)
@@ -215,7 +216,7 @@ class Picture:
         # As text: a name in brackets would be taken for markup.
         title = Text(shortened(self.name), "bold")
         panel = Panel(inside, title=title, subtitle=Text(head), padding=(1, 2), expand=False)
-        return Group(panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
+        return Group(*opened, panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
 
     def rates(self, detector: Detector) -> RenderableType:
         """The rates of the one stream."""
@@ -225,15 +226,16 @@ class Picture:
         rates, worrying = rates_of(detector), {one["rate"] for one in warned_rates(detector)}
         weighs = _weighs(detector)
         grid = Table.grid(padding=(0, 2))
-        for justify in ("left", "left", "right", "right", "right", "left"):
+        for justify in ("left", "left", "right", "right", "right", "right"):
             grid.add_column(justify=justify, no_wrap=True)
-        words = ("now", "normal", "n", "evidence") if weighs else ("now", "since reset", "n")
+        words = ("now", "normal", "n", "alarm level") if weighs else ("now", "since reset", "n")
         shown = dict(islice(rates.items(), max(4, self.console.height - 16)))
         width = self._bar_width([shortened(name) for name in shown], weighs)
         scale = "0" + "0.5".center(width - 2) + "1"
         grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
         for name, state in shown.items():
-            colour = "red" if state.state != "normal" else "yellow" if name in worrying else "green"
+            judged = "green" if state.statistics or state.normal is not None else "default"
+            colour = "dark_orange" if state.state != "normal" else "yellow" if name in worrying else judged
             now, usual = standing(state)
             grid.add_row(
                 Text(shortened(name), "bold"),
@@ -241,7 +243,7 @@ class Picture:
                 Text(_number(now), colour),
                 Text(_number(usual)),
                 f"{state.n:,}",
-                *([weight(state.evidence, colour)] if weighs else []),
+                *(["" if state.evidence is None else f"{min(max(state.evidence, 0.0), 1.0):.0%}"] if weighs else []),
             )
         if len(rates) > len(shown):
             grid.add_row(Text(f"... and {len(rates) - len(shown)} more", "dim"))
@@ -249,7 +251,7 @@ class Picture:
 
     def _bar_width(self, names: Sequence[str], weighs: bool) -> int:
         """What a terminal has left for the bars next to names and numbers; they may be short, the numbers may not."""
-        numbers = 5 + 11 + 11 + (SHORT + 5 if weighs else 0)
+        numbers = 5 + 11 + 11 + (11 if weighs else 0)
         left = self.console.width - max(map(len, names), default=0) - numbers - 10 - 6  # gaps, and the frame
         return min(max(left, NARROW), WIDTH)
 
@@ -291,17 +293,6 @@ def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
     return text[:at] + Text("●", f"bold {colour}") + text[at + 1 :]
 
 
-def weight(evidence: float | None, colour: str) -> Text:
-    """Evidence as a bar that is full at the alarm; nothing for a rate that is not judged by itself."""
-    from rich.text import Text
-
-    if evidence is None:
-        return Text("")
-    share = min(max(evidence, 0.0), 1.0)
-    full = math.floor(share * SHORT)
-    return Text.assemble(("█" * full, colour), ("░" * (SHORT - full), "dim"), f" {share:4.0%}")
-
-
 def _weighs(detector: Detector) -> bool:
     return any(state.evidence is not None for state in rates_of(detector).values())
 
@@ -312,17 +303,14 @@ def _key(detector: Detector) -> Text:
 
     text = Text.assemble(("● ", "green"), ("now   ", "dim"))
     if _weighs(detector):
-        text += Text.assemble(
-            "│ ", ("normal, 90 %   ", "dim"), ("█ ", "green"), ("evidence, full at an alarm   ", "dim")
-        )
+        text += Text.assemble("│ ", ("normal, 90 %   ", "dim"), ("an alarm at level 100%   ", "dim"))
     else:
         text += Text.assemble("┃ ", ("detect   ", "dim"), "│ ", ("warn   ", "dim"))
     return text + Text("Ctrl-C ends", "dim")
 
 
-def _when(record: dict[str, Any]) -> str:
-    event = f"event {record['at']:,}"
-    return f"{record['time'].partition('.')[0].replace('T', ' ')} ({event})" if "time" in record else event
+def _when(record: Mapping[str, Any]) -> str:
+    return record["time"][:16].replace("T", " ") if "time" in record else f"event {record['at']:,}"
 
 
 def _moved(change: Mapping[str, Any]) -> str:
@@ -335,7 +323,7 @@ def _moved(change: Mapping[str, Any]) -> str:
 
 def _worry(rate: Mapping[str, Any]) -> str:
     """A rate that a warning is about."""
-    evidence = f" ({rate['evidence']:.0%} of an alarm)" if rate.get("evidence") is not None else ""
+    evidence = f" (alarm level {rate['evidence']:.0%})" if rate.get("evidence") is not None else ""
     return f"{shortened(rate['rate'])} {_number(rate['statistic'])}{evidence}"
 
 

@@ -7,7 +7,7 @@ whenever the process ends. Nothing in the file is believed.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Self
@@ -140,7 +140,7 @@ class Progress(_State):
 
 def check_columns(saved: Columns, asked: Columns) -> None:
     """Raise if other columns are asked for than those of a state."""
-    for kind, now in asdict(asked).items():
+    for kind, now in asked.to_dict().items():
         then = getattr(saved, kind)
         if now is not None and now != then:
             raise InputError(f"the state was saved with column {then!r} where {now!r} is asked for now")

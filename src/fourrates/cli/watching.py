@@ -177,11 +177,11 @@ class Watching:
         found = ", ".join([opt.several(self.kinds["drift"], "drift"), *ends, opt.several(self.warned, "warning")])
         whole = f" ({self.watch.events:,} in all)" if self._before else ""
         seen = opt.several(self.watch.events - self._before, "event")
+        if self.watch.events:
+            opt.say(f"now: {self.watch.now()}")
         opt.say(f"{seen} in {seconds:,.1f} s{whole}{skipped}{bad}: {found}")
         for finding in self.findings:
             opt.say(f"  {finding}")
-        if self.watch.events:
-            opt.say(f"now: {self.watch.now()}")
         for about, sentence in odd.items():
             if self._remarks.get(about) != sentence:  # it may count more by now
                 opt.say(sentence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -269,8 +268,8 @@ class Diagnosis:
     def lines(self) -> list[str]:
         """All but the table of falls, in lines of text."""
         problems = [f"  - {one}" for one in self.problems]
-        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'} found on the way"
-        drifts = f"{found}: the figures above mix several concepts, and `detect` tells them apart"
+        found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'}"
+        drifts = f"{found} in this data: the figures here average over them, run `detect`"
         return [
             self.headline(),
             self.classes(),
@@ -343,23 +342,16 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentences, and the table of falls."""
+        from fourrates.report.notebook import page_part, table, text
+
         head, *lines = self.lines()
-        shown = "".join(f"<div>{_text(line)}</div>" for line in lines)
-        cells = "".join(
-            f"<tr><td>{_text(one.rate)}</td><td>{one.before:.3f} → {one.after:.3f}</td>"
-            + "".join(f"<td>{_text(cell)}</td>" for cell in self.delay(one))
-            + "</tr>"
-            for one in self.falls
-        )
         titles = ["rate", "a fall", "is found after, median", *([] if self.per_second is None else ["that is"])]
-        header = "".join(f"<th>{title}</th>" for title in titles)
-        table = f"<table><thead><tr>{header}</tr></thead><tbody>{cells}</tbody></table>" if self.falls else ""
-        said = "".join(f"<div>{_text(line)}</div>" for line in self.said)
-        return f'<div><b>{_text(head)}</b>{shown}{table}<div style="opacity:.7">{said}</div></div>'
-
-
-def _text(words: object) -> str:
-    return html.escape(printable(str(words)))
+        rows = [
+            [text(fall.rate), f"{fall.before:.3f} → {fall.after:.3f}", *map(text, self.delay(fall))]
+            for fall in self.falls
+        ]
+        parts = [f"<div>{text(line)}</div>" for line in lines]
+        return page_part(head, [*parts, *([table(titles, rows)] if rows else [])], self.said)
 
 
 def _number(value: float) -> str:

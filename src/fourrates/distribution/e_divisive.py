@@ -206,5 +206,6 @@ class _Splitter:
         return _Segment(start, stop, statistic, start + split, np.array(permuted))
 
     def _best(self, order: npt.NDArray[np.int64]) -> tuple[float, int, int]:
-        found: tuple[float, int, int] = best_split(self._points, self._kept, order, self._alpha, self._min_size, self._work)
-        return found
+        given = self._points, self._kept, order, self._alpha, self._min_size, self._work
+        statistic, split, size = best_split(*given)
+        return statistic, split, size

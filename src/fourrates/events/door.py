@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -50,6 +50,10 @@ class Columns:
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
+
+    def to_dict(self) -> dict[str, str | None]:
+        """What is saved of them, for a later reading of the same source."""
+        return {name: value for name, value in asdict(self).items() if name != "extra"}
 
     def used(self) -> list[str]:
         """The names of those that are there."""

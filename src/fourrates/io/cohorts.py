@@ -44,13 +44,15 @@ class Cohorts:
         Segments and files that predictions refer to.
     late : int
         Labels that came for predictions that were ripe.
+    new : int
+        Pairs completed since this was made or brought back.
     """
 
     def __init__(self, join: LabelJoin) -> None:
         self.join = join
         self.names: list[str] = []
         self.files: list[str] = []
-        self.late = 0
+        self.late = self.new = 0
         self._first = 0  # number of the first prediction that is held
         self._dropped = -(2**62)  # what is from before this time is gone
         self._predictions = np.empty(0, PREDICTION)
@@ -75,6 +77,7 @@ class Cohorts:
         made = np.empty(int(held.sum()), PAIR)
         made["number"], made["truth"], made["pred"] = pairs.tags[held], pairs.truths[held], pairs.preds[held]
         self._pairs = np.concatenate([self._pairs, made])
+        self.new += made.size
         self._came.append((made["number"], None if times is None else times[held]))
 
     @property
@@ -108,8 +111,10 @@ class Cohorts:
         order = np.lexsort([self._pairs["number"], predictions["time"]])
         return self._pairs[order], predictions[order]
 
-    def drop(self, until: int) -> None:
-        """Let go of predictions before a time, and of their pairs."""
+    def drop(self, until: int | None = None) -> None:
+        """Let go of predictions before a time, or of all, and of their pairs."""
+        if until is None:
+            until = int(self._predictions["time"].max(initial=self._dropped)) + 1
         kept = self._predictions["time"] >= until
         self._pairs = self._pairs[kept[self._pairs["number"] - self._first]]
         first = int(np.argmax(kept)) if kept.any() else kept.size  # numbers stay as they are: only the first ones go

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ class Tail:
             "delimiter": self._delimiter,
             "line": self.line,
             "row": self.row,
-            "columns": asdict(self.events.columns) if self.events.settled else None,
+            "columns": self.events.columns.to_dict() if self.events.settled else None,
         }
 
     def restore(self, saved: Any) -> None:

@@ -1,9 +1,9 @@
 """The report: one HTML file that shows what a run found, with nothing to fetch.
 
-The words (headline, drifts, confusion matrices, settings) are in the page as such and need no script; the rates over
-time are drawn by uPlot, which is vendored beside this file with its licence. `facts` looks at
-the run, `words` and `charts` say and draw it, and
-`template` puts it into the page so that no name in the data can be more than text.
+Is it broken now, what does it look like, where, what changed, what to do, what happened before, and whether to trust
+it, in this order. The words and tables are in the page as such and need no script; the rates over time are drawn by
+uPlot, which is vendored beside this file with its licence. `facts` looks at the run, `words` and `charts` say and draw
+it, and `template` puts it into the page so that no name in the data can be more than text.
 """
 
 from __future__ import annotations
@@ -12,37 +12,36 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fourrates.escaping import printable, shortened
+from fourrates.findings import Drift
+from fourrates.labels import rate_names
 from fourrates.report import charts
-from fourrates.report.facts import Facts, FindingFacts, gather
+from fourrates.report.facts import Stream, gather
 from fourrates.report.template import render
-from fourrates.report.words import TITLES, WHY, Words, settings
-from fourrates.watch.now import rate_in_words
+from fourrates.report.words import TITLES, WHY, Words, based_on, settings, title
 
 if TYPE_CHECKING:
-    from fourrates.findings import Finding, Matrix
-    from fourrates.io import Events
+    from fourrates.findings import Finding
+    from fourrates.io import Events, Joined
     from fourrates.watch import Watch
 
 __all__ = ["page"]
 
-OPEN = 4  # findings shown at once, the others on demand: the charts should not be far
-LISTED = 100  # findings told in full
-STREAMS = 20  # streams listed at once
-SHIFTS = 20  # shifts of the classes told
-SIDE_BY_SIDE = 10  # classes that a confusion matrix is shown for
+OPEN = 8  # findings listed at once, the others on demand
+LISTED = 100  # findings listed at all
+ROWS = 15  # segments in the heat map at once
+MOST_ROWS = 200  # and at all
+RATES = 20  # in the table of rates
 
 
-def page(watch: Watch, events: Events, findings: Sequence[Finding]) -> str:
+def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> str:
     """Write the page.
 
     Parameters
     ----------
     watch : Watch
         What watched, with traces.
-    events : Events
+    events : Events or Joined
         What was read.
     findings : sequence of Finding
         What was found.
@@ -50,132 +49,93 @@ def page(watch: Watch, events: Events, findings: Sequence[Finding]) -> str:
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
     facts = gather(watch, events, findings)
-    words = Words(facts)
+    words = Words(facts, events)
+    streams = {stream.name: stream for stream in facts.streams}
     drawn = charts.chosen(facts.streams)
     moves = [finding for finding in findings if finding.kind != "shift"]
-    data = [charts.drawing(stream, [one for one in moves if one.segment == stream.name]) for stream in drawn]
-    state, rest = words.headline()
-    latest = list(reversed(facts.findings))[:LISTED]
-    many = any(stream.name is not None for stream in facts.streams)
+    latest = [*enumerate(moves, 1)][::-1][:LISTED]
+    state, rest = words.verdict()
+    worst = words.worst
     return render(
         __name__,
         "page.html",
         style=(own / "vendor" / "uPlot.min.css").read_text() + (own / "page.css").read_text(),
-        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "chart.js").read_text() + (own / "page.js").read_text()],
+        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "page.js").read_text()],
         state=state,
         rest=rest,
-        standing=_standing(facts),
+        standing="recovered" if worst.improved else worst.standing,
         lead=words.lead(),
-        findings=[_finding(one, facts, words, [stream.name for stream in drawn]) for one in latest],
-        open=OPEN,
-        found=len(facts.findings),
-        shifts=[words.shift(shift) for shift in facts.shifts[:SHIFTS]],
-        more_shifts=max(0, len(facts.shifts) - SHIFTS),
-        many=many,
-        streams=[
-            {
-                "name": shortened(str(stream.name)),
-                "events": stream.events,
-                "drifts": sum(finding.kind == "drift" for finding in stream.findings),
-                "standing": stream.standing,
-                "told": words.standing(stream),
-            }
-            for stream in facts.streams
-            if many and stream.standing != "stable"
-        ],
-        listed=STREAMS,
-        stable=sum(stream.standing == "stable" for stream in facts.streams),
-        number=len(facts.streams),
+        tiles=words.tiles(),
+        many=words.many,
+        worst=shortened(str(worst.name)),
+        timed=facts.last_time is not None,
+        utc=facts.utc,
         drawn=[shortened(str(stream.name)) for stream in drawn],
-        bounds=any(map(charts.has_bounds, data)),
-        started=any(finding.between is not None for stream in drawn for finding in stream.findings),
-        calm=any(finding.calm for stream in drawn for finding in stream.findings),
+        heat=charts.heat(facts, words) if words.many else None,
+        rows=ROWS,
+        most_rows=MOST_ROWS,
+        difference=charts.difference(worst),
+        rates=_rates(worst),
+        advice=words.advice(),
+        timeline=charts.timeline(facts, words, {id(finding): number for number, finding in latest}),
+        findings=[_finding(number, one, streams[one.segment], words, drawn) for number, one in latest],
+        open=OPEN,
+        found=len(moves),
+        trust=words.trust([*events.data_warnings().values()]),
         settings=settings(watch.detector, events),
-        data={"streams": data},
+        data={"streams": [charts.drawing(stream, len(drawn)) for stream in drawn]},
     )
 
 
-def _standing(facts: Facts) -> str:
-    """The colour of the headline: that of the worst stream."""
-    met = {stream.standing for stream in facts.streams}
-    return next((one for one in ("drifted", "recovered", "warning") if one in met), "stable")
+def _rates(stream: Stream) -> list[tuple[str, str, str, str]]:
+    """Every rate of a stream: before, in the last episode or now, and what that rests on."""
+    if stream.episode is None or stream.trace is None:
+        return []
+    found = []
+    for rate in ("accuracy", *rate_names(stream.labels))[:RATES]:
+        before, after = (stream.share(rate, *span) for span in stream.spans())
+        if before.n and after.n:
+            values = (f"{before.value:.3f}", f"{after.value:.3f}")
+            found.append((title(rate).partition(",")[0], *values, based_on(after, rate)))
+    return found
 
 
-def _sentence(text: str) -> str:
-    return printable(f"{text[0].upper()}{text[1:]}.")
-
-
-def _finding(finding: FindingFacts, facts: Facts, words: Words, drawn: list[str | None]) -> dict[str, Any]:
+def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn: Sequence[Stream]) -> dict[str, Any]:
     """What the template shows of a finding."""
-    window, is_drift = finding.window, finding.kind == "drift"
-    title = "Further drift" if finding.further else TITLES[finding.kind]
+    drift = finding if isinstance(finding, Drift) else None
+    facts = []
+    if finding.started is not None and finding.kind in ("drift", "recovery", "improvement"):
+        facts.append(("Started about", f"{words.when(stream, finding.started)} (event {finding.started:,})"))
+    if finding.started_between is not None:
+        first, last = finding.started_between
+        times = f"{words.when(stream, first)} to {words.when(stream, last)}"
+        events = f"events {first:,} to {last:,}"
+        facts.append(("Started between (90 %)", events if times.startswith("event") else f"{times} ({events})"))
+    facts.append(("Found", f"{words.when(stream, finding.at)} (event {finding.at:,})"))
+    if drift is None and finding.drift is not None:
+        facts.append(("Drift of", f"{words.when(stream, finding.drift.at)} (event {finding.drift.at:,})"))
+    if drift is not None:
+        window = drift.window
+        facts.append(("Retrain on", f"{len(window):,} events by then{_place(drift)}"))
+        facts += [("Precision", str(one).replace("->", "→")) for one in drift.precisions]
+    changes = [words.change(change, finding) for change in finding.changes]
     return {
-        "title": f"{finding.number}. {title}, {words.time(finding.at)}",
-        "why": None if is_drift else _sentence(WHY[finding.kind]),
-        "stream": None if finding.stream is None else shortened(finding.stream),
-        "is_drift": is_drift,
-        "calm": finding.calm,
-        "drift": None if is_drift else finding.drift,
-        "moved": finding.moved,
-        "moves": [
-            {
-                "rate": rate_in_words(move.rate),
-                "direction": move.direction,
-                "worse": move.worse and not finding.calm,
-                "shares": move.shares,
-                "statistic": f"{move.statistic:.3g}",
-                "bound": f"{move.bound:.3g}",
-            }
-            for move in finding.moves
-        ],
-        "precisions": [(one.rate, one.before, one.after, one.reason) for one in finding.precisions],
-        "at": (finding.at, words.time(finding.at)),
-        "since": (finding.since, words.time(finding.since)),
-        "started": (finding.started, words.time(finding.started)) if finding.started and finding.moved else None,
-        "between": None if finding.between is None else [(one, words.time(one)) for one in finding.between],
-        "window": (len(window), window.start, window.stop - 1),
-        "rows": printable(finding.rows),
-        "too_few_examples": None if finding.too_few_examples is None else _sentence(finding.too_few_examples),
-        "matrices": [
-            _matrix("Until the warning", finding.before, facts.labels),
-            _matrix("Since the warning", finding.after, facts.labels),
-        ]
-        if is_drift
-        else [],
-        "zoom": None
-        if finding.stream not in drawn
-        else f"{drawn.index(finding.stream)} {_first(finding)} {finding.at.event}",
+        "number": number,
+        "glyph": charts.glyph(finding),
+        "sort": charts.sort_of(finding.kind),
+        "title": "Further drift" if drift is not None and drift.further else TITLES[finding.kind],
+        "segment": None if finding.segment is None else shortened(finding.segment, 60),
+        "when": words.when(stream, finding.at),
+        "brief": "; ".join(text for text, _ in changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else ""),
+        "why": WHY.get(finding.kind),
+        "changes": changes,
+        "zoom": f"{drawn.index(stream)} {stream.findings.index(finding)}" if stream in drawn else None,
+        "facts": [(name, printable(text)) for name, text in facts],
     }
 
 
-def _first(finding: FindingFacts) -> int:
-    """Where the picture of a finding should begin."""
-    return min(finding.since.event, *([one.event for one in finding.between or ()] or [finding.since.event]))
-
-
-def _matrix(caption: str, counts: Matrix, labels: Sequence[Any]) -> dict[str, Any]:
-    """A confusion matrix for the template, each cell with its share of its row in steps of a tenth."""
-    matrix = np.array(counts)
-    total, right = int(matrix.sum()), int(np.trace(matrix))
-    rates = {"accuracy": (right, total)}
-    if len(labels) == 2:
-        (tn, fp), (fn, tp) = counts
-        rates = {"tpr": (tp, tp + fn), "tnr": (tn, tn + fp), "ppv": (tp, tp + fp), "npv": (tn, tn + fn)} | rates
-    rows = [
-        {
-            "label": shortened(str(label)),
-            "cells": [
-                {"count": count, "right": i == j, "shade": round(10 * count / max(1, sum(row)))}
-                for j, count in enumerate(row)
-            ],
-        }
-        for i, (label, row) in enumerate(zip(labels, counts, strict=True))
-    ]
-    return {
-        "caption": caption,
-        "labels": [shortened(str(label)) for label in labels],
-        "rows": rows if len(labels) <= SIDE_BY_SIDE else [],
-        "total": total,
-        "right": right,
-        "rates": [(name, part / of) for name, (part, of) in rates.items() if of],
-    }
+def _place(drift: Drift) -> str:
+    """The rows of the window in its file; nothing where they begin in an earlier one."""
+    if drift.started_row is None or drift.row is None:
+        return ""
+    return f": rows {drift.started_row:,} to {drift.row:,} of {drift.source}"

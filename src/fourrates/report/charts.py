@@ -1,4 +1,4 @@
-"""The curves of a stream as page.js draws them: whole numbers, few enough for one page."""
+"""What is drawn: rates over time for page.js; the heat map, the difference of matrices and the timeline as tables."""
 
 from __future__ import annotations
 
@@ -8,96 +8,272 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourrates.escaping import shortened
-from fourrates.report.facts import Stream
-from fourrates.report.words import title
-from fourrates.watch.trace import ordered
+from fourrates.findings import Drift, Finding, Share
+from fourrates.labels import rate_names
+from fourrates.report.facts import ended
+from fourrates.report.words import TITLES, Words, title
+from fourrates.watch.now import rate_in_words
+from fourrates.watch.trace import normal_levels
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.findings import Finding
-    from fourrates.watch.trace import Trace
+    from fourrates.report.facts import Facts, Stream
 
 STREAMS = 24  # drawn
-MOST = 32_000  # points drawn in all, where there are several streams
-SHOWN = 40  # curves drawn before "show all", at most
+FEWEST = 40  # events, below which there is nothing to draw
+MOST = 200_000  # numbers in the page
+COLUMNS = 10  # classes in a table
+LANES = 12  # of the timeline, before the others are folded
+SIGNIFICANT = 3.0  # standard errors between two shares of a row, from which on a cell has a colour
+GLYPHS = {"confirmation": "◆", "withdrawal": "○", "recovery": "✓", "improvement": "△", "acceptance": "□"}
+GOOD = ("withdrawal", "recovery", "acceptance")
+
+
+def sort_of(kind: str) -> str:
+    """The colour of a finding: a drift, good news, or neither."""
+    return "bad" if kind == "drift" else "good" if kind in GOOD else "soft"
+
+
+def glyph(finding: Finding) -> str:
+    """The sign of a finding: a drift is an arrow, everything else has a shape of its own."""
+    fell = not isinstance(finding, Drift) or finding.worse
+    return GLYPHS.get(finding.kind, "▼" if fell else "▲")
+
+
+# Rates over time --------------------------------------------------------------------------------------------
 
 
 def chosen(streams: Sequence[Stream]) -> list[Stream]:
-    """The streams that are drawn: the first ones, as many as the page has room for."""
-    drawn: list[Stream] = []
-    points = 0
-    for stream in streams:
-        if stream.trace is None:
-            continue
-        points += sum(curve.events.size for curve in stream.trace.curves())
-        if len(drawn) == STREAMS or (drawn and points > MOST):
-            break
-        drawn.append(stream)
-    return drawn
+    """The streams that are drawn: the first ones, those that drifted."""
+    return [one for one in streams if one.trace is not None and one.trace.events - one.trace.first >= FEWEST][:STREAMS]
 
 
-def drawing(stream: Stream, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What page.js draws: events as steps from one to the next, rates in units of 1/10,000."""
+def drawing(stream: Stream, among: int) -> dict[str, Any]:
+    """What page.js draws: by bin, how often each class was true, was found, and was predicted."""
     trace = stream.trace
     assert trace is not None
-    curves, enough = ordered(trace.curves(), findings)
-    several = len({curve.kind for curve in curves}) > 1
-    breaks = np.array([finding.at.event for finding in stream.findings if finding.kind == "drift"], np.int64)
-    listed = []
-    for curve in curves:
-        record: dict[str, Any] = {"rate": shortened(curve.rate), "title": title(curve.rate)}
-        if several:
-            record["title"] += f", {curve.kind}"
-        at, gaps = _broken(curve.events, breaks)
-        record["x"] = np.diff(at, prepend=0).tolist()
-        record["v"] = _tenthousandths(curve.value, gaps)
-        if not np.isnan(curve.warn_low).all():
-            for key, values in (
-                ("wl", curve.warn_low),
-                ("wh", curve.warn_high),
-                ("dl", curve.detect_low),
-                ("dh", curve.detect_high),
-            ):
-                record[key] = _tenthousandths(values, gaps)
-        listed.append(record)
+    counts, edges = trace.counts, trace.edges
+    by = max(1, -(-3 * len(stream.labels) * len(counts) * among // MOST))
+    if len(counts):
+        counts, edges = np.add.reduceat(counts, np.arange(0, len(counts), by)), np.append(edges[:-1:by], edges[-1])
+    events, times = trace.clock()
+
+    def x(event: float) -> float:
+        return round(float(np.interp(event, *clock)) / 1e6, 3) if clock is not None else event
+
+    clock = (events, times) if events.size else None
+    names = rate_names(stream.labels)
+    moved = [rate for rate in stream.moved if trace.observed(rate) is not None]
     return {
-        "first": trace.first,
-        "last": max(trace.events - 1, trace.first + 1),
-        "drifts": [
+        "x": [x(edge) for edge in edges.tolist()],
+        "events": edges.tolist(),
+        "timed": clock is not None,
+        "n": counts.sum(2).T.tolist(),
+        "right": np.diagonal(counts, axis1=1, axis2=2).T.tolist(),
+        "predicted": counts.sum(1).T.tolist(),
+        "rates": [
             {
-                "at": finding.at.event,
-                "since": finding.since.event,
-                "calm": finding.calm,
-                **({} if finding.started is None or not finding.moved else {"started": finding.started.event}),
-                **({} if finding.between is None else {"between": [moment.event for moment in finding.between]}),
+                "rate": rate_in_words(rate),
+                "title": title(rate),
+                "of": _series(rate, stream.labels),
+                "normal": [
+                    [x(start), round(level, 5)]
+                    for start, level in normal_levels(trace, rate, stream.findings, stream.rates.get(rate))
+                ],
+                "dispersion": getattr(stream.rates.get(rate), "dispersion", None) or 1.0,
+            }
+            for rate in dict.fromkeys((*moved, *names))
+        ],
+        "marks": [
+            {
+                "found": x(finding.at),
+                "first": x(_start(finding)[0]),
+                "last": x(_start(finding)[1]),
+                "started": None if finding.started is None or not isinstance(finding, Drift) else x(finding.started),
+                "recovery": finding.kind in GOOD,
+                "sign": glyph(finding),
+                "drawn": sort_of(finding.kind) != "soft",
+                "rates": [rate_in_words(change.rate) for change in finding.changes],
             }
             for finding in stream.findings
         ],
-        "curves": listed,
-        "shown": min(enough, SHOWN),
-        "clock": _clock(trace),
     }
 
 
-def has_bounds(record: dict[str, Any]) -> bool:
-    """Whether the curves of a stream are drawn within bounds."""
-    return any("wl" in curve for curve in record["curves"])
+def _start(finding: Finding) -> tuple[int, int]:
+    """Between which events it started; without that, the warning before the alarm."""
+    if isinstance(finding, Drift):
+        return finding.started_between or (finding.since, finding.at)
+    return finding.at, finding.at
 
 
-def _broken(events: npt.NDArray[np.int64], breaks: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Any]:
-    """The events with a gap put after each drift, and where the gaps are: a new concept is a new line."""
-    places = np.searchsorted(events, breaks, side="right")
-    return np.insert(events, places, breaks), places
+def _series(rate: str, labels: Sequence[Any]) -> list[Any]:
+    """Which of the counts a rate is made of, and of which class."""
+    names = rate_names(labels)
+    if rate in names:
+        return ["n" if names.index(rate) < len(labels) else "predicted", names.index(rate) % len(labels)]
+    return (
+        ["predicted" if rate == "precision" else "n", len(labels) - 1] if rate in ("recall", "precision") else [rate, 0]
+    )
 
 
-def _tenthousandths(values: npt.NDArray[np.float64], gaps: Any) -> list[int | None]:
-    scaled = np.insert(np.round(values * 1e4), gaps, np.nan)
-    return [None if value != value else int(value) for value in scaled.tolist()]
+# Where, and what changed ------------------------------------------------------------------------------------
 
 
-def _clock(trace: Trace) -> dict[str, list[float]] | None:
-    events, times = trace.clock()
-    if not events:
+def heat(facts: Facts, words: Words) -> dict[str, Any]:
+    """Segment by class: the recall now minus normal, those with most harm first."""
+    names = rate_names(facts.labels)[: len(facts.labels)]
+    moved = dict.fromkeys(rate for stream in facts.streams for rate in names if stream.is_away(rate))
+    shown = names if len(names) <= COLUMNS else tuple(dict.fromkeys((*moved, *names)))[:COLUMNS]
+    rows = []
+    for stream in facts.streams:
+        cells = [_cell(*stream.levels(rate), stream.is_away(rate)) for rate in shown]
+        since = "" if stream.episode is None else words.when(stream, stream.episode.start)
+        rows.append(
+            {
+                "name": shortened(str(stream.name)),
+                "standing": stream.standing,
+                "cells": cells,
+                "harm": max(0, round(stream.harm)),
+                "since": since if stream.standing in ("drifted", "recovered") else "",
+                "events": stream.events,
+            }
+        )
+    return {
+        "classes": [rate_in_words(rate).removeprefix("recall of ") for rate in shown],
+        "left_out": len(names) - len(shown),
+        "rows": rows,
+    }
+
+
+def _cell(before: Share, now: Share, significant: bool) -> dict[str, Any]:
+    if not (before.n and now.n):
+        return {"text": "", "title": "no observations", "shade": "none"}
+    difference = now.value - before.value
+    shade = "none" if not significant else f"{'down' if difference < 0 else 'up'}{_step(difference)}"
+    return {
+        "text": signed(difference, 3),
+        "title": f"{before.value:.3f} → {now.value:.3f}, of {now.n:,}",
+        "shade": shade,
+    }
+
+
+def signed(value: float, digits: int) -> str:
+    """A difference, with a minus sign of the width of the plus."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _step(difference: float) -> int:
+    """How strong a colour is, from 1 to 4."""
+    return 1 + sum(abs(difference) >= edge for edge in (0.05, 0.15, 0.3))
+
+
+def difference(stream: Stream) -> dict[str, Any] | None:
+    """The shares of each true class's predictions in the last episode minus those before it, in points."""
+    if stream.episode is None or stream.trace is None or stream.standing not in ("drifted", "recovered"):
         return None
-    return {"e": list(events), "t": [round(time / 1e6, 3) for time in times]}
+    counts = np.stack([stream.trace.between(*span) for span in stream.spans()])
+    totals = counts.sum(2)
+    known = totals.all(0)
+    if not known.any():
+        return None
+    shares = counts / np.maximum(totals, 1)[:, :, None]
+    pooled = counts.sum(0) / np.maximum(totals.sum(0), 1)[:, None]
+    error = np.sqrt(pooled * (1 - pooled) * (1 / np.maximum(totals, 1)).sum(0)[:, None])
+    moved = shares[1] - shares[0]
+    kept = sorted(np.argsort(-(known * np.abs(moved).max(1)), kind="stable")[:COLUMNS].tolist())
+    labels = [shortened(str(label), 40) for label in stream.labels]
+
+    def cell(i: int, j: int) -> dict[str, str]:
+        by = float(moved[i, j])
+        # More of what is right is good, more of what is wrong is not.
+        shade = f"{'up' if (by > 0) == (i == j) else 'down'}{_step(by)}"
+        return {
+            "text": signed(100 * by, 1) if known[i] else "",
+            "title": f"{shares[0, i, j]:.1%} → {shares[1, i, j]:.1%}",
+            "shade": shade if abs(by) > SIGNIFICANT * error[i, j] else "none",
+        }
+
+    return {
+        "labels": [labels[j] for j in kept],
+        "rows": [{"label": labels[i], "n": totals[:, i].tolist(), "cells": [cell(i, j) for j in kept]} for i in kept],
+        "left_out": len(labels) - len(kept),
+        "over": stream.episode.end is not None,
+    }
+
+
+# What happened before ---------------------------------------------------------------------------------------
+
+
+def timeline(facts: Facts, words: Words, numbers: dict[int, int]) -> dict[str, Any]:
+    """A lane for each rate of each stream that was found to move: bars while it was away, and a mark for each finding.
+
+    `numbers` has the findings that are listed, by their identity.
+    """
+    timed = facts.first_time is not None and facts.last_time is not None and facts.last_time > facts.first_time
+    lanes = []
+    for stream in facts.streams:
+        clock = stream.clock()
+
+        def place(event: int, clock: Any = clock, stream: Stream = stream) -> float:
+            if timed and clock[0]:
+                at = np.interp(event, *clock)
+                share = (at - facts.first_time) / (facts.last_time - facts.first_time)  # type: ignore[operator]
+            else:
+                share = event / max(stream.events - 1, 1)
+            return round(100 * min(max(float(share), 0.0), 1.0), 2)
+
+        for rate in dict.fromkeys(change.rate for finding in stream.findings for change in finding.changes):
+            own = [one for one in stream.findings if one.closes or any(change.rate == rate for change in one.changes)]
+            lanes.append(
+                {
+                    "name": f"{shortened(str(stream.name), 40)}, {rate_in_words(rate)}" if words.many else title(rate),
+                    "bars": [] if not facts.holds else _bars(own, rate, stream, place),
+                    "marks": [
+                        {
+                            "x": place(one.at),
+                            "glyph": glyph(one),
+                            "sort": sort_of(one.kind),
+                            "number": numbers[id(one)],
+                            "title": f"{TITLES[one.kind]}, {words.when(stream, one.at)}",
+                        }
+                        for one in sorted(own, key=lambda one: sort_of(one.kind) != "soft")
+                        if id(one) in numbers and any(change.rate == rate for change in one.changes)
+                    ],
+                }
+            )
+    ends = (facts.first_time, facts.last_time) if timed else (0, max((one.events for one in facts.streams), default=1))
+    return {"lanes": lanes, "shown": LANES, "ticks": _ticks(ends[0], ends[1], timed)}  # type: ignore[arg-type]
+
+
+def _bars(findings: Sequence[Finding], rate: str, stream: Stream, place: Any) -> list[dict[str, float]]:
+    """From where a rate moved away to where it was back, or to the end."""
+    bars, start = [], None
+    for finding in findings:
+        about_it = any(change.rate == rate for change in finding.changes)
+        if finding.kind == "drift" and start is None:
+            start = finding.window.start
+        elif start is not None and (finding.closes or (about_it and finding.kind in GOOD)):
+            bars.append((start, ended(finding)))
+            start = None
+    if start is not None:
+        bars.append((start, stream.events))
+    return [{"x": place(first), "width": round(max(place(last) - place(first), 0.3), 2)} for first, last in bars]
+
+
+def _ticks(first: int, last: int, timed: bool) -> list[dict[str, Any]]:
+    """Some round places along the axis of the timeline, at real times."""
+    if timed:
+        day = 86_400_000_000
+        steps = [3_600_000_000 * hours for hours in (1, 3, 6, 12)] + [day * days for days in (1, 2, 7, 14, 30, 91, 365)]
+        step = next((one for one in steps if (last - first) / one <= 6), (last - first) // 4)
+    else:
+        step = int(10 ** np.floor(np.log10(max(last, 10))))
+        step = step if last / step >= 3 else step // 2 or 1
+    marks = range(-(-first // step) * step, last + 1, step)
+    text = [str(np.datetime64(at, "us").astype("M8[m]")).replace("T", " ") if timed else f"{at:,}" for at in marks]
+    if timed and step >= 86_400_000_000:
+        text = [one[:10] for one in text]
+    return [
+        {"x": round(100 * (at - first) / max(last - first, 1), 2), "text": one}
+        for at, one in zip(marks, text, strict=True)
+    ]

@@ -1,357 +1,278 @@
-"""What a watch found, as the page shows it: the one place where the report looks at watches, drifts and traces.
-
-:func:`gather` turns them into plain facts, stream by stream; the words and the charts are made of these alone.
-"""
+"""What the page is about, stream by stream: the one place where the report looks at watches, findings and traces."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fourrates.findings import (
-    Direction,
-    Drift,
-    Finding,
-    Kind,
-    Matrix,
-    PrecisionChange,
-    RateChange,
-    RateState,
-    Share,
-    Shift,
-)
-from fourrates.plain import counts_split, too_few_examples
-from fourrates.watch import Now, OpenDrift
-from fourrates.watch.dispersion import dispersions
+from fourrates.budget.falls import Fall, smallest_fall
+from fourrates.budget.words import UNITS, duration
+from fourrates.detectors import FourRates
+from fourrates.findings import Drift, Finding, RateChange, RateState, Share
+from fourrates.labels import rate_names
+from fourrates.plain import counts_split
+from fourrates.watch import OpenDrift
+from fourrates.watch.dispersion import dispersion_of
+from fourrates.watch.now import harm
+from fourrates.watch.trace import Trace, observations
 
 if TYPE_CHECKING:
-    from fourrates.detectors import Detector
-    from fourrates.io import Events
+    from fourrates.io import Events, Joined
     from fourrates.watch import Watch
-    from fourrates.watch.trace import Trace
 
-Standing = Literal["stable", "warning", "recovered", "drifted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """An event, and its time in microseconds since 1970 if that is known."""
-
-    event: int
-    time: int | None
-    about: bool = False  # estimated
+Standing = Literal["drifted", "recovered", "warning", "withdrawn", "stable", "unknown"]
+STANDINGS: tuple[Standing, ...] = ("drifted", "recovered", "warning", "withdrawn", "stable", "unknown")
+SPANS = ("day", "week", "month")  # within which a fall should be found
+WITHIN = (1_000, 10_000, 100_000)  # the same in events, where no time is known
+LOADED = 200  # segments without a finding whose rates are looked at
+FEW = 100  # observations of a class, below which its recall is not known well enough to say what a fall would be
+LARGE = 20  # points: a fall that anyone would call large, where a smaller one within a longer time is worth more
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One rate, or other quantity, that moved.
+class Episode:
+    """The last time a stream drifted: the drift, when the level before it began, when it began and ended."""
 
-    Attributes
-    ----------
-    rate : str
-        Its name.
-    direction : {"down", "up"}
-        Which way.
-    before, after : Share or None
-        The rate before and after the change; None where the quantity is no rate.
-    statistic, bound : float
-        What crossed which bound.
-    """
-
-    rate: str
-    direction: Direction
-    before: Share | None
-    after: Share | None
-    statistic: float
-    bound: float
-
-    @property
-    def worse(self) -> bool:
-        """Whether the classifier does worse by it."""
-        return (self.direction == "up") == (self.rate == "error")
-
-    @property
-    def shares(self) -> tuple[Share, Share] | None:
-        """The rate before and after, where both were observed."""
-        if self.before is None or self.after is None or not (self.before.n and self.after.n):
-            return None
-        return self.before, self.after
-
-
-@dataclass(frozen=True, slots=True)
-class FindingFacts:
-    """A drift, or what became of one."""
-
-    stream: str | None
-    number: int  # in its stream
-    kind: Kind
-    further: bool
-    drift: int  # the event of the drift that opened the episode
-    closes: bool
-    moves: tuple[Move, ...]
-    precisions: tuple[PrecisionChange, ...]
-    at: Moment
-    since: Moment
-    started: Moment | None
-    between: tuple[Moment, Moment] | None
-    window: range
-    too_few_examples: str | None  # what to say if the window of a drift is too small
-    rows: str  # where the window is in the files
-    before: Matrix
-    after: Matrix
-
-    @property
-    def moved(self) -> bool:
-        """Whether a rate moved to a level that started then; else it is a look at one that had moved."""
-        return self.kind in ("drift", "recovery", "improvement")
-
-    @property
-    def calm(self) -> bool:
-        """Whether it is good news: a rate is at normal again."""
-        return self.kind in ("withdrawal", "recovery", "acceptance")
+    drift: Drift
+    before: int
+    start: int
+    end: int | None  # None: not over
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A stream, what was found in it, and how it is at its end.
 
-    Attributes
-    ----------
-    standing : str
-        "drifted" while a drift is open, "recovered" if the last one ended with a recovery. A detector that holds no
-        normal never says that a drift is over: it has drifted if there was one.
-    moves : tuple of Move
-        The rates that are away, or those that recovered.
-    since : Moment or None
-        Since when.
-    open : OpenDrift or None
-        The drift that is open, with the rates now.
-    rates : mapping from names to RateState
-        The rates now, where they recovered.
+    A detector that holds no normal never says that a drift is over: it has drifted if there was one.
     """
 
     name: str | None
     events: int
-    findings: tuple[FindingFacts, ...]
+    findings: tuple[Finding, ...]
     standing: Standing
-    moves: tuple[Move, ...]
-    since: Moment | None
+    labels: tuple[Any, ...]
     trace: Trace | None
     open: OpenDrift | None
     rates: Mapping[str, RateState]
+    episode: Episode | None
+
+    @property
+    def harm(self) -> float:
+        """Events since the alarm that normal would have had right; for a detector without a normal, since the drift."""
+        if self.open is not None:
+            return self.open.harm
+        if self.standing != "drifted" or self.episode is None or self.trace is None:
+            return 0.0
+        shares = [self.share("accuracy", *span) for span in self.spans()]
+        return (shares[0].value - shares[1].value) * shares[1].n if all(one.n for one in shares) else 0.0
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Where it comes in the list: open drifts as they are ranked, then what moved furthest."""
+        """Where it comes in a list: open drifts first, confirmed before unconfirmed, those that did most harm first."""
+        unconfirmed = self.open is not None and not self.open.confirmed
+        return (STANDINGS.index(self.standing), unconfirmed, -self.harm, -self.events)
+
+    @property
+    def moved(self) -> list[str]:
+        """The rates that moved, the one to look at first; in a stable stream, that of the rarest class."""
+        names = rate_names(self.labels)
+        if self.open is not None and self.open.rates:
+            apart = {rate: harm(state) for rate, state in self.open.rates.items()}
+            return sorted(apart, key=lambda rate: -apart[rate])
+        if self.episode is not None:
+            rates = dict.fromkeys(change.rate for change in self.episode.drift.changes)
+            return [rate for rate in rates if rate in names] or [*rates]
+        if self.trace is None:
+            return [names[len(self.labels) - 1]]
+        seen = self.trace.counts.sum((0, 2))
+        return [names[int(np.where(seen >= min(FEW, seen.max()), seen, np.inf).argmin())]]
+
+    def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The events of the level before the last episode, and those of the episode."""
+        assert self.episode is not None
+        end = self.events if self.episode.end is None else self.episode.end
+        return (self.episode.before, self.episode.start), (self.episode.start, end)
+
+    def share(self, rate: str, start: int, end: int) -> Share:
+        """A rate from one event to another, to the nearest bin of the trace."""
+        seen = None if self.trace is None else observations(self.trace.between(start, end), rate, self.labels)
+        return Share.of(0, 0) if seen is None else Share.of(float(seen[1]), float(seen[0]))
+
+    def levels(self, rate: str) -> tuple[Share, Share]:
+        """A rate at normal, and now; after a drift that is not held against a normal, before it and since."""
+        state = self.rates.get(rate)
+        if state is not None and state.normal is not None and state.now is not None:
+            return state.normal, state.now
+        if self.episode is None or self.standing != "drifted":
+            return self.share(rate, 0, self.events), Share.of(0, 0)
+        before, after = self.spans()
+        return self.share(rate, *before), self.share(rate, *after)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a detector that starts afresh found a change for the better."""
+        better = self.episode is not None and not self.episode.drift.worse
+        return self.standing == "drifted" and self.open is None and better and self.harm < 0
+
+    def is_away(self, rate: str) -> bool:
+        """Whether the detector holds that a rate is not at normal."""
         if self.open is not None:
-            return (0, not self.open.confirmed, -self.open.harm)
-        return (1, -strength(self.moves))
+            return rate in self.open.rates
+        return self.standing == "drifted" and self.episode is not None and rate in self.moved
+
+    def clock(self) -> tuple[list[int], list[int]]:
+        """Events whose times are known, and these in microseconds: those of the trace and of the findings."""
+        known: dict[int, int] = {}
+        if self.trace is not None:
+            events, times = self.trace.clock()
+            known = dict(zip(events.tolist(), times.tolist(), strict=True))
+        for finding in self.findings:
+            for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):
+                if event is not None and time is not None:
+                    known[event] = microseconds(time)
+        return sorted(known), [known[event] for event in sorted(known)]
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the page tells.
-
-    Attributes
-    ----------
-    streams : tuple of Stream
-        Those that moved furthest first.
-    findings : tuple of FindingFacts
-        Of all streams, in the order they were found.
-    dispersion : dict
-        By recall, how much its errors cluster, where the detector knows.
-    shifts : tuple of Shift
-        Shifts of the class mix.
-    now : Now
-        How things are now.
-    """
+    """All that the page is about; the streams with most harm first, the findings in their order."""
 
     streams: tuple[Stream, ...]
-    findings: tuple[FindingFacts, ...]
+    findings: tuple[Finding, ...]
     labels: tuple[Any, ...]
     events: int
     first_time: int | None
     last_time: int | None
     utc: bool
     dispersion: dict[str, float]
-    shifts: tuple[Shift, ...]
-    now: Now
+    holds: bool
+    arl: float | None
+    smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, where known
 
 
-def gather(watch: Watch, events: Events, findings: Sequence[Finding]) -> Facts:
+def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
     """Turn a watch and its findings into facts."""
-    labels = tuple(watch.detector.parameters["labels"])
-    if watch.detector.parameters.get("positive") not in (None, labels[-1]) and len(labels) == 2:
-        labels = labels[::-1]  # matrices have the positive class last
-    shifts = tuple(finding for finding in findings if isinstance(finding, Shift))
-    moves = [finding for finding in findings if not isinstance(finding, Shift)]
-    traces, now = watch.traces, watch.now()
-    opened = {drift.segment: drift for drift in now.open}
-    by_segment: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
-    for finding in moves:
-        by_segment[finding.segment].append(finding)
-    told: dict[int, FindingFacts] = {}
+    labels, traces = watch.detector.labels.values, watch.traces
+    opened = {drift.segment: drift for drift in watch.now().open}
+    own: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
+    for finding in findings:
+        own[finding.segment].append(finding)
     streams = []
-    for name, detector in watch.segments.items():
-        own = _findings(by_segment[name], labels, traces.get(name), detector.events)
-        told |= {id(finding): one for finding, one in zip(by_segment[name], own, strict=True)}
-        standing, changed, since = _standing(detector, own, watch.holds, opened.get(name))
-        rates = detector.rates if standing == "recovered" else {}
-        streams.append(
-            Stream(name, detector.events, own, standing, changed, since, traces.get(name), opened.get(name), rates)
-        )
+    events_of, since = watch.segments.progress(np.arange(len(watch.segments)))
+    size = dict(zip(watch.segments, events_of.tolist(), strict=True))
+    warns = {name for name, event in zip(watch.segments, since.tolist(), strict=True) if event >= 0}
+    quiet = sorted((name for name in own if not own[name] and name not in opened), key=lambda name: -size[name])
+    unread = {*quiet[LOADED:]}  # loading a segment of a bank takes milliseconds
+    for name in watch.segments:
+        rates = {} if name in unread else watch.segments[name].rates
+        found = tuple(finding for finding in own[name] if finding.kind != "shift")
+        episode = _episode(found, opened.get(name), watch.holds)
+        standing = _standing(found, opened.get(name), watch.holds, name in warns, rates)
+        seen = traces.get(name), opened.get(name)
+        streams.append(Stream(name, size[name], found, standing, labels, *seen, rates, episode))
     streams.sort(key=lambda stream: stream.rank)
-    return Facts(
-        tuple(streams),
-        tuple(told[id(finding)] for finding in moves),
-        labels,
-        watch.events,
-        _microseconds(watch.first_time),
-        _microseconds(watch.last_time),
-        events.utc,
-        dispersions(watch),
-        shifts,
-        now,
-    )
+    first, last = (None if at is None else microseconds(at) for at in (watch.first_time, watch.last_time))
+    rate = watch.events / ((last - first) / 1e6) if first is not None and last is not None and last > first else None
+    dispersion = dispersion_of([stream.rates for stream in streams])
+    smallest = tuple(_smallest(watch, streams, rate, dispersion))
+    arl = watch.detector.parameters.get("arl")
+    times = first, last, events.utc
+    return Facts(tuple(streams), tuple(findings), labels, watch.events, *times, dispersion, watch.holds, arl, smallest)
+
+
+def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool) -> Episode | None:
+    """The last episode; while a drift is open, that of the rate with most harm, even if an earlier run found it."""
+    rates = {} if opened is None else opened.rates
+    worst = max(rates, key=lambda rate: harm(rates[rate]), default=None)
+    last, before, end = None if opened is None else opened.drift, 0, None
+    away = False
+    for finding in findings:
+        about = worst is None or any(change.rate == worst for change in finding.changes)
+        if isinstance(finding, Drift) and about and not (holds and away):
+            before = before if end is None else end
+            if not holds and last is not None:
+                before = last.window.start
+            last, end, away = finding, None, True
+        elif away and (finding.closes or (about and finding.kind in ("withdrawal", "recovery", "acceptance"))):
+            end, away = ended(finding), False
+    if last is None:
+        return None
+    start = last.window.start
+    return Episode(last, min(before, start), start, end)
 
 
 def _standing(
-    detector: Detector, findings: Sequence[FindingFacts], holds: bool, opened: OpenDrift | None
-) -> tuple[Standing, tuple[Move, ...], Moment | None]:
-    """How a stream is at its end, by its own status; which rates are away or back, and since when."""
-    if opened is not None:
-        started = opened.drift.at if opened.drift.started is None else opened.drift.started
-        moves = tuple(
-            Move(rate, _direction(state), state.normal, state.now, math.nan, math.nan)
-            for rate, state in opened.rates.items()
-        )
-        return "drifted", moves, Moment(started, _microseconds(opened.drift.started_time), about=True)
-    last = findings[-1] if findings else None
-    if last is not None and not holds:
-        return "drifted", last.moves, last.started or last.at
+    findings: Sequence[Finding],
+    opened: OpenDrift | None,
+    holds: bool,
+    warns: bool,
+    rates: Mapping[str, RateState],
+) -> Standing:
+    if opened is not None or (findings and not holds):
+        return "drifted"
     ended = next((finding for finding in reversed(findings) if finding.closes), None)
-    if ended is not None and ended.kind == "recovery":
-        back = [one for one in findings if one.kind == "recovery" and one.drift == ended.drift]
-        recovered = {move.rate: move for one in back for move in one.moves}
-        return "recovered", tuple(recovered.values()), ended.started or ended.at
-    return "warning" if detector.warning_detected else "stable", (), None
+    if ended is not None and ended.kind in ("recovery", "withdrawal"):
+        return "recovered" if ended.kind == "recovery" else "withdrawn"
+    if warns:
+        return "warning"
+    known = [state for state in rates.values() if state.normal is not None and state.now is not None]
+    if holds and known and not any(state.now is not None and state.now.n >= state.enough for state in known):
+        return "unknown"
+    return "stable"
 
 
-def _direction(state: RateState) -> Direction:
-    fell = state.normal is None or state.now is None or state.now.value <= state.normal.value
-    return "down" if fell else "up"
+def _smallest(
+    watch: Watch, streams: Sequence[Stream], rate: float | None, dispersion: Mapping[str, float]
+) -> list[tuple[Fall, float | None]]:
+    """The smallest falls that would be found soon, in a segment of middling size: of the rarest and commonest class."""
+    followed = [stream for stream in streams if stream.trace is not None]
+    if not followed or not isinstance(watch.detector, FourRates):
+        return []
+    followed.sort(key=lambda stream: stream.events)
+    middling = followed[len(followed) // 2]
+    assert middling.trace is not None
+    counts = middling.trace.between(*(middling.spans()[0] if middling.episode else (0, middling.events)))
+    of_class = counts.sum(1)
+    if middling.standing == "unknown" or of_class.min() < FEW:
+        return []
+    own = None if rate is None else rate * middling.events / max(watch.events, 1)
+    spans = WITHIN if own is None else [int(own * UNITS[span]) for span in SPANS]
+    detector, found = watch.detector, []
+    for which in dict.fromkeys((int(of_class.argmin()), int(of_class.argmax()))):
+        order = [detector.labels.values.index(label) for label in detector.labels.given]
+        disperse = max(dispersion.get(rate_names(detector.labels.values)[which], 1.0), 1.0)
+        known = {"reference": counts[np.ix_(order, order)].tolist(), "after": "restart", "dispersion": disperse}
+        detector = FourRates(**watch.detector.parameters | known)
+        for span in spans:
+            fall = smallest_fall(detector, counts, which, span, LARGE) if span >= WITHIN[0] / 10 else None
+            if fall is not None and not fall.lost:
+                found.append((fall, own))
+                break
+    return found
 
 
-def _findings(
-    findings: Sequence[Finding], labels: Sequence[Any], trace: Trace | None, events: int
-) -> tuple[FindingFacts, ...]:
-    """What was found in one segment, in order."""
-    told = []
-    last = next((one for one in reversed(findings) if isinstance(one, Drift)), None)
-    for number, finding in enumerate(findings, 1):
-        drift = finding if isinstance(finding, Drift) else None
-        between, clock = finding.started_between, _clock(finding, trace)
-        before, after = counts_split(finding)
-        since = finding.at if drift is None else drift.since
-        told.append(
-            FindingFacts(
-                stream=finding.segment,
-                number=number,
-                kind=finding.kind,
-                further=drift is not None and drift.further,
-                drift=finding.at if finding.drift is None else finding.drift.at,
-                closes=finding.closes,
-                moves=tuple(_move(change, before, after, labels) for change in finding.changes),
-                precisions=() if drift is None else drift.precisions,
-                at=Moment(finding.at, _microseconds(finding.time)),
-                since=_moment(since, clock),
-                started=None if finding.started is None else _moment(finding.started, clock),
-                between=None if between is None else (_moment(between[0], clock), _moment(between[1], clock)),
-                window=finding.window,
-                too_few_examples=None
-                if drift is None
-                else too_few_examples(drift, events if drift is last else drift.window.stop),
-                rows=_rows(finding),
-                before=before,
-                after=after,
-            )
-        )
-    return tuple(told)
+def ended(finding: Finding) -> int:
+    """The event at which something was over: a recovery began before it was found."""
+    return finding.started if finding.kind == "recovery" and finding.started is not None else finding.at + 1
 
 
-def _move(change: RateChange, counts_before: Matrix, counts_after: Matrix, labels: Sequence[Any]) -> Move:
-    """A rate that moved; the counts say from what to what if the detector does not."""
+def shares_of(change: RateChange, finding: Finding, labels: Sequence[Any]) -> tuple[Share, Share] | None:
+    """A rate before and after a finding; if the detector does not say, by its counts. None where it is not known."""
     before, after = change.before, change.after
-    if before is None or after is None:
-        before, after = (share(change.rate, counts, labels) for counts in (counts_before, counts_after))
-    return Move(change.rate, change.direction, before, after, change.statistic, change.bound)
+    if (before is None or after is None) and (counts := counts_split(finding))[0]:
+        seen = [observations(np.array(one), change.rate, tuple(labels)) for one in counts]
+        before, after = (None if one is None else Share.of(float(one[1]), float(one[0])) for one in seen)
+    return (before, after) if before is not None and after is not None and before.n and after.n else None
 
 
-def strength(moves: Sequence[Move]) -> float:
-    """How far rates moved: how many standard errors lie between before and after, for the rate with the most."""
-    found = [0.0]
-    for move in moves:
-        if move.shares is not None:
-            before, after = move.shares
-            pooled = (before.value * before.n + after.value * after.n + 1) / (before.n + after.n + 2)
-            error = math.sqrt(pooled * (1 - pooled) * (1 / before.n + 1 / after.n))
-            found.append(abs(before.value - after.value) / error)
-    return max(found)
+def microseconds(time: np.datetime64) -> int:
+    """A time as a number."""
+    return int(time.astype("M8[us]").astype(np.int64))
 
 
-def share(rate: str, counts: Matrix, labels: Sequence[Any]) -> Share | None:
-    """A rate from counts by true and predicted class; None for a quantity that is no rate.
-
-    Examples
-    --------
-    >>> from fourrates.report.facts import share
-    >>> share("tpr", ((90, 10), (5, 15)), (0, 1)).value
-    0.75
-    >>> share("precision:0", ((90, 10), (10, 15)), (0, 1)).value
-    0.9
-    >>> share("similarity", ((90, 10), (5, 15)), (0, 1))
-    """
-    matrix = np.array(counts)
-    right = np.diagonal(matrix)
-    cells: dict[str, tuple[int, int]] = {
-        "error": (int(matrix.sum() - right.sum()), int(matrix.sum())),
-        "accuracy": (int(right.sum()), int(matrix.sum())),
-    }
-    for place, label in enumerate(labels):
-        recall = (int(right[place]), int(matrix[place].sum()))
-        precision = (int(right[place]), int(matrix[:, place].sum()))
-        cells |= {f"recall:{label}": recall, f"precision:{label}": precision}
-        if len(labels) == 2:
-            cells |= dict(zip((("tnr", "npv"), ("tpr", "ppv"))[place], (recall, precision), strict=True))
-            cells |= {"recall": recall, "precision": precision}  # of the positive class, which is the last
-    return Share.of(*cells[rate]) if rate in cells else None
-
-
-def _rows(finding: Finding) -> str:
-    """Where the window is in the files; its end alone where its beginning is in an earlier one."""
-    if finding.started_row is None:
-        return f"up to {finding.source}, row {finding.row:,}"
-    return f"{finding.source}, rows {finding.started_row:,} to {finding.row:,}"
-
-
-def _microseconds(time: np.datetime64 | None) -> int | None:
-    return None if time is None else int(time.astype("M8[us]").astype(np.int64))
-
-
-def _clock(finding: Finding, trace: Trace | None) -> tuple[list[int], list[int]]:
-    """Events whose times are known, and these: some that were remembered, and those of the finding itself."""
-    known = dict(zip(*trace.clock(), strict=True)) if trace is not None else {}
-    for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):
-        if event is not None and time is not None:
-            known[event] = int(time.astype("M8[us]").astype(np.int64))
-    return sorted(known), [known[event] for event in sorted(known)]
-
-
-def _moment(event: int, clock: tuple[list[int], list[int]]) -> Moment:
-    """An estimated event, with the time it had if that lies between those that are known."""
-    known = bool(clock[0]) and clock[0][0] <= event
-    return Moment(event, int(np.interp(event, *clock)) if known else None, about=True)
+def within(events: float, rate: float | None) -> str:
+    """A number of events as a time, where events a second are known."""
+    return f"{events:,.0f} events" if rate is None else duration(events / rate)

@@ -1,234 +1,310 @@
+"use strict";
 // Draws the rates of the stream that is chosen. Data: see fourrates/report/charts.py, function drawing.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const area = document.getElementById("charts");
-  const HEIGHT = 190;
+  const find = (id) => document.getElementById(id);
+  const POINTS = 100, FEWEST = 20, DEVIATIONS = 1.645; // as fourrates/watch/trace.py has them; 90 % of a normal law
   let charts = [];
   let stream = null;
-  let sight = [0, 1]; // the first and the last event that are shown
+  let sight = [0, 1]; // the ends of what is shown
 
-  const { css, drawMarks, motion, onKey, quantile, rateText, whole } = fourratesChart;
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const whole = (x) => Math.round(x).toLocaleString("en-US");
 
-  // Times are kept for some events and are straight lines between them.
-  function timeOf(event) {
-    const marks = stream.clock;
-    if (!marks) return null;
-    const { e, t } = marks;
-    let low = 0, high = e.length - 1;
-    if (event <= e[0]) return t[0];
-    if (event >= e[high]) return t[high];
-    while (high - low > 1) {
-      const mid = (low + high) >> 1;
-      if (e[mid] <= event) low = mid; else high = mid;
-    }
-    return t[low] + (t[high] - t[low]) * (event - e[low]) / (e[high] - e[low] || 1);
+  const axis = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line") } };
+
+  // Shares between 0 and 1, with as many digits as the step has.
+  function rateText(u, splits, place, space, step) {
+    let digits = 1;
+    while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
+    return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
   }
 
-  const iso = (seconds, digits) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, digits);
-
-  function tickText(u, splits) {
-    if (!stream.clock) return splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
-    const span = timeOf(u.scales.x.max) - timeOf(u.scales.x.min);
-    const texts = (first, last) => splits.map((x) => iso(timeOf(x), 19).slice(first, last));
-    const days = texts(0, 10);
-    if (span > 3 * 86400 && new Set(days).size === days.length) return days;
-    return span > 7200 ? texts(5, 16) : texts(11, 19);
+  // Times along an axis, in UTC: days where they are a day or more apart, else the clock and, where it changes, the day.
+  function timeText(u, splits, place, space, step) {
+    let day = "";
+    return splits.map((seconds) => {
+      const text = new Date(seconds * 1000).toISOString();
+      const [date, clock] = [text.slice(0, 10), text.slice(11, step < 60 ? 19 : 16)];
+      const same = date === day;
+      day = date;
+      return step >= 86400 ? date : same ? clock : `${date.slice(5)} ${clock}`;
+    });
   }
 
-  function decode(curve) {
-    let event = 0;
-    const xs = curve.x.map((step) => (event += step));
-    const back = (list) => (list ? list.map((v) => (v === null ? null : v / 1e4)) : xs.map(() => null));
-    return [xs, back(curve.v), back(curve.wl), back(curve.wh), back(curve.dl), back(curve.dh)];
-  }
-
-  // The band is where it started, as far as that is known; without that it is the warning before the alarm.
-  const marks = () => stream.drifts.map((drift, i) => {
-    const [first, last] = drift.between ?? [drift.since, drift.at];
-    return { found: drift.at, first, last, started: drift.started ?? null, recovery: drift.calm, number: i + 1 };
-  });
-
-  // Dots for what lies outside its bounds, on top of the curve.
-  function dots(u) {
-    const [xs, v, wl, wh, dl, dh] = u.data;
+  // Findings under the curve: a line where each was found, a band where it started, and its sign.
+  function drawMarks(u, marks) {
     const { ctx, bbox } = u;
-    const radius = 1.7 * devicePixelRatio;
+    const { min, max } = u.scales.x;
+    const dpr = devicePixelRatio;
+    const shown = marks.filter((one) => one.found >= min && Math.min(one.first, one.found) <= max);
+    const few = shown.filter((one) => one.found <= max).length <= 20;
+    const x = (value) => u.valToPos(value, "x", true);
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    for (const [low, high, colour] of [[wl, wh, "--warn"], [dl, dh, "--drift"]]) {
-      ctx.fillStyle = css(colour);
-      for (let i = 0; i < xs.length; i++) {
-        if (v[i] === null || low[i] === null || (v[i] >= low[i] && v[i] <= high[i])) continue;
-        if (xs[i] < u.scales.x.min || xs[i] > u.scales.x.max) continue;
-        ctx.beginPath();
-        ctx.arc(u.valToPos(xs[i], "x", true), u.valToPos(v[i], "y", true), radius, 0, 7);
-        ctx.fill();
-      }
+    ctx.font = `600 ${12 * dpr}px system-ui, sans-serif`;
+    const line = (value, alpha, width, dash) => {
+      ctx.globalAlpha = alpha;
+      ctx.lineWidth = width * dpr;
+      ctx.setLineDash(dash.map((length) => length * dpr));
+      ctx.beginPath();
+      ctx.moveTo(x(value), bbox.top);
+      ctx.lineTo(x(value), bbox.top + bbox.height);
+      ctx.stroke();
+    };
+    let free = -Infinity; // where the next sign may stand without touching the last one
+    for (const one of shown) {
+      ctx.strokeStyle = ctx.fillStyle = css(one.recovery ? "--recovery" : "--drift");
+      ctx.globalAlpha = 0.18;
+      ctx.fillRect(x(one.first), bbox.top, Math.max(x(one.last) - x(one.first), dpr), bbox.height);
+      if (one.started !== null && few) line(one.started, 0.8, 1, [3, 3]);
+      line(one.found, 1, few ? 2 : 1, one.recovery ? [7, 4] : []);
+      const place = x(one.found);
+      if (place < free) continue;
+      free = place + 20 * dpr;
+      const left = place > bbox.left + bbox.width - 30 * dpr;
+      ctx.textAlign = left ? "right" : "left";
+      ctx.fillText(one.sign, place + (left ? -5 : 5) * dpr, bbox.top + 12 * dpr);
     }
     ctx.restore();
   }
 
-  // The points of a concept at which its rate has settled. Right after a start the bounds are narrow around a half, then
-  // wide: such points would make a flat line of all others.
-  function settled(points, dl, dh) {
-    const width = (i) => dh[i] - dl[i];
-    const usual = quantile(points.map(width), 0.5);
-    const first = points.findIndex((i) => width(i) >= usual / 2);
-    return points.slice(first).filter((i) => width(i) <= 1.5 * usual);
+  // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
+  function onKey(event, plot, { zoom, all }) {
+    const { min, max } = plot.scales.x;
+    const span = max - min;
+    const read = (step) => {
+      const [xs, values] = plot.data;
+      let i = plot.cursor.idx;
+      if (i === null || i === undefined) i = xs.findIndex((x) => x >= min);
+      do { i += step; } while (i > 0 && i < xs.length - 1 && (values[i] === null || values[i] === undefined));
+      i = Math.min(Math.max(i, 0), xs.length - 1);
+      if (xs[i] < min || xs[i] > max) zoom(xs[i] - span / 2, xs[i] + span / 2);
+      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
+    };
+    const actions = {
+      ArrowLeft: () => (event.shiftKey ? zoom(min - span / 4, max - span / 4) : read(-1)),
+      ArrowRight: () => (event.shiftKey ? zoom(min + span / 4, max + span / 4) : read(1)),
+      "+": () => zoom(min + span / 4, max - span / 4),
+      "=": () => zoom(min + span / 4, max - span / 4),
+      "-": () => zoom(min - span / 2, max + span / 2),
+      0: all,
+      Escape: all,
+    };
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
+    actions[event.key]();
+    event.preventDefault();
   }
 
-  // From the lowest to the highest value that is in sight, with its bounds.
-  function extent(u) {
-    const [xs, v, , , dl, dh] = u.data;
-    const [min, max] = sight; // the chart itself may not know them yet
-    const concepts = [[]];
-    for (let i = 0; i < xs.length; i++) {
-      if (v[i] === null) concepts.push([]);
-      else if (xs[i] >= min && xs[i] <= max) concepts.at(-1).push(i);
+  const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
+
+  // Points of equally many observations, so that all scatter alike: of what is in sight, so zooming shows more.
+  function points(n, right) {
+    const { x, events } = stream;
+    const seen = n.map((count, i) => (x[i + 1] >= sight[0] && x[i] <= sight[1] ? count : 0));
+    const each = Math.max(Math.ceil(seen.reduce((a, b) => a + b, 0) / POINTS), FEWEST);
+    const found = { x: [], y: [], n: [], event: [], each };
+    let first = 0, count = 0, ones = 0;
+    n.forEach((_, i) => {
+      count += seen[i];
+      if (seen[i]) ones += right[i];
+      const last = i === n.length - 1;
+      if (count < each && !(last && (count >= each / 2 || (count && !found.x.length)))) return;
+      found.x.push((x[first] + x[i + 1]) / 2);
+      found.y.push(ones / count);
+      found.n.push(count);
+      found.event.push((events[first] + events[i + 1]) / 2);
+      [first, count, ones] = [i + 1, 0, 0];
+    });
+    return found;
+  }
+
+  const sum = (lists) => lists[0].map((_, i) => lists.reduce((a, list) => a + list[i], 0));
+
+  function observed([kind, place]) {
+    const n = sum(stream.n), right = sum(stream.right);
+    if (kind === "accuracy") return [n, right];
+    if (kind === "error") return [n, n.map((count, i) => count - right[i])];
+    return [stream[kind][place], stream.right[place]];
+  }
+
+  // The level it should have had, and around it the band that holds 90 % of the points.
+  function band(rate, each) {
+    const ends = [...rate.normal.slice(1).map(([start]) => start), stream.x.at(-1)];
+    return rate.normal.map(([start, level], i) => {
+      const reach = DEVIATIONS * Math.sqrt(level * (1 - level) * rate.dispersion / each);
+      return { start, end: ends[i], level, low: Math.max(level - reach, 0), high: Math.min(level + reach, 1) };
+    });
+  }
+
+  function drawBand(u, bands) {
+    const { ctx, bbox } = u;
+    const x = (value) => Math.min(Math.max(u.valToPos(value, "x", true), bbox.left), bbox.left + bbox.width);
+    ctx.save();
+    for (const one of bands) {
+      const [left, right] = [x(one.start), x(one.end)];
+      const [top, middle, bottom] = [one.high, one.level, one.low].map((y) => u.valToPos(y, "y", true));
+      ctx.fillStyle = css("--band");
+      ctx.fillRect(left, top, right - left, bottom - top);
+      ctx.strokeStyle = css("--edge");
+      ctx.lineWidth = devicePixelRatio;
+      ctx.beginPath();
+      ctx.moveTo(left, middle);
+      ctx.lineTo(right, middle);
+      ctx.stroke();
     }
-    const seen = concepts.flat();
-    if (!seen.length) return [0, 1];
-    let low, high;
-    if (dl[seen[0]] !== null) {
-      const kept = concepts.filter((points) => points.length).flatMap((points) => settled(points, dl, dh));
-      low = kept.reduce((a, i) => Math.min(a, v[i], dl[i]), 1);
-      high = kept.reduce((a, i) => Math.max(a, v[i], dh[i]), 0);
-    } else [low, high] = [0.01, 0.99].map((share) => quantile(seen.map((i) => v[i]), share));
-    const room = Math.max(0.06 * (high - low), 0.01);
-    return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
-  }
-
-  function told(curve, columns, i) {
-    const [xs, v, wl, wh, dl, dh] = columns;
-    if (i === null || i === undefined || v[i] === null || v[i] === undefined) return "";
-    const time = timeOf(xs[i]);
-    const number = (x) => x.toFixed(3);
-    let text = `event ${whole(xs[i])}`;
-    if (time !== null) text += `, ${iso(time, 19)}`;
-    text += `: ${curve.rate} ${number(v[i])}`;
-    if (wl[i] !== null) text += `; warn ${number(wl[i])} to ${number(wh[i])}, detect ${number(dl[i])} to ${number(dh[i])}`;
-    return text;
+    ctx.restore();
   }
 
   function zoom(min, max) {
-    const last = Math.max(stream.last, stream.first + 1);
-    const span = Math.max(max - min, 10);
-    const middle = (min + max) / 2;
-    min = Math.max(stream.first, middle - span / 2);
-    max = Math.min(last, min + span);
-    min = Math.max(stream.first, max - span);
-    sight = [min, max];
-    for (const chart of charts) chart.setScale("x", { min, max });
+    const [first, last] = [stream.x[0], stream.x.at(-1)];
+    const span = Math.max(max - min, (last - first) / 1000);
+    min = Math.min(Math.max(first, (min + max - span) / 2), last - span);
+    sight = [Math.max(first, min), Math.min(last, Math.max(first, min) + span)];
+    for (const chart of charts) chart.fill();
   }
 
-  const all = () => zoom(stream.first, stream.last);
+  const all = () => zoom(stream.x[0], stream.x.at(-1));
+  const tick = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 
-  function draw(curve) {
-    const columns = decode(curve);
+  function draw(rate, area, height) {
     const box = document.createElement("section");
     box.className = "chart";
     box.tabIndex = 0;
-    const lowest = columns[1].reduce((a, b) => (b === null ? a : Math.min(a, b)), 1);
-    const highest = columns[1].reduce((a, b) => (b === null ? a : Math.max(a, b)), 0);
     box.setAttribute("role", "group");
-    box.setAttribute(
-      "aria-label",
-      `${curve.title} over time, between ${lowest.toFixed(2)} and ${highest.toFixed(2)}. Arrow keys read it, plus and minus zoom, 0 shows all.`,
-    );
-    const head = document.createElement("header");
-    const title = document.createElement("h3");
-    title.textContent = curve.title;
-    const readout = document.createElement("div");
+    const head = document.createElement("header"), title = document.createElement("h3"), readout = document.createElement("div");
+    title.textContent = rate.title;
     readout.className = "readout";
     readout.setAttribute("aria-live", "polite");
     head.append(title, readout);
     box.append(head);
     area.append(box);
-    const hidden = { points: { show: false }, stroke: () => css("--edge"), width: 1 };
-    const { setSelect, ...shared } = fourratesChart.options({
-      key: "rates",
-      zoom,
-      values: { x: { values: tickText, space: 90 }, y: { size: 52, space: 34, values: rateText } },
-    });
-    const options = {
-      ...shared,
+    let own, whole_, bands;
+    const about = stream.marks.filter((mark) => mark.rates.includes(rate.rate) && mark.drawn);
+    const marks = about.length ? about : stream.marks.filter((mark) => mark.drawn);
+    const told = (i) => {
+      const at = own.x.indexOf(chart.data[0][i]);
+      if (at < 0) return;
+      const time = stream.timed ? `${tick(own.x[at])}, ` : "";
+      readout.textContent = `${time}event ${whole(own.event[at])}: ${rate.rate} ${own.y[at].toFixed(3)} of ${whole(own.n[at])}`;
+    };
+    const line = { points: { show: false }, spanGaps: true };
+    const chart = new uPlot({
+      legend: { show: false },
+      cursor: { sync: { key: "rates" }, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
+      axes: [
+        { ...axis, space: 90, size: 34, values: stream.timed ? timeText : (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : "")) },
+        { ...axis, size: 52, space: 34, values: rateText },
+      ],
       width: Math.max(box.clientWidth - 20, 200),
-      height: HEIGHT,
-      scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: extent } },
+      height,
+      padding: [8, 40, 0, 0],
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+      scales: {
+        x: { time: stream.timed, range: () => sight },
+        y: {
+          range: () => {
+            const values = [...own.y, ...whole_.y, ...bands.flatMap((one) => [one.low, one.high])];
+            const low = Math.min(...values), high = Math.max(...values);
+            const room = Math.max(0.06 * (high - low), 0.01);
+            return values.length ? [Math.max(low - room, -0.02), Math.min(high + room, 1.02)] : [0, 1];
+          },
+        },
+      },
       series: [
         {},
-        { label: curve.rate, stroke: () => css("--curve"), width: 1.4, points: { show: false } },
-        { ...hidden }, { ...hidden },
-        { ...hidden, dash: [4, 4] }, { ...hidden, dash: [4, 4] },
-      ],
-      bands: [
-        { series: [5, 4], fill: () => css("--wide") },
-        { series: [3, 2], fill: () => css("--band") },
+        { ...line, stroke: () => css("--curve"), width: 1.8 },
+        { ...line, stroke: () => css("--soft"), width: 1.2, dash: [2, 3] },
       ],
       hooks: {
-        drawAxes: [(u) => drawMarks(u, marks())],
-        draw: [dots],
-        setCursor: [(u) => { readout.textContent = told(curve, columns, u.cursor.idx); }],
-        setSelect: [setSelect],
+        drawAxes: [(u) => { drawBand(u, bands); drawMarks(u, marks); }],
+        setCursor: [(u) => told(u.cursor.idx)],
+        setSelect: [(u) => {
+          if (u.select.width > 4) zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        }],
       },
+    }, [[], [], []], box);
+    chart.fill = () => {
+      [own, whole_] = [points(...observed(rate.of)), points(...observed(["accuracy"]))];
+      bands = band(rate, own.each);
+      chart.setData(uPlot.join([[own.x, own.y], [whole_.x, rate.of[0] === "error" ? whole_.y.map(() => null) : whole_.y]]), false);
+      chart.setScale("x", { min: sight[0], max: sight[1] });
+      const [low, high] = own.y.length ? [Math.min(...own.y), Math.max(...own.y)].map((y) => y.toFixed(2)) : ["", ""];
+      box.setAttribute("aria-label", own.y.length
+        ? `${rate.title} over time, between ${low} and ${high}. Arrow keys read it, plus and minus zoom, 0 shows all.`
+        : `${rate.title}: no observations.`);
     };
-    const chart = new uPlot(options, columns, box);
     chart.over.addEventListener("dblclick", all);
     box.addEventListener("keydown", (event) => onKey(event, chart, { zoom, all }));
     charts.push(chart);
-    return box;
   }
 
-  function show(everything) {
+  function show() {
     for (const chart of charts) chart.destroy();
-    area.replaceChildren();
     charts = [];
-    sight = [stream.first, stream.last];
-    const few = everything ? stream.curves : stream.curves.slice(0, stream.shown);
-    for (const curve of few) draw(curve);
-    if (few.length < stream.curves.length) {
-      const more = document.createElement("button");
-      more.textContent = `show all ${stream.curves.length} curves`;
-      more.addEventListener("click", () => show(true));
-      area.append(more);
-    }
-    all();
+    find("chart").replaceChildren();
+    find("charts").replaceChildren();
+    const first = stream.rates[Number(find("rate").value)];
+    draw(first, find("chart"), innerWidth < 640 ? 240 : 320);
+    if (find("others").open) for (const rate of stream.rates.filter((one) => one !== first)) draw(rate, find("charts"), 170);
+    zoom(...sight);
   }
 
   function choose(i) {
     stream = data.streams[i];
-    if (stream) show(false);
+    if (!stream) return;
+    sight = [stream.x[0], stream.x.at(-1)];
+    find("rate").replaceChildren(...stream.rates.map((rate, place) => new Option(rate.rate, place)));
+    show();
   }
 
-  const chooser = document.getElementById("stream");
-  if (chooser) chooser.addEventListener("change", () => choose(Number(chooser.value)));
-  document.getElementById("all")?.addEventListener("click", all);
+  const chooser = find("stream");
+  chooser?.addEventListener("change", () => choose(Number(chooser.value)));
+  find("rate")?.addEventListener("change", show);
+  find("all")?.addEventListener("click", all);
+  find("others")?.addEventListener("toggle", show);
   for (const button of document.querySelectorAll("button[data-zoom]")) {
     button.addEventListener("click", () => {
-      const [which, since, at] = button.dataset.zoom.split(" ").map(Number);
+      const [which, place] = button.dataset.zoom.split(" ").map(Number);
       if (data.streams[which] !== stream) {
         choose(which);
         if (chooser) chooser.value = String(which);
       }
-      const room = Math.max(2 * (at - since), 200);
-      zoom(since - room, at + room);
-      area.scrollIntoView({ behavior: motion() });
-      area.querySelector(".chart")?.focus({ preventScroll: true });
+      const mark = stream.marks[place], span = Math.max(3 * (mark.found - mark.first), (stream.x.at(-1) - stream.x[0]) / 20);
+      zoom(mark.first - span, mark.found + span);
+      find("chart").scrollIntoView({ behavior: motion(), block: "center" });
+      find("chart").querySelector(".chart")?.focus({ preventScroll: true });
     });
   }
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const code = button.previousElementSibling;
+      getSelection().selectAllChildren(code);
+      try { await navigator.clipboard.writeText(code.textContent); } catch { document.execCommand("copy"); }
+      button.textContent = "Copied";
+    });
+  }
+  // A mark of the timeline opens its card, and whatever that is folded in.
+  function unfold() {
+    const card = /^#f\d+$/.test(location.hash) && find(location.hash.slice(1));
+    for (let one = card; one; one = one.parentElement?.closest("details")) one.open = true;
+    if (card) card.scrollIntoView({ behavior: motion(), block: "nearest" });
+  }
+  addEventListener("hashchange", unfold);
+  for (const link of document.querySelectorAll(".timeline a")) link.addEventListener("click", () => setTimeout(unfold));
 
   const redraw = () => charts.forEach((chart) => chart.redraw(false, true));
   const fit = () => charts.forEach((chart) => {
     const width = Math.max(chart.root.parentElement.clientWidth - 20, 200);
-    if (Math.abs(width - chart.width) > 1) chart.setSize({ width, height: HEIGHT });
+    if (Math.abs(width - chart.width) > 1) chart.setSize({ width, height: chart.height });
   });
   choose(0);
-  new ResizeObserver(fit).observe(area);
+  unfold();
+  if (stream) new ResizeObserver(fit).observe(find("chart"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  matchMedia("print").addEventListener("change", () => { fit(); redraw(); });
-  addEventListener("beforeprint", () => { fit(); redraw(); });
-  addEventListener("afterprint", () => { fit(); redraw(); });
+  for (const name of ["beforeprint", "afterprint"]) addEventListener(name, () => { fit(); redraw(); });
   window.fourrates = { charts: () => charts, stream: () => stream };
 })();

@@ -1,34 +1,40 @@
-"""The sentences of the report: how things are, what was found, and with which settings."""
+"""The sentences of the report: the verdict, what to do, whether to trust it, and the settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fourrates.budget.words import duration
 from fourrates.escaping import printable, shortened
+from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Finding, Share, Shift
 from fourrates.plain import counted
-from fourrates.report.facts import Facts, Moment, Move, Stream
+from fourrates.report.facts import Facts, Stream, shares_of, within
 from fourrates.watch.dispersion import in_words
-from fourrates.watch.now import rate_in_words, several, share
+from fourrates.watch.now import rate_in_words, several
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
-    from fourrates.findings import Shift
-    from fourrates.io import Events
+    from fourrates.findings import RateChange
+    from fourrates.io import Events, Joined
 
-TOLD = 2  # moves in the headline
+SHIFTS = 3  # of the class mix, listed
 LISTED = 12  # classes and files told by name
+READERS = {
+    ".parquet": "read_parquet({})",
+    ".jsonl": "read_json({}, lines=True)",
+    ".ndjson": "read_json({}, lines=True)",
+}
 
 RATES = {
     "tpr": "tpr, the share of positives that were found (recall)",
-    "tnr": "tnr, the share of negatives that were left alone",
+    "tnr": "tnr, the share of negatives correctly passed",
     "ppv": "ppv, the share of positive predictions that were right (precision)",
     "npv": "npv, the share of negative predictions that were right",
 }
-
-
 TITLES = {
     "drift": "Drift",
     "confirmation": "Confirmed",
@@ -38,12 +44,20 @@ TITLES = {
     "acceptance": "Accepted",
 }
 WHY = {
-    "confirmation": "the events since the alarm bear it out",
-    "withdrawal": "the events since the alarm do not bear it out",
-    "recovery": "back at normal",
-    "improvement": "moved towards normal and stopped short of it",
-    "acceptance": "the new level was accepted as normal",
+    "confirmation": "The events since the alarm bear it out.",
+    "withdrawal": "The events since the alarm do not bear it out.",
+    "recovery": "Back at normal.",
+    "improvement": "Moved towards normal and stopped short of it.",
+    "acceptance": "The new level was accepted as normal.",
 }
+
+
+class Tile(NamedTuple):
+    """A figure of the verdict: its name, the figure, and what it rests on."""
+
+    name: str
+    figure: str
+    basis: str
 
 
 def title(rate: str) -> str:
@@ -55,247 +69,323 @@ def title(rate: str) -> str:
     >>> title("recall:spam")
     'recall of spam'
     """
-    if rate in RATES:
-        return RATES[rate]
-    kind, _, label = rate.partition(":")
-    return shortened(f"{kind} of {label}" if label else rate)
+    return RATES.get(rate) or rate_in_words(rate)
 
 
-# How things are --------------------------------------------------------------------------------------------
+def based_on(share: Share, rate: str) -> str:
+    """The interval and the observations of a rate."""
+    if not share.n:
+        return "no observations"
+    return f"{share.lower:.3f} to {share.upper:.3f}, of {share.n:,} {CLASSES.get(rate, 'observations')}"
 
 
 class Words:
     """The sentences about some facts."""
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, facts: Facts, events: Events | Joined) -> None:
+        self.facts, self.events = facts, events
+        self.worst = facts.streams[0]
+        self.many = self.worst.name is not None
 
-    def headline(self) -> tuple[str, str]:
+    # Is it broken now? ----------------------------------------------------------------------------------------
+
+    def verdict(self) -> tuple[str, str]:
         """How things are now: a word or two, and what there is to say about it."""
-        streams = self.facts.streams
-        drifted = [stream for stream in streams if stream.standing == "drifted"]
-        recovered = [stream for stream in streams if stream.standing == "recovered"]
-        if self.facts.now.open:
-            return self.facts.now.headline()
-        if len(streams) > 1 and drifted:
-            where = ("most of all " if len(drifted) > 1 else "") + shortened(str(drifted[0].name))
-            return (
-                f"{len(drifted):,} of {several(len(streams), 'segment')} drifted",
-                f"{where}, where {self.standing(drifted[0])}",
+        worst, standing = self.worst, self.worst.standing
+        alike = sum(stream.standing == standing for stream in self.facts.streams)
+        among = f" in {alike:,} of {several(len(self.facts.streams), 'segment')}" if self.many else ""
+        where = f"{'most in ' if alike > 1 else ''}{shortened(str(worst.name))}: " if self.many else ""
+        match standing:
+            case "drifted":
+                return ("Improved" if worst.improved else "Drifted") + among, where + self.moved(worst)
+            case "recovered":
+                return "Recovered" + among, where + self.back(worst)
+            case "warning":
+                return "Warning" + among, "no drift yet, but a rate is close to one"
+            case "withdrawn":
+                return "No drift", f"{where}an alarm was withdrawn, the events since do not bear it out"
+            case "stable":
+                return "No drift", self.findable() or self.missing(worst)
+        return "Too few rows to say anything", self.missing(worst)
+
+    def moved(self, stream: Stream) -> str:
+        """The rate that moved most, from what to what."""
+        if not stream.moved:
+            return "an alarm"
+        rate = stream.moved[0]
+        normal, now = stream.levels(rate)
+        changes = [one for finding in stream.findings for one in finding.changes if one.rate == rate]
+        if stream.open is not None and not changes:
+            changes = [one for one in stream.open.drift.changes if one.rate == rate]
+        fell = changes[-1].direction == "down" if changes else now.value < normal.value
+        state = stream.rates.get(rate)
+        if not (normal.n and now.n) or (state is not None and now.n < state.enough):
+            unknown = ", by how much is not yet known" if now.n else ""
+            return f"{rate_in_words(rate)} {'fell' if fell else 'rose'}{unknown}"
+        verb = "fell" if now.value < normal.value else "rose"
+        return f"{rate_in_words(rate)} {verb} from {normal.value:.3f} to {now.value:.3f}"
+
+    def back(self, stream: Stream) -> str:
+        """The rate that came back."""
+        rate = stream.moved[0]
+        normal, now = stream.levels(rate)
+        return f"{rate_in_words(rate)} is back at {now.value:.3f} (normal {normal.value:.3f})"
+
+    def missing(self, stream: Stream) -> str:
+        """How many observations are missing until something can be said."""
+        needs = [
+            f"{state.enough - state.now.n:,} more {CLASSES.get(rate) or shortened('of ' + rate.partition(':')[2], 30)}"
+            for rate, state in stream.rates.items()
+            if state.normal is not None and state.now is not None and state.now.n < state.enough
+        ]
+        early = "" if stream.standing == "unknown" else "some rates are not known yet, "
+        return f"{early}needs about {_list(needs[:3])}" if needs else ""
+
+    def findable(self) -> str:
+        """What would have been found."""
+        for fall, rate in self.facts.smallest:
+            points = several(round(100 * (fall.before - fall.after)), "point")
+            soon = within(fall.median or fall.horizon, rate)
+            return f"a fall of {points} in {rate_in_words(fall.rate)} would have been found within {soon}"
+        return ""
+
+    def tiles(self) -> list[Tile]:
+        """The figures of the verdict."""
+        worst = self.worst
+        if worst.standing not in ("drifted", "recovered") or worst.episode is None:
+            rates = [rate for rate, state in worst.rates.items() if state.normal is not None][:3] or ["accuracy"]
+            names = [f"{shortened(str(worst.name), 30)}, " if self.many else "", "accuracy"]
+            own = [Tile(f"{names[0]}{rate_in_words(rate)} now", *self._figure(worst, rate, 1)) for rate in rates]
+            return own if worst.standing != "unknown" else []
+        rate, episode = worst.moved[0], worst.episode
+        tiles = [Tile("Normal" if self.facts.holds else "Before", *self._figure(worst, rate, 0))]
+        if worst.standing == "recovered":
+            during = worst.share(rate, *worst.spans()[1])
+            tiles.append(Tile("While it was open", f"{during.value:.3f}", based_on(during, rate)))
+        tiles.append(Tile("Now", *self._figure(worst, rate, 1)))
+        drift = episode.drift
+        started, found = self.when(worst, episode.start), self.when(worst, drift.at)
+        lag = self.lag(worst, episode.start, drift.at)
+        if worst.standing == "recovered":
+            tiles.append(Tile("Was open from", started, f"to {self.when(worst, episode.end or drift.at)}; found {lag}"))
+        else:
+            tiles.append(Tile("Since about", started, f"found {found}, {lag}"))
+        if self.many:
+            alike = [shortened(str(one.name), 30) for one in self.facts.streams[1:4] if one.standing == worst.standing]
+            tiles.append(
+                Tile("Where", shortened(str(worst.name), 40), f"then {', '.join(alike)}" if alike else "alone")
             )
-        if drifted:
-            return "Drifted", self.standing(drifted[0])
-        if len(streams) > 1 and recovered:
-            verb = "is" if len(recovered) == 1 else "are"
-            return "Recovered", f"{several(len(recovered), 'segment')} that drifted {verb} back at normal"
-        if recovered:
-            return "Recovered", self.standing(recovered[0])
-        drifts = sum(finding.kind == "drift" for finding in self.facts.findings)
-        withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in self.facts.findings)
-        if withdrawn:
-            which = "a drift was" if withdrawn == 1 else f"{several(withdrawn, 'drift')} were"
-            return "Stable", f"{which} withdrawn, {WHY['withdrawal']}"
-        if drifts:
-            return "Stable", "what moved is the new normal"
-        return self.facts.now.headline() if self.facts.now.holds else ("No drift", "")
+        tiles.append(self._status())
+        return tiles
+
+    def _figure(self, stream: Stream, rate: str, which: int) -> tuple[str, str]:
+        share, state = stream.levels(rate)[which], stream.rates.get(rate)
+        if which and state is not None and share.n < state.enough:
+            return "not yet known", f"{share.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')}"
+        return (f"{share.value:.3f}" if share.n else "not known"), based_on(share, rate)
+
+    def _status(self) -> Tile:
+        worst = self.worst
+        if worst.standing == "recovered":
+            return Tile("Status", "Recovered", "every rate is back at normal")
+        if worst.open is None:
+            return Tile("Status", "Improved" if worst.improved else "Drifted", "the new level is the baseline now")
+        if worst.open.confirmed:
+            return Tile("Status", "Open, confirmed", "the events since the alarm bear it out")
+        return Tile("Status", "Open, unconfirmed", "too few events since the alarm to tell")
 
     def lead(self) -> str:
-        """What the headline is based on."""
+        """What the verdict is based on."""
         facts = self.facts
-        text = f"{counted(finding.kind for finding in facts.findings)} in " if facts.findings else ""
-        text += several(facts.events, "event")
-        if len(facts.streams) > 1:
+        text = several(facts.events, "event")
+        if self.many:
             text += f" of {several(len(facts.streams), 'segment')}"
         if facts.first_time is not None and facts.last_time is not None:
-            text += f", {_time(facts.first_time, 'm')} to {_time(facts.last_time, 'm')}{' UTC' if facts.utc else ''}"
-        if not facts.findings and all(stream.standing != "drifted" for stream in facts.streams):
-            text += ": every rate stayed within its bounds"
-        warned = sum(stream.standing == "warning" for stream in facts.streams)
-        if warned:
-            text += ". A warning is open at the end" + (f" in {warned:,} of them" if len(facts.streams) > 1 else "")
-        if correlated := in_words(facts.dispersion):
-            text += f". {correlated[0].upper()}{correlated[1:]}"
-        return text + "."
+            text += f", {_time(facts.first_time)} to {_time(facts.last_time)}{' UTC' if facts.utc else ''}"
+        if self.worst.standing == "unknown":
+            return text
+        return f"{text}: {counted(finding.kind for finding in facts.findings)}. Intervals are at 90 %."
 
-    def standing(self, stream: Stream) -> str:
-        """How a stream is, in a line."""
-        if stream.since is None:
-            return "a warning is open" if stream.standing == "warning" else "stable"
-        if stream.open is not None:
-            verdict = "confirmed" if stream.open.confirmed else "not yet confirmed"
-            return f"{stream.open.rates_in_words()}, {stream.open.since} ({verdict})"
-        if stream.standing == "recovered":
-            return f"{self.levels(stream)} since {self.time(stream.since)}"
-        return f"{self.moves(stream.moves)} {self.when(stream.since)}"
+    # What do I do? --------------------------------------------------------------------------------------------
+
+    def advice(self) -> list[tuple[str, str, str | None]]:
+        """Roll back, repair or retrain: each with when to, and a command to copy."""
+        worst = self.worst
+        if worst.standing == "recovered" and worst.episode is not None:
+            return [("Nothing now", f"It is over. Leave {self.rows(worst)[0]} out of training data.", None)]
+        if worst.standing != "drifted" or worst.episode is None or worst.improved:
+            return []
+        since = self.when(worst, worst.episode.start)
+        rows, enough, command = self.rows(worst)
+        found: list[tuple[str, str, str | None]] = [
+            ("Roll back", f"if a model, threshold or feature was released around {since}.", None),
+            ("Repair", f"if an input changed then: compare {rows} with the rows before.", None),
+            ("Retrain", f"if the world changed. {enough}", command),
+        ]
+        if worst.open is not None:
+            accept = "fourrates detect … --state STATE --accept" + (f" {_quoted(worst.name)}" if self.many else "")
+            found.append(("Accept", "if it was meant: the level since the alarm becomes normal.", accept))
+        if worst.open is not None and not worst.open.confirmed:
+            found.insert(0, ("Wait", "It is not confirmed yet; most false alarms are withdrawn soon.", None))
+        return found
+
+    def rows(self, stream: Stream) -> tuple[str, str, str | None]:
+        """The rows of the last episode, whether they are enough to train on, and how to get them."""
+        assert stream.episode is not None
+        episode, drift = stream.episode, stream.episode.drift
+        counts = None if stream.trace is None else stream.trace.between(*stream.spans()[1]).sum(1)
+        last = max((one.row or 0 for one in stream.findings if one.closes), default=0) if episode.end else 0
+        sources = [*dict.fromkeys(map(str, self.events.sources))]
+        last = last or (self.events.rows if len(sources) == 1 else drift.row or 0)
+        first = "the rows" if drift.started_row is None else f"rows {drift.started_row:,}"
+        place = f"{first} to {last:,} of {shortened(str(drift.source), 60)}"
+        if counts is None:
+            return place, "", None
+        size, least = int(counts.sum()), int(counts.argmin())
+        names = [*CLASSES.values()][::-1] if len(counts) == 2 else [shortened(str(one), 30) for one in stream.labels]
+        text = f"{several(size, 'row')} since it started, {counts[least]:,} of them {names[least]}"
+        if size < ENOUGH or counts[least] < ENOUGH_OF_A_CLASS:
+            short = f"{ENOUGH_OF_A_CLASS:,} {names[least]}" if size >= ENOUGH else f"{ENOUGH:,} rows"
+            return place, f"{text}: too few, wait for {short}.", None
+        return place, f"{text}: enough to retrain on.", self._command(stream, drift.source, drift.started_row, last)
+
+    def _command(self, stream: Stream, source: str | None, first: int | None, last: int) -> str | None:
+        """A line for a shell that writes the rows to retrain on."""
+        if source is None or first is None:
+            return None
+        suffix = next((end for end in READERS if end in source.lower()), "")
+        read = "pandas." + READERS.get(suffix, "read_csv({})").format(repr(source)) if "." in source else "frame"
+        code = f"rows = {read}.iloc[{first - 1}:{last}]"
+        if self.many:
+            column = repr(self.events.columns.by)
+            code += f"; rows = rows[rows[{column}].astype(str) == {str(stream.name)!r}]"
+        code = f"{code}; rows.to_csv('retrain.csv', index=False)"
+        return printable(f"python -c {shlex.quote(f'import pandas; {code}')}" if read != "frame" else code)
+
+    # Can I trust this? ----------------------------------------------------------------------------------------
+
+    def trust(self, said: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """The budget, the alarms against those expected, what would be found, and problems of the data."""
+        facts, found = self.facts, []
+        span = None if facts.first_time is None or facts.last_time is None else facts.last_time - facts.first_time
+        if facts.arl is not None:
+            every = duration(facts.arl * span / 1e6 / facts.events) if span and facts.events else None
+            each = " of each segment" if self.many else ""
+            text = f"One false alarm in {facts.arl:,.0f} events{each} while nothing changes"
+            if every:
+                text += f": one in {every}{' over all segments' if self.many else ''}"
+            found.append(("False-alarm budget", [text + "."]))
+            alarms = sum(finding.kind == "drift" for finding in facts.findings)
+            withdrawn = sum(finding.kind == "withdrawal" and finding.closes for finding in facts.findings)
+            expected = facts.events / facts.arl
+            text = f"{several(alarms, 'alarm')} in {several(facts.events, 'event')}"
+            text += f"; {max(expected, 0.01):.2g} false ones expected"
+            found.append(("Alarms", [text + (f"; {withdrawn:,} withdrawn." if withdrawn else ".")]))
+        if facts.smallest:
+            lines = [
+                f"{rate_in_words(fall.rate)} from {fall.before:.3f} to {fall.after:.3f}, within "
+                f"{within(fall.median or fall.horizon, rate)}"
+                for fall, rate in facts.smallest
+            ]
+            streams = f"in half of {facts.smallest[0][0].streams} simulated streams"
+            found.append(("Smallest fall found", [f"{_list(lines)}, {streams}{' of a middling segment' * self.many}."]))
+        correlated = in_words(facts.dispersion)
+        problems = [f"{one[0].upper()}{one[1:]}." for one in (*said, *([correlated] if correlated else []))]
+        found.append(("Data", problems or ["No problems found."]))
+        shifts = [self.shift(one) for one in facts.findings if isinstance(one, Shift)]
+        if shifts:
+            more = [f"{len(shifts) - SHIFTS:,} earlier: --json has them all."] if len(shifts) > SHIFTS else []
+            found.append(("Class-mix shifts", ["Not drifts of the classifier.", *shifts[-SHIFTS:], *more]))
+        return [(name, [printable(one) for one in lines]) for name, lines in found]
 
     def shift(self, shift: Shift) -> str:
         """A shift of the class mix, in a line."""
-        time = None if shift.time is None else int(shift.time.astype("M8[us]").astype(np.int64))
+        stream = next(one for one in self.facts.streams if one.name == shift.segment)
         where = "" if shift.segment is None else f"{shortened(shift.segment)}: "
+        moves = "".join(f"; {one.rate} moves with it, {one.before:.3f} → {one.after:.3f}" for one in shift.precisions)
         return (
-            f"{where}the share of positives went from {shift.before.value:.3f} to {shift.after.value:.3f} around event "
-            f"{shift.started:,}, found {self.when(Moment(shift.at, time))}"
-            + "".join(
-                f"; {change.rate} moves with it, {change.before:.3f} → {change.after:.3f}"
-                for change in shift.precisions
-            )
+            f"{where}share of positives {shift.before.value:.3f} → {shift.after.value:.3f} since about "
+            f"{self.when(stream, shift.window.start)}{moves}."
         )
 
-    # What moved ---------------------------------------------------------------------------------------------
+    # Findings -------------------------------------------------------------------------------------------------
 
-    def moves(self, moves: Sequence[Move]) -> str:
-        """Which rates moved, from what to what."""
-        told = [self.move(move) for move in moves[:TOLD]]
-        left = len(moves) - len(told)
-        return " and ".join(told) + (f" and {several(left, 'rate')} more" if left else "") if told else "an alarm"
+    def change(self, change: RateChange, finding: Finding) -> tuple[str, str]:
+        """A rate of a finding, from what to what, and what that rests on."""
+        shares = shares_of(change, finding, self.facts.labels)
+        rate = rate_in_words(change.rate)
+        arrow = (
+            {"down": "↓", "up": "↑"}[change.direction] if finding.kind in ("drift", "recovery", "improvement") else ""
+        )
+        if shares is None:
+            return f"{rate} {arrow} {change.statistic:.3g}", f"its bound was {change.bound:.3g}"
+        before, after = shares
+        basis = f"before {based_on(before, change.rate)}; after {based_on(after, change.rate)}"
+        return f"{rate} {arrow} {before.value:.3f} → {after.value:.3f}".replace("  ", " "), basis
 
-    def move(self, move: Move) -> str:
-        """One rate, from what to what."""
-        verb = "fell" if move.direction == "down" else "rose"
-        if move.shares is None:
-            return f"{rate_in_words(move.rate)} {verb} to {move.statistic:.3g}"
-        before, after = move.shares
-        return f"{rate_in_words(move.rate)} {verb} from {before.value:.3f} to {after.value:.3f}"
+    def when(self, stream: Stream, event: int) -> str:
+        """The time of an event, or its number where no time is known."""
+        events, times = stream.clock()
+        if not events or event < events[0]:
+            return f"event {event:,}"
+        return _time(int(np.interp(event, events, times)))
 
-    def levels(self, stream: Stream) -> str:
-        """What the rates that came back are now."""
-        now = {move.rate: state.now for move in stream.moves if (state := stream.rates.get(move.rate)) is not None}
-        told = [(rate_in_words(rate), one) for rate, one in now.items() if one is not None and one.n]
-        left = len(told) - TOLD
-        said = " and ".join(f"{rate} is back at {share(one)}" for rate, one in told[:TOLD])
-        return said + (f" and {several(left, 'rate')} more" if left > 0 else "")
-
-    # When ---------------------------------------------------------------------------------------------------
-
-    def when(self, moment: Moment) -> str:
-        """When, as part of a sentence."""
-        if moment.time is None:
-            return f"{'around' if moment.about else 'at'} event {moment.event:,}"
-        return f"{'around' if moment.about else 'at'} {self.time(moment)}"
-
-    def time(self, moment: Moment) -> str:
-        """The time of a moment, or its event where no time is known."""
-        if moment.time is None:
-            return f"event {moment.event:,}"
-        return _time(moment.time, "m" if moment.about else "s") + (" UTC" if self.facts.utc else "")
+    def lag(self, stream: Stream, start: int, at: int) -> str:
+        """How long it took to find."""
+        events, times = stream.clock()
+        if not events or start < events[0]:
+            return f"after {several(at - start, 'event')}"
+        return f"after {duration(float(np.diff(np.interp([start, at], events, times))[0]) / 1e6)}"
 
 
-def _time(microseconds: int, unit: str) -> str:
-    return str(np.datetime64(microseconds, "us").astype(f"M8[{unit}]")).replace("T", " ")
+def _quoted(name: str | None) -> str:
+    return printable(shlex.quote(str(name)))
+
+
+def _time(microseconds: int) -> str:
+    return str(np.datetime64(microseconds, "us").astype("M8[m]")).replace("T", " ")
 
 
 # Settings ---------------------------------------------------------------------------------------------------
 
-FULL_NAMES = {
-    "FourRates": "FourRates, evidence for a change of any recall",
-    "LFR": "LFR, Linear Four Rates",
-    "NFR": "NFR, the four rates as they are",
-    "DDM": "DDM, the Drift Detection Method",
-    "EDDM": "EDDM, the distance between errors",
-    "DDMOCI": "DDM-OCI, the recall of the rare class",
-    "PerfSim": "PerfSim, similarity of confusion matrices",
-    "ThreeMeasures": "accuracy, recall and precision, batch by batch",
-}
-SIDES = {"both": "falls and rises", "down": "falls only", "up": "rises only"}
-AFTER = {
-    "restart": "the new level is normal",
-    "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
-}
-MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
-LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in"}
 
-
-def settings(detector: Detector, events: Events) -> list[tuple[str, str]]:
-    """What was used, as a person would say it."""
+def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str]]:
+    """What was used: the parameters of the detector as they are written, and what was read."""
     parameters = dict(detector.parameters)
     labels, positive = list(parameters.pop("labels")), parameters.pop("positive", None)
     columns = events.columns
-    files = list(dict.fromkeys(map(str, events.sources)))
-    scores = None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"
+    classes = _list([shortened(str(label)) for label in labels])
+    skipped = f", {events.skipped:,} of them skipped because a value was missing" if events.skipped else ""
     told: list[tuple[str, Any]] = [
-        ("Detector", FULL_NAMES.get(type(detector).__name__, type(detector).__name__)),
-        *_detector(type(detector).__name__, parameters),
-        ("Classes", _classes(labels, positive)),
-        ("Files" if len(files) > 1 else "File", _list(files)),
+        ("Detector", type(detector).__name__),
+        *((name, _reference(value) if name == "reference" else _plain(value)) for name, value in parameters.items()),
+        ("Classes", classes + (f"; {labels[-1] if positive is None else positive} is positive" * (len(labels) == 2))),
+        ("Files", _list(list(dict.fromkeys(map(str, events.sources))))),
         ("True labels in", columns.truth),
         ("Predictions in", columns.pred),
-        ("Scores in", scores),
+        ("Scores in", None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"),
         ("Times in", columns.time),
         ("Segments by", columns.by),
-        ("Rows", _rows(events)),
+        ("Rows", f"{events.rows:,}{skipped}"),
     ]
     return [(name, printable(str(value))) for name, value in told if value is not None]
 
 
-def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The parameters of a detector; those that nothing is known about as they are written."""
-    told: list[tuple[str, Any]] = []
-    warn, detect = parameters.pop("warn", None), parameters.pop("detect", None)
-    arl = parameters.pop("arl", None)
-    if arl is not None:
-        told.append(("False alarms", f"at most one in {arl:,.0f} events while nothing changes, on average"))
-    if kind == "LFR" and detect is None and arl is None:
-        detect = 1e-5
-    if kind in ("LFR", "NFR"):
-        level = "at significance level {}, on each side of each rate"
-        told += [("Warns", _by_rate(warn, level)), ("Alarms", _by_rate(detect, level))]
-    elif kind == "FourRates":
-        if warn is not None:
-            told.append(("Warnings", f"at most one false one in {warn:,.0f} events, on average"))
-    elif kind in ("DDM", "DDMOCI", "ThreeMeasures"):
-        away = "standard errors below the mean" if kind == "ThreeMeasures" else "deviations from the best value so far"
-        told += [("Warns", f"{warn:g} {away}"), ("Alarms", f"{detect:g} {away}")]
-    elif kind == "EDDM":
-        told += [("Warns", f"below {warn:.0%} of the greatest distance"), ("Alarms", f"below {detect:.0%} of it")]
-    elif kind == "PerfSim":
-        told += [("Warns", f"below a similarity of {warn:g}"), ("Alarms", f"below {detect:g}")]
-    else:
-        told += [("Warns at", _plain(warn)), ("Alarms at", _plain(detect))]
-    known: dict[str, tuple[str, Callable[[Any], Any]]] = {
-        "decay": ("The past weighs", lambda value: _by_rate(value, "{} from one observation to the next (decay)")),
-        "sides": ("Looks for", lambda value: _by_rate(value, "{}", SIDES)),
-        "null": ("Bounds", lambda value: LAWS.get(value, value)),
-        "correction": ("Level", lambda value: "shared among the rates (Bonferroni)" if value else None),
-        "minimum": ("Waits for", lambda value: f"{value:,} observations after each drift"),
-        "rates": ("Rates watched", lambda value: _list([rate_in_words(rate) for rate in value])),
-        "reference": ("Compared with", _reference),
-        "after": ("After a drift", lambda value: AFTER.get(value, value)),
-        "mix": ("Shifts of the classes", lambda value: MIX.get(value, value)),
-        "dispersion": ("Errors scatter", lambda value: f"{value:g} times as much as independent ones"),
-        "batch": ("Looks", lambda value: f"every {value:,} events"),
-        "history": ("Compares with", lambda value: f"the last {value:,} looks"),
-    }
-    for name, value in parameters.items():
-        if name in known and value is not None:
-            told.append((known[name][0], known[name][1](value)))
-        else:
-            told.append((name.replace("_", " ").capitalize(), _plain(value)))
-    return told
-
-
-def _reference(counts: Sequence[Sequence[int]]) -> str:
+def _reference(counts: Sequence[Sequence[int]] | None) -> str | None:
+    if counts is None:
+        return None
     total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
-    return f"a reference of {total:,} events, {right / max(total, 1):.1%} of them right"
-
-
-def _by_rate(value: Any, sentence: str, words: Mapping[str, str] | None = None) -> str | None:
-    """One value for all rates, or one for each."""
-    if isinstance(value, Mapping):
-        return "; ".join(f"{rate_in_words(rate)}: {_by_rate(own, sentence, words)}" for rate, own in value.items())
-    text = _plain(value)
-    return None if text is None else sentence.format((words or {}).get(text, text))
+    return f"{total:,} events, {right / max(total, 1):.1%} of them right"
 
 
 def _plain(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, float):
-        return f"{value:g}"
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return _list([str(_plain(one)) for one in value])
-    return str(value)
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def _list(names: Sequence[str]) -> str:
@@ -303,13 +393,3 @@ def _list(names: Sequence[str]) -> str:
     if len(names) > LISTED:
         return f"{', '.join(names[:LISTED])} and {len(names) - LISTED:,} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
-
-
-def _classes(labels: Sequence[Any], positive: Any) -> str:
-    names = _list([shortened(str(label)) for label in labels])
-    return names if len(labels) > 2 else f"{names}; {labels[-1] if positive is None else positive} is the positive one"
-
-
-def _rows(events: Events) -> str:
-    skipped = f", {events.skipped:,} of them skipped because something was missing" if events.skipped else ""
-    return f"{events.rows:,}{skipped}"

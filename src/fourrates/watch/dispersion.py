@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fourrates.findings import RateState
     from fourrates.watch import Watch
 
 LOOKED_AT = 1_000  # segments of many
@@ -17,11 +18,16 @@ def dispersions(watch: Watch) -> dict[str, float]:
 
     Nothing for other detectors. Of very many segments some are looked at, evenly spaced.
     """
+    names = [*watch.segments]
+    return dispersion_of(watch.segments[name].rates for name in names[:: max(1, len(names) // LOOKED_AT)])
+
+
+def dispersion_of(streams: Iterable[Mapping[str, RateState]]) -> dict[str, float]:
+    """The same of the rates of some streams."""
     events: dict[str, float] = {}
     worth: dict[str, float] = {}  # independent events that tell as much
-    names = [*watch.segments]
-    for name in names[:: max(1, len(names) // LOOKED_AT)]:
-        for rate, state in watch.segments[name].rates.items():
+    for rates in streams:
+        for rate, state in rates.items():
             if state.dispersion is not None and state.n:
                 events[rate] = events.get(rate, 0.0) + state.n
                 worth[rate] = worth.get(rate, 0.0) + state.n / state.dispersion

@@ -57,7 +57,7 @@ class OpenDrift:
     @property
     def harm(self) -> float:
         """Events since the alarm that normal would have had right: what the open drifts are ranked by."""
-        return sum(map(_harm, self.rates.values()))
+        return sum(map(harm, self.rates.values()))
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -66,7 +66,7 @@ class OpenDrift:
 
     def rates_in_words(self) -> str:
         """The rates that are away, the one with most harm first: now, with its interval, and normal."""
-        listed = sorted(self.rates.items(), key=lambda one: -_harm(one[1]))
+        listed = sorted(self.rates.items(), key=lambda one: -harm(one[1]))
         words = [_in_words(rate, state, self.directions.get(rate)) for rate, state in listed[:NAMED]]
         more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
         return " and ".join(words) + more
@@ -145,6 +145,13 @@ class Now:
         """Whether an open drift is confirmed."""
         return any(drift.confirmed for drift in self.open)
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing can be said: no recall of the overall stream has been observed often enough."""
+        recalls = [state for state in self.rates.values() if state.normal is not None]
+        known = any(state.now is not None and state.now.n >= state.enough for state in recalls)
+        return self.status == "stable" and self.holds and bool(recalls) and not known
+
     def headline(self) -> tuple[str, str]:
         """How things are: a word or two, and what there is to say about it."""
         if self.open:
@@ -165,8 +172,8 @@ class Now:
         if self.segments is not None and not self.rates:
             return "Stable", f"no drift is open in {several(self.segments, 'segment')}"
         recalls = [(rate, state) for rate, state in self.rates.items() if state.normal is not None]
-        if not any(state.now is not None and state.now.n >= state.enough for _, state in recalls):
-            return "Too early to say", "; ".join(_in_words(rate, state) for rate, state in recalls[:NAMED])
+        if self.unknown:
+            return "Too few rows to say anything", "; ".join(_in_words(rate, state) for rate, state in recalls[:NAMED])
         return "Stable", "; ".join(_in_words(rate, state) for rate, state in recalls[:NAMED])
 
     def __str__(self) -> str:
@@ -192,7 +199,8 @@ class Now:
         }
 
 
-def _harm(state: RateState) -> float:
+def harm(state: RateState) -> float:
+    """Events since the alarm that normal would have had right, of one rate."""
     if state.normal is None or state.now is None or not state.normal.n or not state.now.n:
         return 0.0
     return (state.normal.value - state.now.value) * state.now.n

@@ -1,180 +1,217 @@
-"""The rates of a stream over time, few enough points for a picture and none of its excursions lost."""
+"""The confusion counts of a stream over time: what every picture is drawn from."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import isnan, nan
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fourrates.detectors import LFR, Detector
-from fourrates.findings import Drift, Finding
-from fourrates.kernel.trace import Recorder
+from fourrates.findings import Drift
 from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
-    from fourrates.kernel.tables import Table
-    from fourrates.kernel.trace import Kept
+    from fourrates.detectors import Detector
+    from fourrates.findings import Finding, RateState
 
-POINTS = 24_000  # kept in all, about; they make a page of less than 2 MB
-CLOSE = 300  # points of each statistic kept on either side of a drift
-DETAILED = 12  # drifts that are kept so
-ENOUGH = 8  # curves at first, unless more crossed their bounds
-MARKS = 1000  # events whose times are kept
-DECAYS = (0.9, 0.98, 0.998)  # a rate is followed with each of them where there are no bounds, and drawn with one
-DRAWN = 30  # times the memory of that one is about what was observed of the rate
+    Integers = npt.NDArray[np.int64]
 
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A statistic over time."""
-
-    rate: str
-    decay: float  # the weight of the past in it
-    events: npt.NDArray[np.int64]  # those its points belong to, rising
-    value: npt.NDArray[np.float64]
-    warn_low: npt.NDArray[np.float64]  # bounds are nan where there are none
-    warn_high: npt.NDArray[np.float64]
-    detect_low: npt.NDArray[np.float64]
-    detect_high: npt.NDArray[np.float64]
-
-    @property
-    def kind(self) -> str:
-        """What it is next to the other statistics of its rate, or how much of the past is in it."""
-        if np.isnan(self.warn_low).all():
-            return f"over about {1 / (1 - self.decay):.0f} observations"
-        return f"decay {self.decay:g}"
+BINS = 4096  # at most; half as many at least, once there are that many events
+CELLS = 400_000  # of all bins together: with many classes there are fewer bins
+UNKNOWN = np.iinfo(np.int64).min  # a time
+POINTS = 100  # of a curve
+FEWEST = 20  # observations that a point of a curve is made of
 
 
-def ordered(curves: Sequence[Curve], findings: Sequence[Finding]) -> tuple[list[Curve], int]:
-    """Curves in the order a reader wants them, and how many are enough at first.
+class Curve(NamedTuple):
+    """A rate over time.
 
-    Those that crossed their detection bounds come first, then the first of each rate, then the others. Where a detector
-    reports the rate alone, all curves of the rate have crossed.
+    Attributes
+    ----------
+    event : array of float
+        The middle of each point, in events.
+    value : array of float
+        The rate there.
+    n : int
+        Observations of a point, about; the last has what is left.
     """
-    crossed = {(change.rate, change.decay) for finding in findings for change in finding.changes}
-    first = {curve.rate: curve for curve in reversed(curves)}
 
-    def rank(curve: Curve) -> int:
-        if (curve.rate, curve.decay) in crossed or (curve.rate, None) in crossed:
-            return 0
-        return 1 if first[curve.rate] is curve else 2
-
-    ranks = [*map(rank, curves)]
-    return sorted(curves, key=rank), max(ranks.count(0), min(ENOUGH, len(curves) - ranks.count(2)))
+    event: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    n: int
 
 
 class Trace:
-    """Follows the rates of one stream next to its detector.
+    """Follows one stream next to its detector: counts by true and predicted class, in bins of equally many events.
 
-    LFR is followed within its bounds, and starts afresh after a drift as it does. For any other detector the rates are
-    followed without bounds, from the first event to the last, each over about a thirtieth of what was observed of it: a
-    few observations of a rare class, hundreds of a common one, so that the picture shows levels and not noise. It goes
-    on where the detector is, and keeps about `points` points in all.
+    When there are too many bins, neighbours are merged, so memory stays flat.
+
+    Parameters
+    ----------
+    detector : Detector
+        The stream's; where it has taken events already, the trace resumes from there.
+    bins : int
+        The most bins.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> from fourrates.streams import SCENARIOS
+    >>> from fourrates.watch.trace import Trace
+    >>> y_true, y_pred = (side.astype("uint16") for side in SCENARIOS["Imbalance2"].stream(seed=1))
+    >>> trace = Trace(fr.LFR())
+    >>> trace.take(y_true, y_pred)
+    >>> trace.between(0, 5_000).tolist()
+    [[3268, 734], [249, 749]]
+    >>> trace.curve("tpr", points=4).value.round(2).tolist()
+    [0.74, 0.75, 0.25, 0.27]
     """
 
-    def __init__(self, detector: Detector, points: int = POINTS) -> None:
-        names = rate_names(detector.labels.values)
-        self._bounded = isinstance(detector, LFR)
-        watched: list[list[tuple[float, Table | None, int, int]]] = [
-            [(decay, None, 0, 0) for decay in DECAYS] for _ in names
-        ]
-        if isinstance(detector, LFR):
-            watched = [[(table.decay, table, warn, detect) for table, warn, detect in own] for own in detector.tables]
-        self._statistics = [(name, one[0]) for name, own in zip(names, watched, strict=True) for one in own]
-        tests = len(self._statistics)
-        # A bin keeps six points at most, most often four different ones.
-        bins = max(32, points // (4 * tests))
-        self._most = max(40, points // (2 * DETAILED * tests))  # kept close to a drift, on either side
-        self._recorder = Recorder(watched, detector.events, bins, min(self._most, CLOSE))
-        if isinstance(detector, LFR):
-            self._go_on(detector)
-        self._close: list[dict[int, Kept]] = [{} for _ in range(tests)]
-        self._detailed = 0
-        self._until: int | None = None
-        self._times: list[tuple[int, int]] = []
-        self.first = detector.events
+    def __init__(self, detector: Detector, bins: int = BINS) -> None:
+        self.labels = detector.labels.values
+        self.first = self.events = detector.events
+        self.width = 1
+        self._classes = len(self.labels)
+        self._most = max(32, min(bins, CELLS // self._classes**2) & ~1)
+        self._counts = np.zeros((32, self._classes**2), np.int64)
+        self._times = np.full(32, UNKNOWN, np.int64)
+        self._last_time = UNKNOWN
 
-    def _go_on(self, detector: LFR) -> None:
-        """Begin where the detector is."""
-        counts = np.array(detector.confusion, np.int64)
-        right = np.diagonal(counts)
-        values = [one.value for state in detector.rates.values() for one in state.statistics]
-        n = np.concatenate([counts.sum(1), counts.sum(0)])
-        self._recorder.resume(n, np.concatenate([right, right]), np.array(values, np.float64))
+    def take(
+        self,
+        truths: npt.NDArray[np.uint16],
+        preds: npt.NDArray[np.uint16],
+        times: npt.NDArray[np.datetime64] | None = None,
+    ) -> None:
+        """Take coded events."""
+        if not truths.size:
+            return
+        start, cells = self.events - self.first, self._classes**2
+        self.events += truths.size
+        while (start + truths.size - 1) // self.width >= self._most:
+            self._merge()
+        bins = np.arange(start, start + truths.size) // self.width
+        low, high = int(bins[0]), int(bins[-1]) + 1
+        self._grow(high)
+        codes = (bins - low) * cells + truths.astype(np.int64) * self._classes + preds
+        self._counts[low:high] += np.bincount(codes, minlength=(high - low) * cells).reshape(-1, cells)
+        if times is not None:
+            stamps = times.astype("M8[us]").view(np.int64)
+            begins = np.maximum(np.arange(low, high) * self.width - start, 0)
+            known = self._times[low:high]
+            self._times[low:high] = np.where(known == UNKNOWN, stamps[begins], known)
+            self._last_time = max(self._last_time, int(stamps.max()))
+
+    def _grow(self, bins: int) -> None:
+        while len(self._counts) < bins:
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])[: self._most]
+            self._times = np.concatenate([self._times, np.full_like(self._times, UNKNOWN)])[: self._most]
+
+    def _merge(self) -> None:
+        """Bins of twice the width."""
+        self._grow(self._most)
+        half = self._most // 2
+        self._counts[:half] = self._counts[::2] + self._counts[1::2]
+        self._times[:half] = np.where(self._times[::2] == UNKNOWN, self._times[1::2], self._times[::2])
+        self._counts[half:], self._times[half:] = 0, UNKNOWN
+        self.width *= 2
+
+    # What was counted -----------------------------------------------------------------------------------------
 
     @property
-    def events(self) -> int:
-        """Events of the stream so far."""
-        return int(self._recorder.events)
+    def counts(self) -> Integers:
+        """By bin, true class and predicted class."""
+        used = -(-(self.events - self.first) // self.width)
+        return self._counts[:used].reshape(used, self._classes, self._classes)
 
-    def take(self, truths: npt.NDArray[np.uint16], preds: npt.NDArray[np.uint16]) -> None:
-        """Take coded events."""
-        start = 0
-        if self._until is not None:  # the last drift's other side
-            start = min(truths.size, self._until - self.events)
-            self._recorder.take(truths[:start], preds[:start])
-            if self.events >= self._until:
-                self._keep()
-                self._until = None
-        self._recorder.take(truths[start:], preds[start:])
+    @property
+    def edges(self) -> Integers:
+        """The first event of each bin, and the end of the last."""
+        return np.minimum(self.first + self.width * np.arange(len(self.counts) + 1), self.events)
 
-    def drift(self, drift: Drift) -> None:
-        """The event just taken was a drift: keep its surroundings."""
-        if self._until is not None:
-            self._keep()
-        if self._detailed < DETAILED:
-            self._detailed += 1
-            self._keep()
-            # As far on as the way to it was long, so that the picture is balanced around it.
-            self._until = drift.at + 1 + max(2 * (drift.at - drift.window.start), 500)
-        if self._bounded:
-            self._recorder.restart()
+    def between(self, start: int, end: int) -> Integers:
+        """Counts by true and predicted class from one event to another, to the nearest bin."""
+        low, high = (int((at - self.first + self.width // 2) // self.width) for at in (start, end))
+        counts: Integers = self.counts[max(low, 0) : max(high, 0) if end < self.events else None].sum(0)
+        return counts
 
-    def _keep(self) -> None:
-        for test, close in enumerate(self._close):
-            close.update((point[0], point) for point in self._recorder.recently(test))
+    def clock(self) -> tuple[Integers, Integers]:
+        """Events, and their times in microseconds since 1970, rising; nothing where no two times are known."""
+        times = np.append(self._times[: len(self.counts)], self._last_time)
+        known = times != UNKNOWN
+        events, times = self.edges[known], np.maximum.accumulate(times[known])
+        return (events, times) if times.size > 1 and times[-1] > times[0] else (events[:0], times[:0])
 
-    def mark(self, times: npt.NDArray[np.datetime64]) -> None:
-        """The times of the events to be taken next; some are remembered."""
-        step = max(1, times.size // 64)
-        places = [*range(0, times.size - 1, step), times.size - 1]
-        for place in places:
-            if not np.isnat(times[place]):
-                self._times.append((self.events + place, int(times[place].astype("M8[us]").astype(np.int64))))
-        if len(self._times) > 2 * MARKS:
-            self._times = [*self._times[:-1:2], self._times[-1]]
+    def observed(self, rate: str) -> tuple[Integers, Integers] | None:
+        """By bin, how often a rate was observed and how often it was right; None for a quantity that is no rate."""
+        return observations(self.counts, rate, self.labels)
 
-    def clock(self) -> tuple[list[int], list[int]]:
-        """Some events and their times in microseconds since 1970; between them time runs evenly."""
-        return [event for event, _ in self._times], [time for _, time in self._times]
+    def curve(self, rate: str, points: int = POINTS) -> Curve:
+        """A rate over time: points of equally many observations, so that all scatter alike."""
+        n, right = self.observed(rate) or (np.zeros(0, np.int64),) * 2
+        ns, rights = (np.append(0, np.cumsum(one)) for one in (n, right))
+        each = max(-(-int(ns[-1]) // points), FEWEST)
+        # The bins at which so many more were observed; what is left at the end is a point if it is half of one.
+        cuts = np.unique([0, *np.searchsorted(ns, np.arange(each, ns[-1] + each / 2, each)).clip(0, len(n))])
+        if cuts.size < 2:
+            cuts = np.array([0, len(n)])
+        seen = np.diff(ns[cuts])
+        value = np.diff(rights[cuts]) / np.where(seen, seen, np.nan)
+        middle = (self.edges[cuts[1:]] + self.edges[cuts[:-1]]) / 2
+        return Curve(middle[seen > 0], value[seen > 0], min(each, int(ns[-1])))
 
-    def last(self, test: int) -> tuple[int, int, float]:
-        """(n, ones, statistic) of a curve as they are now."""
-        found: tuple[int, int, float] = self._recorder.last(test)
-        return found
 
-    def curves(self) -> list[Curve]:
-        """The statistics over time, rate by rate."""
-        if self._until is not None:
-            self._keep()
-        curves = []
-        for test in range(len(self._statistics)) if self._bounded else self._legible():
-            name, decay = self._statistics[test]
-            points = {point[0]: point for point in self._recorder.points(test)} | self._close[test]
-            rows = np.array([points[event] for event in sorted(points)], np.float64).reshape(-1, 6)
-            curves.append(Curve(name, decay, rows[:, 0].astype(np.int64), *rows[:, 1:].T))
-        return curves
+def observations(counts: Integers, rate: str, labels: tuple[object, ...]) -> tuple[Integers, Integers] | None:
+    """From counts by true and predicted class (the last two axes): how often a rate was observed, and was right.
 
-    def _legible(self) -> list[int]:
-        """Of each rate, the statistic whose memory suits the number of its observations."""
-        chosen = []
-        for first in range(0, len(self._statistics), len(DECAYS)):
-            memory = max(self.last(first)[0] / DRAWN, 1.0)
-            misfit = [abs(math.log(memory * (1 - decay))) for decay in DECAYS]
-            chosen.append(first + misfit.index(min(misfit)))
-        return chosen
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fourrates.watch.trace import observations
+    >>> [*map(int, observations(np.array([[90, 10], [5, 15]]), "tpr", (0, 1)))]
+    [20, 15]
+    """
+    right, total = np.diagonal(counts, axis1=-2, axis2=-1), counts.sum((-2, -1))
+    names = rate_names(labels)
+    if rate in names:
+        place = names.index(rate)
+        of = place % len(labels)
+        return counts.sum(-1 if place < len(labels) else -2)[..., of], right[..., of]
+    if rate in ("accuracy", "error"):
+        return total, right.sum(-1) if rate == "accuracy" else total - right.sum(-1)
+    if rate in ("recall", "precision"):  # of the positive class
+        return counts.sum(-1 if rate == "recall" else -2)[..., -1], right[..., -1]
+    return None
+
+
+def normal_levels(
+    trace: Trace, rate: str, findings: Sequence[Finding], state: RateState | None
+) -> list[tuple[int, float]]:
+    """What a rate should have been: a level, and the event from which on it held.
+
+    A detector that holds its normal has one level, until another is accepted. With one that starts afresh after a drift
+    every drift begins a new level.
+    """
+    starts, levels = [trace.first], [nan]
+    held = state is not None and state.normal is not None
+    for finding in findings:
+        moved = [change for change in finding.changes if change.rate == rate and change.before and change.before.n]
+        if held and finding.kind == "drift" and moved and isnan(levels[-1]):
+            levels[-1] = moved[0].before.value  # type: ignore[union-attr]
+        unknown = isinstance(finding, Drift) and not finding.normal_known
+        if finding.kind == "acceptance" or unknown or (finding.kind == "drift" and not held):
+            about = finding.drift or finding
+            starts.append(about.window.start)
+            levels.append(nan)
+    if held and state is not None and state.normal is not None:
+        levels[-1] = state.normal.value
+    ends = [*starts[1:], trace.events]
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        seen = observations(trace.between(start, end), rate, trace.labels) if isnan(levels[place]) else None
+        if seen is not None and seen[0]:
+            levels[place] = float(seen[1] / seen[0])
+    return [one for one in zip(starts, levels, strict=True) if not isnan(one[1])]

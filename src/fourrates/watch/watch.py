@@ -250,7 +250,7 @@ class Watch:
             if own or alone:
                 found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
             if number in self._traces:
-                _trace_part(self._traces[number], part, [one for one in own if isinstance(one, Drift)])
+                self._traces[number].take(*part.codes(), part.times())
             if since[i] >= 0:
                 self._warnings[number] = part.warning_from(int(since[i]), end)
         return [finding for _, finding in sorted(found, key=lambda one: one[0])]
@@ -479,17 +479,3 @@ def _text(saved: Any) -> str | None:
     if saved is not None and not isinstance(saved, str):
         raise TypeError(f"{saved!r} is not the name of a file")
     return saved
-
-
-def _trace_part(trace: Trace, part: Part, drifts: Sequence[Drift]) -> None:
-    """Give a part to a trace, drift by drift."""
-    if (times := part.times()) is not None:
-        trace.mark(times)
-    truths, preds = part.codes()
-    done = 0
-    for drift in drifts:
-        end = drift.at + 1 - part.first
-        trace.take(truths[done:end], preds[done:end])
-        trace.drift(drift)
-        done = end
-    trace.take(truths[done:], preds[done:])
