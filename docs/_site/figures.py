@@ -642,20 +642,6 @@ def loop_summary() -> str:
     )
 
 
-def loop_shortfalls() -> str:
-    """The figures that fall short, each with its standard error."""
-    names = ("accuracy", "F1", "G-mean")
-    return table(
-        ["stream", "model", "measure", "ahead", "standard error"],
-        (
-            [_loop_stream(one), one["model"], names[at], f"{one['ahead'][at]:+.1f}", f"{one['errors'][at]:.1f}"]
-            for one in _loop_rows()
-            for at in range(3)
-            if one["ahead"][at] < -0.5 and _loop_version(one) == LOOP_VERSION
-        ),
-    )
-
-
 def loop_public_table() -> str:
     """The share of right predictions on the paper's data sets."""
     return table(
@@ -698,6 +684,7 @@ def second_layer_table() -> str:
                 f"{one['second_layer_delay']:,.0f}" if one["detector"] != "LFR" else "-",
             ]
             for one in results("loop")["hlfr"]
+            if one["dataset"].startswith("USENET")
         ),
     )
 
@@ -736,7 +723,11 @@ def payments_table() -> str:
 def power_table() -> str:
     """Power of tests on features and labels, and of detectors on the rates, at the same false alarms."""
     found = results("dimensions")
-    rows = [[change, *(f"{power:.2f}" for power in powers)] for change, *powers in found["power"]]
+    rows = [
+        [change, *(f"{power:.2f}" for power in powers)]
+        for change, *powers in found["power"]
+        if change.endswith(("d = 2", "d = 50", "d = 500")) and "15" not in change and "30" not in change
+    ]
     return table(["power", *found["methods"]], rows)
 
 
