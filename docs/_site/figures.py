@@ -440,17 +440,6 @@ def bank_speed_table() -> str:
     return table(["", speed, "of processor time", "bytes a stream"], rows)
 
 
-def bank_speed_sentence() -> str:
-    """The bank of LFR next to a loop over single detectors, and next to one stream."""
-    found = results("bank_speed")
-    loop, alone = found["loop over dense"], found["dense over alone"]
-    return (
-        "Per event, in the same run: a plain loop over a dictionary of 1,000 LFR detectors takes "
-        f"{loop:.1f} times as long as the\nbank with dense keys; the bank takes {alone:.1f} times as long as "
-        "`LFR.update_many` on one stream, whose state never\nleaves the processor's cache."
-    )
-
-
 def spark_batch_sentences() -> str:
     """A batch next to a job that only counts, and how it grows with the number of keys."""
     found = results("spark_batch")
@@ -570,10 +559,6 @@ def fuzz_sentence() -> str:
 # benchmarks/loop.py ------------------------------------------------------------------------------------------
 
 
-def _three(values: list[float], form: str = ".1f") -> str:
-    return " / ".join(format(value, form) for value in values)
-
-
 LOOP_MEASURES = ("accuracy", "f1", "g_mean")
 LOOP_PEERS = ("never", "periodic", "ADWIN")
 LOOP_VERSION = 3  # as in benchmarks/loop.py: what is of an earlier loop is marked
@@ -603,17 +588,6 @@ def _loop_rows() -> list[dict[str, Any]]:
 
 def _loop_version(one: dict[str, Any]) -> int:
     return int(one.get("version", 1))
-
-
-def _loop_stream(one: dict[str, Any]) -> str:
-    marks = [name for name in ("tuned", "injected") if one[name]]
-    if _loop_version(one) < LOOP_VERSION:
-        marks.append("earlier loop")
-    return one["stream"] + "".join(f" ({name})" for name in marks)
-
-
-def _with_errors(ahead: list[float], errors: list[float]) -> str:
-    return " / ".join(f"**{by:+.1f}** ({error:.1f})" for by, error in zip(ahead, errors, strict=True))
 
 
 def loop_table() -> str:
