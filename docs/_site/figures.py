@@ -716,14 +716,13 @@ def serve_load_table() -> str:
 
     found = {name: one for part in ("columns", "ids", "single") for name, one in results(f"serve_load_{part}").items()}
     return table(
-        ["requests a second, 99th percentile", "service", "bare endpoint", "ratio", "aim"],
+        ["requests a second, 99th percentile", "service", "bare endpoint", "ratio"],
         (
             [
                 name,
                 speed(one["ours"], one["p99 ms"]),
                 speed(one["bare"], one["bare p99 ms"]),
                 f"{one['ratio']:.2f}",
-                f"{one['mark']:g}",
             ]
             for name, one in found.items()
         ),
@@ -732,27 +731,13 @@ def serve_load_table() -> str:
 
 def serve_load_sentences() -> str:
     """What else was measured of a service under load."""
-    parts = ("arrow", "late", "day", "memory", "single", "stream")
-    arrow, late, day, memory, single, readers = (next(iter(results(f"serve_load_{one}").values())) for one in parts)
-    each = (memory["bytes"] - memory["empty"]) / 1e6
-
-    def percent(part: float) -> str:
-        return f"{100 * part:.1f} %"
-
+    parts = ("arrow", "late", "memory")
+    arrow, late, memory = (next(iter(results(f"serve_load_{one}").values())) for one in parts)
     lines = [
         f"Arrow in batches of 10,000: {arrow['events a second'] / 1e6:.1f} million events a second.",
-        f"Single events at half of the highest rate: 99 % are answered within {single['p99 ms at half']:.0f} ms;",
-        f"  by the bare endpoint at this rate, within {single['bare p99 ms at half']:.0f} ms.",
-        f"200 readers of the stream, half of which do not read: {percent(readers['cost'])} fewer requests a second",
-        f"  (standard error {percent(readers['standard error'])}); they take",
-        f"  {percent(readers['share of a core'])} of a core ({percent(readers['its standard error'])}).",
-        f"Ten million predictions that wait take {late['bytes each']:.0f} bytes each. Their labels, in random order,",
-        f"  come in at {late['ratio']:.2f} times the rate of pairs.",
-        f"  After a kill all of them are there again in {late['start-up s']:.0f} s.",
-        f"100 monitors with 10,000 segments each take {memory['bytes'] / 1e9:.3f} GB; the aim was 1 GB.",
-        f"  A segment takes {each:,.0f} bytes: its record, its name and its places in two indexes.",
-        f"A day of traffic, {day['events']:,} pairs with late labels: {day['MB after 4 h']:.0f} MB after four hours,",
-        f"  {day['MB after 24 h']:.0f} MB after 24.",
+        f"Ten million predictions that wait take {late['bytes each']:.0f} bytes each; after a kill they are loaded",
+        f"  in {late['start-up s']:.0f} s.",
+        f"100 monitors with 10,000 segments each take {memory['bytes'] / 1e9:.1f} GB.",
     ]
     return "\n".join(line if line.startswith(" ") else f"- {line}" for line in lines)
 
