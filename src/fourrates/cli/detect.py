@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from fourrates.cli.ticker import Ticker
 from fourrates.escaping import printable
 from fourrates.findings import Finding
 from fourrates.frames import Findings, times_of, tracer, without_reference
-from fourrates.io import Events, InputError, Joined
+from fourrates.io import Events, InputError
 from fourrates.io.data_warnings import explain_all_missing
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
@@ -61,7 +61,7 @@ class Resume:
     accept_after: float | None
 
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.late, opt.classes)
 outputs = gathered(
     Outputs,
     "outputs",
@@ -216,7 +216,7 @@ class _Job:
     @property
     def cohorts(self) -> Cohorts | None:
         """With --state and --labels-from, the predictions whose labels may still come."""
-        return self.events.cohorts if self.history is not None and isinstance(self.events, Joined) else None
+        return self.events.cohorts if self.history is not None else None
 
 
 def _opened(
@@ -275,8 +275,9 @@ def _opened(
         times=times_of(events, batches),
         before=before,
         trace=trace,
+        begun=batches,
     )
-    asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
+    asked = {**chosen.asked(), "labels": data.labels, "positive": data.positive}
     asked = {**asked, **before, **{name: text for name, text in asked.items() if text is not None}}
     return _Job(watch, events, batches, history, threshold, asked, saved)
 
@@ -284,7 +285,7 @@ def _opened(
 def _read(job: _Job, progress: bool | None) -> tuple[list[Finding], bytes | None]:
     """Watch all batches; what was found, and for labels that come later the watch of what is ripe."""
     findings: list[Finding] = []
-    ripe = job.events.ripe if isinstance(job.events, Joined) and job.cohorts is not None else None
+    ripe = None if job.cohorts is None else job.events.ripe
     saved = None
     try:
         with Ticker(progress) as ticker:

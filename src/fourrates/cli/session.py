@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from fourrates.budget.words import is_duration, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.errors import checked
-from fourrates.frames import new_watch
+from fourrates.detectors import FourRates
+from fourrates.frames import PeekedBatches, new_watch
 from fourrates.io import Columns, InputError
 from fourrates.watch import Watch
 
@@ -42,6 +44,7 @@ def open_watch(
     times: npt.NDArray[np.datetime64] | None,
     before: Mapping[str, str | None],
     trace: Callable[[Detector], Any] | None = None,
+    begun: PeekedBatches | None = None,
 ) -> Watch:
     """The watch that is asked for; `before` has the options that the state was saved with."""
     counts = None
@@ -49,12 +52,13 @@ def open_watch(
         named = Columns(data.truth, data.pred, data.score, by=data.by)
         counts = opt.reference_of(chosen.reference, events, named, threshold)
     if resumed is not None:
-        detector = None if chosen.detector == before.get("detector") else chosen.detector
-        _check_same(resumed, detector, events.labels, counts, state)
+        asked = chosen.asked()
+        other = any(asked[name] not in (None, before.get(name)) for name in opt.NAMING)
+        _check_same(resumed, chosen.spec(data.stratum) if other else None, events.labels, counts, state)
         if chosen.arl is not None:
             _change_budget(resumed, chosen.arl, before.get("arl"))
         return resumed
-    spec = opt.spec(chosen.detector or opt.DEFAULT)
+    spec = chosen.spec(data.stratum, begun)
     with checked():
         return new_watch(
             spec.kind,
@@ -69,12 +73,15 @@ def open_watch(
         )
 
 
-def _check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
+def _check_same(watch: Watch, spec: opt.Spec | None, labels: Labels, reference: Any, path: Path | None) -> None:
     """Raise if the options ask for another detector, other classes or other references than those of the state."""
     kept = watch.detector
-    chosen = opt.spec(detector or opt.DEFAULT)
+    chosen = spec or opt.spec(opt.DEFAULT)
+    if chosen.kind is FourRates and isinstance(kept, FourRates):  # what is not asked for stays
+        stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata")}
+        chosen = replace(chosen, parameters=stays | dict(chosen.parameters))
     wanted = kept
-    if detector is not None or reference is not None or labels.values != kept.labels.values:
+    if spec is not None or reference is not None or labels.values != kept.labels.values:
         arl = None if "arl" in chosen.parameters else kept.parameters.get("arl")
         if reference is None and (own := kept.parameters.get("reference")) is not None:
             reference = np.array(own)

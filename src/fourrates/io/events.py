@@ -20,6 +20,7 @@ from fourrates.labels import Labels
 
 if TYPE_CHECKING:
     from fourrates.events.clock import Times
+    from fourrates.io.cohorts import Cohorts
     from fourrates.io.history import History
 
 RARER = 2  # times: a word that is at least so much rarer than the other is taken for the positive label
@@ -119,6 +120,9 @@ class Events:
     """
 
     names_source = False  # whether a sentence about the columns begins with the name of the source
+
+    cohorts: Cohorts | None = None  # of labels that come later, in the order of their predictions
+    ripe = 0
 
     def __init__(
         self,

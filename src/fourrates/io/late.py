@@ -236,9 +236,6 @@ class Joined(_Side):
         With `history`, how many of the batches are ripe: those behind them come again the next time, with more labels.
     """
 
-    cohorts: Cohorts | None = None
-    ripe = 0
-
     def attach(
         self, late: _Labels, max_waiting: int, max_wait: timedelta | None, order: Order, cohorts: Cohorts | None
     ) -> None:

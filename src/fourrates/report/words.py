@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fourrates.budget.words import duration
+from fourrates.detectors import FourRates
 from fourrates.escaping import printable, shortened
 from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Finding, Share, Shift
 from fourrates.plain import counted
@@ -359,6 +360,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
     told: list[tuple[str, Any]] = [
         ("Detector", type(detector).__name__),
         *((name, _reference(value) if name == "reference" else _plain(value)) for name, value in parameters.items()),
+        ("Tolerance", detector.tolerance_in_words() if isinstance(detector, FourRates) else None),
         ("Classes", classes + (f"; {labels[-1] if positive is None else positive} is positive" * (len(labels) == 2))),
         ("Files", _list(list(dict.fromkeys(map(str, events.sources))))),
         ("True labels in", columns.truth),

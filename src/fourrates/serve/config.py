@@ -37,6 +37,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
     `reference` the K x K counts of the classifier as it was shipped, `max_wait` is how long a prediction waits for its
     label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
+    `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday.
     """
 
     labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
@@ -47,12 +48,20 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     reference: list[list[int]] | None = None
     max_wait: str = "30 days"
     mix: Literal["report", "alarm", "ignore"] = "report"
+    tolerance: float | dict[str, float] | None = None
+    learning: bool = False
+    season: Literal["day", "week"] | None = None
     threshold: float = 0.5
     alerts: AlertsConfig = AlertsConfig()
 
     def made_labels(self) -> Labels:
         """The classes with their codes."""
         return Labels(self.labels, self.positive)
+
+    def made_detector(self, arl: float, **more: Any) -> FourRates:
+        """A detector by these settings."""
+        own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning")}
+        return FourRates(arl, strata=self.season, **own, **more)
 
     def run_length(self, rate: float | None) -> float:
         """Events between two false alarms, at this number of events a second."""
@@ -102,7 +111,7 @@ def check_config(config: MonitorConfig) -> None:
     length = config.run_length(1.0)
     if length < LEAST:
         raise ValueError(f"arl {length:g} is less than {LEAST} events")
-    FourRates(2 * length, labels=config.labels, positive=config.positive, reference=config.reference, mix=config.mix)
+    config.made_detector(2 * length, reference=config.reference, mix=config.mix)
     for name in ("max_wait", "silent_after", "labels_overdue"):
         text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
         if text is not None:

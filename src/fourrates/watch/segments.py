@@ -158,16 +158,17 @@ class Segments(Mapping[str | None, Detector]):
         """Give a batch to the segments; what was found in each, by number."""
         found: dict[int, list[Finding]] = {}
         if self.bank is not None:
-            self.bank.update_coded(groups.numbers, batch.truths, batch.preds)
+            self.bank.update_coded(groups.numbers, batch.truths, batch.preds, batch.strata)
             for keyed in self.bank.findings:
                 found.setdefault(int(keyed.key), []).append(keyed.finding)  # type: ignore[call-overload]
             return found
         for i, number in enumerate(groups.present.tolist()):
             part = groups.positions(i)
             truths, preds = (column if part is None else column[part] for column in (batch.truths, batch.preds))
+            strata = batch.strata if part is None or batch.strata is None else batch.strata[part]
             done = 0
             while done < truths.size:
-                taken, findings = self.detectors[number].update_coded(truths, preds, done)
+                taken, findings = self.detectors[number].update_coded(truths, preds, done, strata)
                 done += taken
                 if findings:
                     found.setdefault(number, []).extend(findings)

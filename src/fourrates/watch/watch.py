@@ -14,6 +14,7 @@ import numpy as np
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
+from fourrates.detectors.seasons import SEASONS, strata_of
 from fourrates.findings import Drift, Finding, RateState
 from fourrates.io import Batch, Columns, InputError, read
 from fourrates.labels import rate_names
@@ -201,7 +202,7 @@ class Watch:
         return sorted(found, key=lambda finding: finding.row or 0)
 
     def _take_segments(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        many, segments = batch.keys is not None, self.segments
+        many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
         if batch.keys is None:
@@ -216,6 +217,19 @@ class Watch:
             self._marks.forget_rows()
         self.events += batch.truths.size
         return self._advance(batch, Groups.of(numbers, batch.truths.size))
+
+    def _stratified(self, batch: Batch) -> Batch:
+        """A batch with the strata that the detector has: by the times, or by a column of its own."""
+        asked = self.detector.parameters.get("strata")
+        if asked is None:
+            return replace(batch, strata=None)
+        if asked in SEASONS:
+            if batch.times is None:
+                raise InputError(f"normal by {'hour' if asked == 'day' else 'weekday'} needs times (--time)")
+            return replace(batch, strata=strata_of(batch.times, asked))
+        if batch.strata is None:
+            raise InputError(f"this detector has {asked} strata: say which column names them (--stratum)")
+        return batch
 
     def _note_times(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
