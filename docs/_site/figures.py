@@ -116,9 +116,9 @@ def small_samples_table() -> str:
     """What each of the two finds at the same number of false alarms, for each of the three samples."""
     found = results("small_samples")
     named = {
-        "USENET1": "USENET1, of 400 changes, found within 20 events",
-        "USENET2": "USENET2, of 400 changes, found within 50 events",
-        "few positives": "1 % positives, of 100 changes, found {what}",
+        "USENET1": "USENET1, of 400 within 20 events",
+        "USENET2": "USENET2, of 400 within 50 events",
+        "few positives": "1 % positives, of 100 {what}",
     }
     rows = [
         [
@@ -132,7 +132,7 @@ def small_samples_table() -> str:
         for name, text in named.items()
         for row in found[name]
     ]
-    head = ("", "false alarms", "`FourRates`", "LFR", "ratio", "standard error of the difference")
+    head = ("", "false alarms", "`FourRates`", "LFR", "ratio", "standard error")
     return table(head, rows)
 
 
@@ -801,17 +801,12 @@ def serve_attack_lines() -> str:
     above, allowed = (bombs[name] - bombs["resting_mb"] for name in ("peak_mb", "allowed_mb"))
     memory = [megabytes for events, megabytes in soak["memory_mb"] if events >= soak["events"] / 10]
     lines = [
-        f"{bombs['requests']:,} small bodies made to do harm were answered, the slowest in",
-        f"  {bombs['slowest_seconds']:.1f} s, with {above:,} MB above rest at most, of {allowed:,} allowed;",
-        f"  so were {bombs['honest_requests']:,} honest requests beside them,",
-        f"  the slowest in {bombs['honest_slowest_seconds']:.1f} s.",
-        f"The clock jumped {clock['jumps']} times, by up to {clock['largest_days']:.0f} days ahead or back:",
-        f"  {clock['waited']:,} predictions still waited, and all {clock['drifts told']} drifts were told.",
-        f"Two servers on one PostgreSQL had {cuts['cuts']} connections cut, at any message:",
-        f"  {cuts['events']:,} events were acknowledged, and exactly these were counted.",
-        f"`fourrates serve backup` was killed {backup['kills']} times:",
-        f"  {backup['whole']} files were whole, the others were not there.",
-        f"{soak['events'] / 1e6:,.0f} million events: {memory[0]} MB after a tenth of them,",
-        f"  {memory[-1]} MB at the end, {max(memory)} MB at most.",
+        f"{bombs['requests']:,} small hostile bodies: {above:,} MB above rest at most, of {allowed:,} allowed;",
+        f"  honest requests beside them were answered within {bombs['honest_slowest_seconds']:.1f} s.",
+        f"{clock['jumps']} leaps of the clock: all {clock['waited']:,} predictions still waited.",
+        f"{cuts['cuts']} cut connections to PostgreSQL: {cuts['events']:,} events acknowledged, and exactly",
+        "  these counted.",
+        f"{backup['kills']} killed backups: every file was whole or absent.",
+        f"{soak['events'] / 1e6:,.0f} million events: {memory[0]} MB after a tenth of them, {memory[-1]} MB at the end.",
     ]
     return "\n".join(line if line.startswith(" ") else f"- {line}" for line in lines)
