@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from drawn import keep
 
 import fourrates as fr
 from fourrates.evaluate import score
@@ -255,6 +256,14 @@ def main() -> None:
     check(streams)
     print(f"{arguments.runs} streams of each scenario, seed {arguments.seed}")
     tables = {name: cells(watch(streams, make), PAPER[name]) for name, make in SETTINGS.items()}
+    keep(
+        "paper_tables",
+        {
+            "runs": arguments.runs,
+            "ours": {name: [[cell.ours for cell in row] for row in table] for name, table in tables.items()},
+            "paper": PAPER,
+        },
+    )
     show("Table II, hits per 100 streams", tables, 0)
     show("Table III, false alarms per 100 streams", tables, 1)
     print()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from drawn import keep
 from river.drift import ADWIN, PageHinkley, binary
 
 import fourrates as fr
@@ -40,5 +41,7 @@ def _alarmed(detector: Any, error: bool) -> bool:
 
 
 if __name__ == "__main__":
-    for name, count in alarms():
+    counted = dict(alarms())
+    for name, count in counted.items():
         print(f"{name:<20} {count:>6}")
+    keep("payments", counted)

@@ -204,9 +204,9 @@ def _reason(experiment: Runs, name: str, what: str, cell: Cell, own: Mapping[str
             "the paper weights the classes, and prints neither its window for a hit nor the parameters of its machine"
         )
     if name == "NFR" and not more:
-        return "the paper's counts fit a level of 0.005 to 0.01, not the printed 0.001, see docs/baselines.md"
+        return "the paper's counts fit a level of 0.005 to 0.01, not the printed 0.001, see docs/paper.md"
     if name == "DDM-OCI" and more:
-        return "the paper's counts fit 30 deviations, not the printed 20, see docs/baselines.md"
+        return "the paper's counts fit 30 deviations, not the printed 20, see docs/paper.md"
     if name == "LFR" and what == "hits" and more:
         return "the exact bounds find more"
     if name == "LFR" and what == "false_alarms" and not more:

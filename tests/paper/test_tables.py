@@ -86,7 +86,7 @@ def test_the_synthetic_counts_are_those_of_the_docs():
         found = tables.scores(experiment, [experiment.run(run, 0) for run in range(100)])
         hits[name] = [sum(one.hits for one in found[kind]) for kind in numbers.DETECTORS]
         false[name] = [sum(one.false_alarms for one in found[kind]) for kind in numbers.DETECTORS]
-    # docs/baselines.md, Tables II and III; seeded, so to the unit.
+    # docs/paper.md, Tables II and III; seeded, so to the unit.
     assert list(hits.values()) == [
         [29, 3, 4, 31],
         [9, 1, 0, 34],

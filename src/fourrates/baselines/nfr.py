@@ -53,7 +53,7 @@ class NFR(CountingDetector, RunningRates):
 
     Notes
     -----
-    What the paper leaves open is settled so; docs/baselines.md shows what the other readings give:
+    What the paper leaves open is settled so; benchmarks/paper_tables.py shows what the other readings give:
 
     - *Initial values*: none. Only real observations count, as for LFR, not the four pseudo-counts of the paper's
       Algorithm 1, which hold :math:`\bar P` near one half for long.

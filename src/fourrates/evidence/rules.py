@@ -1,7 +1,6 @@
 """What FourRates watches, as numbers: the alternatives, their weights, and how the budget becomes a threshold.
 
-All that was chosen by measurement stands here, next to what it was chosen by; the kernel has arithmetic only. What each
-choice was measured on is told in docs/diary.md.
+All that was chosen by measurement is here, next to what it was chosen by; the kernel has arithmetic only.
 """
 
 from __future__ import annotations
