@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fourrates.alerts.channel import Alert
 from fourrates.alerts.payload import encode
-from fourrates.alerts.text import defused
+from fourrates.alerts.text import message
 from fourrates.alerts.webhook import Webhook
 
 
@@ -22,6 +22,6 @@ class Slack(Webhook):
         self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
 
     def deliver(self, alert: Alert) -> None:
-        """Post it; Slack answers 200 where it has taken it."""
-        message = {"text": f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}", "mrkdwn": False}
-        super().deliver(Alert(alert.id, encode(message), message))
+        """Post it; Slack answers 200 once it has it."""
+        body = {"text": "\n".join(part for part in message(alert.payload) if part), "mrkdwn": False}
+        super().deliver(Alert(alert.id, encode(body), body))

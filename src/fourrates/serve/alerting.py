@@ -16,7 +16,7 @@ import logging
 import math
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,9 @@ from fourrates.alerts.payload import stable_id
 from fourrates.disk_queue import QueueError
 from fourrates.serve.channels import Channels
 from fourrates.serve.clock import Clock
+from fourrates.serve.columns import segment_name
 from fourrates.serve.config import AlertsConfig, seconds
-from fourrates.serve.notification import AlertItem, notification, test_notification
+from fourrates.serve.notification import NO_LINKS, AlertItem, Links, notification, trial_notification
 from fourrates.serve.store import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
@@ -56,6 +57,8 @@ class Watched:
         What a shift of the classes is.
     silenced_until : float or None
         In seconds since 1970.
+    silences : mapping from segments to moments
+        Until when alerts of a segment are silenced, by its name.
     position : int
         Changes whenever events, predictions or labels arrive, and only then.
     warning : bool
@@ -75,6 +78,7 @@ class Watched:
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
     mix: str = "report"
     silenced_until: float | None = None
+    silences: Mapping[str, float] = field(default_factory=dict)
     position: int = 0
     warning: bool = False
     waiting_since: float | None = None
@@ -123,6 +127,8 @@ class Alerting:
         Where alerts go.
     group_wait, group_interval, repeat, stands : float
         Seconds: what is sent together, how often at most, and how often again.
+    links : Links
+        What alerts link to.
     clock : Clock, optional
         The time of day.
     """
@@ -136,9 +142,10 @@ class Alerting:
         group_interval: float = GROUP_INTERVAL,
         repeat: float = REPEAT,
         stands: float = STANDS,
+        links: Links = NO_LINKS,
         clock: Clock | None = None,
     ) -> None:
-        self.store, self.channels, self.clock = store, channels, clock or Clock()
+        self.store, self.channels, self.clock, self.links = store, channels, clock or Clock(), links
         self.group_wait, self.group_interval, self.repeat, self.stands = group_wait, group_interval, repeat, stands
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
@@ -188,7 +195,7 @@ class Alerting:
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
         """Send a test to the channels of a monitor, and tell what became of it."""
-        payload = test_notification(monitor, f"test-{uuid.uuid4().hex}")
+        payload = trial_notification(monitor, f"test-{uuid.uuid4().hex}", self.links)
         return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
@@ -235,9 +242,10 @@ class Alerting:
             if active.notified is None:
                 del state.active[fingerprint]
             else:
-                _end(active, now, f"{monitor.name}: the monitor was removed")
+                _end(active, now, "the monitor was removed")
+                active.finding = None
         if items := self._items(monitor, state, now):
-            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items))
+            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items, self.links))
 
     # One monitor ----------------------------------------------------------------------------------------------
 
@@ -267,10 +275,9 @@ class Alerting:
         self._end_what_is_over(monitor, state, now)
         self._check_rules(monitor, state, now)
         self._expire(state, now)
-        if monitor.silenced_until is not None and now < monitor.silenced_until:
-            _forget_unnotified(state)
-        elif now - state.notified >= self.group_interval and (items := self._items(monitor, state, now)):
-            state.outbox.append(notification(monitor.name, monitor.uid, items))
+        _forget_unnotified(monitor, state, now)
+        if now - state.notified >= self.group_interval and (items := self._items(monitor, state, now)):
+            state.outbox.append(notification(monitor.name, monitor.uid, items, self.links))
             state.notified = now
         if msgspec.json.encode(state) != before:
             self._put(monitor.uid, state)
@@ -352,17 +359,17 @@ class Alerting:
 
     def _check_rules(self, monitor: Watched, state: State, now: float) -> None:
         """Alerts that are about how things stand, not about what was found."""
-        rules, name = monitor.alerts, monitor.name
+        rules = monitor.alerts
         arrived = self._last_arrival(monitor, state, now)
         standing: list[tuple[str, bool, str]] = []
         limit = None if rules.silent_after is None else seconds(rules.silent_after, "silent_after")
-        text = f"{name}: no events for more than {rules.silent_after}"
+        text = f"no events for more than {rules.silent_after}"
         standing.append(("silent", limit is not None and now - arrived > limit, text))
         limit = None if rules.labels_overdue is None else seconds(rules.labels_overdue, "labels_overdue")
         since = monitor.waiting_since
-        text = f"{name}: predictions wait for their labels for more than {rules.labels_overdue}"
+        text = f"labels are overdue, predictions have waited for more than {rules.labels_overdue}"
         standing.append(("labels_overdue", limit is not None and since is not None and now - since > limit, text))
-        standing.append(("warning", rules.warnings and monitor.warning, f"{name}: warning, a rate may be moving"))
+        standing.append(("warning", rules.warnings and monitor.warning, "warning, a rate may be moving; no drift yet"))
         for kind, fires, text in standing:
             active = state.active.get(_fingerprint(monitor, kind, None))
             if fires and (active is None or active.ends is not None):
@@ -402,10 +409,12 @@ class Alerting:
         """The alerts to send about a monitor; from now on they count as sent."""
         items = []
         words = {_fingerprint(monitor, "drift", segment): now for segment, now in monitor.open or ()}
+        order = {fingerprint: place for place, fingerprint in enumerate(words)}
         for fingerprint, active in list(state.active.items()):
-            if not active.pending or active.part:
+            if not active.pending or active.part or _silenced(monitor, active, now):
                 continue
             parts = _parts(state) if active.kind == "drift" and active.segment is None else []
+            parts.sort(key=lambda part: order.get(_fingerprint(monitor, "drift", part.segment), len(order)))
             for part in parts:
                 active.findings += part.findings
                 part.findings = []
@@ -422,6 +431,7 @@ class Alerting:
                     text=active.text,
                     now=words.get(fingerprint, "") if active.ends is None else "",
                     parts=tuple(part.segment for part in parts),
+                    parts_now=tuple(words.get(_fingerprint(monitor, "drift", part.segment), "") for part in parts),
                     over=active.over,
                     finding=body,
                     findings=tuple(active.findings),
@@ -509,8 +519,14 @@ def _follow_clock(state: State, now: float) -> None:
         active.notified = None if active.notified is None else min(active.notified, now)
 
 
-def _forget_unnotified(state: State) -> None:
-    """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
+def _silenced(monitor: Watched, active: Active, now: float) -> bool:
+    """Whether the monitor is silenced, or the segment of an alert."""
+    until = None if active.segment is None else monitor.silences.get(segment_name([*active.segment.values()]))
+    return now < max(until or 0.0, monitor.silenced_until or 0.0)
+
+
+def _forget_unnotified(monitor: Watched, state: State, now: float) -> None:
+    """What began and ended during a silence is nothing to tell."""
     for fingerprint, active in list(state.active.items()):
-        if active.ends is not None and active.notified is None:
+        if active.ends is not None and active.notified is None and _silenced(monitor, active, now):
             del state.active[fingerprint]

@@ -30,6 +30,7 @@ from fourrates.serve.headers import SECURITY
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed
+from fourrates.serve.notification import Links
 from fourrates.serve.observer import Observer
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
@@ -91,7 +92,9 @@ class Service:
         self.feeds = make_feeds(self.registry, self.writer)
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
-        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval, clock=clock)
+        links = Links(settings.public_url, settings.runbook_url)
+        interval = settings.alert_interval
+        self.alerting = Alerting(self.store, self.channels, group_interval=interval, links=links, clock=clock)
         self.writer.on_findings = self.alerting.on_findings
         self.observer = Observer(self.registry, self.writer, self.hub)
         self.metrics = Metrics(self.observer.samples, self.observer.server)

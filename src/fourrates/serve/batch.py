@@ -12,7 +12,7 @@ from fourrates.join.ids import Texts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-EVENTS, PREDICTIONS, LABELS, CONFIG, SEEN = range(5)
+EVENTS, PREDICTIONS, LABELS, CONFIG, ACCEPTED = range(5)
 KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
 INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
 
@@ -51,7 +51,7 @@ class Batch(msgspec.Struct, array_like=True):
     Attributes
     ----------
     kind : int
-        EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; SEEN for a drift that somebody acknowledged.
+        EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; ACCEPTED for a drift that is normal from now on.
     received : float
         When the server took it, in seconds since 1970: the time of rows that have none.
     size : int

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from fourrates.plain import finite
+from fourrates.alerts.text import rates_now
+from fourrates.plain import finite, state_record
 from fourrates.serve.alerting import MOST, TOLD, Watched
 from fourrates.serve.errors import ApiError
 from fourrates.serve.live import Hub
@@ -17,6 +18,7 @@ from fourrates.serve.registry import Live, Registry
 from fourrates.serve.store import StoreError
 from fourrates.serve.views import drifted_segments, segment_json, status_of
 from fourrates.serve.writer import Writer
+from fourrates.watch.now import OpenDrift, harm
 
 
 class Observer:
@@ -90,6 +92,7 @@ def _watched(live: Live) -> Watched:
         alerts=config.alerts,
         mix=config.mix,
         silenced_until=live.row.silenced_until,
+        silences=live.silences,
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
         waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
@@ -98,9 +101,14 @@ def _watched(live: Live) -> Watched:
 
 
 def _open(monitor: Monitor) -> Sequence[tuple[dict[str, Any] | None, str]] | None:
-    """The segments with an open drift, None for the overall stream, and the worst in words; None if they are many."""
+    """The segments with an open drift, None for the overall stream, the worst first and in words; None if many."""
     segments = monitor.watch.open_since
     if len(segments) > MOST:
         return None
-    words = {drift.segment: drift.rates_in_words() for drift in monitor.watch.now().open[:TOLD]}
-    return [(segment_json(monitor, name), words.get(name, "")) for name in segments]
+    words = {drift.segment: _words(drift) for drift in monitor.watch.now().open[:TOLD]}
+    return [(segment_json(monitor, name), words.get(name, "")) for name in [*words, *(segments.keys() - words.keys())]]
+
+
+def _words(drift: OpenDrift) -> str:
+    worst = sorted(drift.rates.items(), key=lambda one: -harm(one[1]))
+    return rates_now({rate: state_record(state) for rate, state in worst}, drift.directions)

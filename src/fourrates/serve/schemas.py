@@ -78,12 +78,14 @@ SUMMARY = record(
     since=maybe(MOMENT),
     evidence=SHARE,
     events=COUNT,
-    events_per_hour=NUMBER,
+    events_last_hour=COUNT,
     waiting=COUNT,
     waiting_labels=COUNT,
     segments=COUNT,
     drifted_segments=COUNT,
     open=listed(ref("OpenDrift")),
+    worst=maybe(record(segment=SEGMENT, rate=STRING, **STATE["properties"])),
+    label_delay=maybe(NUMBER),
     last_event=maybe(MOMENT),
     drifts=COUNT,
     last_finding=maybe(ref("Finding")),
@@ -149,18 +151,23 @@ SCHEMAS: dict[str, Schema] = {
         confusion_after=maybe(MATRIX),
         text=STRING,
         acknowledged=maybe(MOMENT),
+        acknowledged_by=maybe(STRING),
+        note=maybe(STRING),
     ),
     "Segment": record(
         segment=SEGMENT,
         status={"enum": ["stable", "warning", "drifted", "waiting"]},
+        pinned={"type": "boolean"},
         evidence=maybe(SHARE),
         events=COUNT,
         rates={"type": "object", "additionalProperties": ref("RateNow")},
         discovery={"type": "boolean"},
+        silenced_until=maybe(MOMENT),
     ),
     "Taken": record(accepted=COUNT, repeated=COUNT, rejected=COUNT, findings=listed(STRING)),
 }
 
+SEEN = record(("by", "note"), by=maybe(STRING), note=maybe(STRING))
 STATUSES = {"200": "Done.", "201": "Made.", "204": "Gone."}
 BODIES: dict[Key, Schema] = {
     "events": {
@@ -174,7 +181,9 @@ BODIES: dict[Key, Schema] = {
     "labels": {"type": "object", "properties": BATCH_COLUMNS, "required": ["id", "y_true"]},
     ("PUT", ONE): ref("MonitorConfig"),
     ("PATCH", ONE): {"type": "object", "description": "Fields of MonitorConfig; null sets the default."},
-    ("PUT", f"{ONE}/silence"): record(until=MOMENT),
+    ("PUT", f"{ONE}/silence"): record(("segment",), until=MOMENT, segment=SEGMENT),
+    ("POST", f"{ONE}/drifts/{{id}}/acknowledge"): SEEN,
+    ("POST", f"{ONE}/drifts/{{id}}/accept"): SEEN,
 }
 
 
@@ -187,6 +196,7 @@ def _number(name: str, least: int, most: int, default: int) -> Schema:
     return _query(name, schema, f"From {least} to {most:,}.")
 
 
+SEGMENT_QUERY = _query("segment", STRING, 'The values of a segment in the order of `by`, as JSON: ["FR"].')
 LIMIT = _number("limit", 1, 1_000, 100)
 PARAMETERS: dict[Key, list[Schema]] = {
     "ingest": [
@@ -207,9 +217,15 @@ PARAMETERS: dict[Key, list[Schema]] = {
         LIMIT,
         _query("before", STRING, "The id of a finding: older ones than this."),
         _query("of", {"enum": ["all", "overall"]}, "Those of segments too, or the overall ones alone."),
+        SEGMENT_QUERY,
     ],
-    ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0)],
-    ("GET", f"{ONE}/series"): [_number("points", 2, 2_000, 600)],
+    ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0), SEGMENT_QUERY],
+    ("GET", f"{ONE}/segments/series"): [SEGMENT_QUERY],
+    ("DELETE", f"{ONE}/silence"): [SEGMENT_QUERY],
+    ("GET", f"{ONE}/series"): [
+        _number("points", 2, 2_000, 600),
+        _number("seconds", 1, 1 << 31, 1 << 31),
+    ],
     ("GET", f"{ONE}/rejected"): [LIMIT],
     ("GET", "/api/stream"): [
         _query("monitor", STRING, "Only what is about this monitor."),
@@ -218,13 +234,17 @@ PARAMETERS: dict[Key, list[Schema]] = {
 }
 
 NUMBERS: Schema = listed(maybe(NUMBER))
+SPARK = maybe(record(time=NUMBERS, value=NUMBERS))
 ANSWERS: dict[Key, list[tuple[str, str | None, Schema]]] = {
     "ingest": [("200", JSON, ref("Taken"))],
     ("GET", "/api/monitors"): [
         (
             "200",
             JSON,
-            record(monitors=listed(ref("Summary")), damaged=listed(record(name=STRING, problem=STRING))),
+            record(
+                monitors=listed({"allOf": [ref("Summary"), record(spark=SPARK)]}),
+                damaged=listed(record(name=STRING, problem=STRING)),
+            ),
         )
     ],
     ("GET", ONE): [("200", JSON, ref("Detail"))],
@@ -237,6 +257,10 @@ ANSWERS: dict[Key, list[tuple[str, str | None, Schema]]] = {
         ("200", JSON, record(ids=listed({"type": ["integer", "number", "string"]}), complete={"type": "boolean"}))
     ],
     ("POST", f"{ONE}/drifts/{{id}}/acknowledge"): [("200", JSON, ref("Finding"))],
+    ("POST", f"{ONE}/drifts/{{id}}/accept"): [("200", JSON, ref("Finding"))],
+    ("GET", f"{ONE}/segments/series"): [
+        ("200", JSON, record(segment=SEGMENT, time=NUMBERS, rates={"type": "object"})),
+    ],
     ("GET", f"{ONE}/segments"): [("200", JSON, record(segments=listed(ref("Segment")), total=COUNT))],
     ("GET", f"{ONE}/series"): [
         (

@@ -37,6 +37,9 @@ class Settings:
         Requests in one transaction, at most.
     alert_interval : float
         Seconds between two notifications about a monitor; what happens in between is told together.
+    public_url, runbook_url : str, optional
+        Addresses that alerts link to: of the page as people reach it, and of a runbook, in which ``{monitor}`` is the
+        name of the monitor.
     token_required : bool or None
         Whether a token is needed; None means unless `host` is a loopback address.
     origins : tuple of str
@@ -59,6 +62,8 @@ class Settings:
     snapshot_bytes: int = 32 << 20
     group_size: int = 512
     alert_interval: float = 60.0
+    public_url: str | None = None
+    runbook_url: str | None = None
     token_required: bool | None = None
     origins: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ class OpenDrift:
     @property
     def harm(self) -> float:
         """Events since the alarm that normal would have had right: what the open drifts are ranked by."""
-        return sum(map(_harm, self.rates.values()))
+        return sum(map(harm, self.rates.values()))
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -62,7 +62,7 @@ class OpenDrift:
 
     def rates_in_words(self) -> str:
         """The rates that are away, the one with most harm first: now, with its interval, and normal."""
-        listed = sorted(self.rates.items(), key=lambda one: -_harm(one[1]))
+        listed = sorted(self.rates.items(), key=lambda one: -harm(one[1]))
         words = [_in_words(rate, state, self.directions.get(rate)) for rate, state in listed[:NAMED]]
         more = f" and {several(len(listed) - NAMED, 'rate')} more" if len(listed) > NAMED else ""
         return " and ".join(words) + more
@@ -186,7 +186,8 @@ class Now:
         }
 
 
-def _harm(state: RateState) -> float:
+def harm(state: RateState) -> float:
+    """Events since the alarm that normal would have had right, of one rate."""
     if state.normal is None or state.now is None or not state.normal.n or not state.now.n:
         return 0.0
     return (state.normal.value - state.now.value) * state.now.n

@@ -380,15 +380,23 @@ class Store(ABC):
     # What was found -------------------------------------------------------------------------------------------
 
     def findings(
-        self, monitor: int, limit: int, before: str | None = None, *, overall: bool = False, kind: str | None = None
+        self,
+        monitor: int,
+        limit: int,
+        before: str | None = None,
+        *,
+        overall: bool = False,
+        segment: str | None = None,
+        kind: str | None = None,
     ) -> list[StoredFinding]:
-        """The latest findings, the newest first: those before one of them, without segments, of one kind."""
+        """The latest findings, the newest first: those before one of them, overall, of a segment, of one kind."""
         where = "monitor = ?"
         values: list[Any] = [monitor]
         if overall:
             where += " AND segment IS NULL"
-        if kind is not None:
-            where, values = f"{where} AND kind = ?", [*values, kind]
+        for column, wanted in (("segment", segment), ("kind", kind)):
+            if wanted is not None:
+                where, values = f"{where} AND {column} = ?", [*values, wanted]
         if before is not None:
             earlier = "sequence < (SELECT sequence FROM findings WHERE id = ? AND monitor = ?)"
             where, values = f"{where} AND {earlier}", [*values, before, monitor]
@@ -415,10 +423,10 @@ class Store(ABC):
             rows = self._query("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", (monitor, kind))
         return int(rows[0][0])
 
-    def acknowledge(self, number: str, at: float | None) -> None:
-        """Somebody has seen it."""
+    def acknowledge(self, number: str, at: float | None, body: bytes) -> None:
+        """Somebody has seen it; the new body says who."""
         with self._lock, self._transaction():
-            self._query("UPDATE findings SET acknowledged = ? WHERE id = ?", (at, number))
+            self._query("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", (at, body, number))
 
     def probe(self) -> None:
         """Write something that nobody reads: a StoreError if nothing can be written."""
