@@ -75,6 +75,8 @@ export class MonitorView {
       if (mine !== this.asked) return;
       this.mark();
       this.render();
+      if (this.asks && !this.actions.acknowledge.hidden) this.actions.acknowledge.click();
+      this.asks = false;
       await this.overlay();
     } catch (error) {
       if (mine !== this.asked) return;

@@ -81,7 +81,8 @@ function open() {
       if (mine === view) mine.event(kind, data);
     },
   };
-  refresh().then(() => { if (mine === view && location.hash.endsWith("/acknowledge")) mine.actions?.acknowledge.click(); });
+  mine.asks = location.hash.endsWith("/acknowledge"); // as alerts link to it
+  refresh();
   feed = new api.Feed(view.monitor, listener);
 }
 
