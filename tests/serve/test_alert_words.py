@@ -38,7 +38,7 @@ def resolved(kind, **more):
 
 
 SHIFT = {"kind": "shift", "changes": [], "closes": False, "time": "2026-01-07T03:04:11.250Z"}
-SHIFT["text"] = "card fraud: the classes shifted at event 42,656: share of positives 0.020 to 0.051"
+SHIFT["text"] = "card fraud: class-mix shift: positives 2.0% to 5.1%"
 KINDS = {
     "drift": [item(finding=finding())],
     "drift now known": [item(finding=finding(), now=OVERALL_NOW)],

@@ -207,8 +207,8 @@ def _summary(monitor: str, one: AlertItem) -> str:
             lines = [f"{name}: overall back at normal, still open in {names}"]
         lines += [since(minute(finding.get("started_time")), found)]
     elif one.kind == "shift" and finding:
-        shares = str(finding.get("text", "")).partition("share of ")[2]
-        lines = [f"{name}{where}: class-mix shift{f', share of {plain(shares)}' if shares else ''}", NO_DRIFT]
+        shares = str(finding.get("text", "")).partition(": class-mix shift: ")[2]
+        lines = [_said(f"{name}{where}: class-mix shift", plain(shares)), NO_DRIFT]
         lines += [f"Found {found}"] if found else []
     else:
         lines = [f"{name}: {plain(one.text)}"]

@@ -262,7 +262,7 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
     where = "" if segment is None else " (" + ", ".join(f"{k}={v}" for k, v in segment.items()) + ")"
     kind = finding.kind
     if isinstance(finding, Shift):
-        text = f"the classes shifted at event {finding.at:,}: share of positives {finding.before} to {finding.after}"
+        text = f"class-mix shift: positives {finding.before.value:.1%} to {finding.after.value:.1%}"
         changes: list[dict[str, Any]] = []
     else:
         text = sentence(finding, monitor.has_reference(finding.segment))

@@ -124,6 +124,7 @@ export class Charts {
     this.axes.hidden = series.event === null;
     const life = series.length ? series.time.at(-1) - series.time[0] : 0;
     this.life = Math.max(this.life ?? 0, life);
+    this.ranges.hidden = this.life < RANGES[0][1];
     for (const button of this.ranges.children) {
       const length = Number(button.dataset.range);
       button.hidden = length > this.life;

@@ -40,7 +40,9 @@ export class Segments {
     this.total = total;
     this.node.hidden = total === 0;
     if (!total) return;
-    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].filter(isRecall).sort(byOrder).slice(0, SHOWN);
+    const drop = ({ now, normal, enough }) => (now?.n >= enough && normal?.n ? normal.value - now.value : 0);
+    const fall = (name) => Math.max(0, ...segments.filter((one) => one.pinned).map((one) => drop(one.rates[name]))); // of many classes, those that fell
+    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].filter(isRecall).sort((a, b) => byOrder(a, b) || fall(b) - fall(a)).slice(0, SHOWN);
     replace(this.head, ["Segment", "State", ...rates.map(short), "Alarm level", "Events"].map((name) => el("th", { scope: "col" }, name)));
     replace(this.body, segments.map((one) => this.row(one, rates)));
     say(this.place, `${whole(offset + 1)} to ${whole(offset + segments.length)} of ${whole(total)}`);

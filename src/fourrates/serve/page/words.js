@@ -152,7 +152,7 @@ export const KINDS = {
 export const ENDED = ["withdrawal", "acceptance"]; // these say where a rate is, whatever the alarm said
 
 export function moves(finding) {
-  if (!finding.changes?.length) return printable(finding.text ?? "").replace(/^.*?: /, "");
+  if (!finding.changes?.length) return printable(finding.text ?? "").replace(/^.*?: class-mix shift: /, "");
   const told = finding.changes.slice(0, 2).map(({ rate: name, direction, before, after }) => {
     if (!before || !after) return `${short(name)} ${direction === "down" ? "fell" : "rose"}`;
     if (ENDED.includes(finding.kind)) return `${short(name)} ${rate(after.value)}, was ${rate(before.value)}`;
