@@ -302,6 +302,17 @@ def test_only_what_arrives_ends_a_silence_of_the_stream(start):
     assert position() == seen[-1]
 
 
+def test_a_silenced_segment_tells_nothing_until_its_silence_ends_and_others_do(bench):
+    bench.find(segment=FR)
+    bench.find(segment=DE)
+    silences = {'["FR"]': T + 600}
+    bench.tick(0, silences=silences)
+    (told,) = bench.told(1)
+    assert [alert["segment"] for alert in told["alerts"]] == [DE]
+    bench.tick(601, silences=silences)
+    assert [alert["segment"] for alert in bench.told(2)[-1]["alerts"]] == [FR]
+
+
 @pytest.mark.parametrize("accepted", [True, False])
 def test_a_drift_that_was_acknowledged_before_it_was_told_is_not_repeated(bench, accepted):
     id = bench.find()

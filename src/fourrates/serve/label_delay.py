@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +36,10 @@ class LabelDelay:
 
     def predicted(self, ids: Fingerprints, times: Any) -> None:
         """Predictions that begin to wait."""
-        self._since.update(self._sampled(ids, times))
-        while len(self._since) > MOST:
+        while len(self._since) + np.count_nonzero(self._is_followed(ids)) > MOST:
             self.every *= 2
             self._since = {id: time for id, time in self._since.items() if id % self.every == 0}
+        self._since.update(self._sampled(ids, times))
 
     def labelled(self, ids: Fingerprints, times: Any) -> None:
         """Labels, of which some end a wait."""
@@ -48,7 +47,11 @@ class LabelDelay:
             if (since := self._since.pop(id, None)) is not None:
                 self._delays.append(max(time - since, 0.0))
 
+    def _is_followed(self, ids: Fingerprints) -> npt.NDArray[np.bool_]:
+        return np.asarray(ids["low"] % np.uint64(self.every) == 0)
+
     def _sampled(self, ids: Fingerprints, times: Any) -> list[tuple[int, float]]:
-        rows = [*islice(np.flatnonzero(ids["low"] % np.uint64(self.every) == 0), 4 * MOST)]
+        rows = np.flatnonzero(self._is_followed(ids))
+        rows = rows[:: max(rows.size // MOST, 1)]  # of a batch that is large, some
         moments = np.broadcast_to(times, ids.shape)
         return [(int(ids["low"][row]), float(moments[row])) for row in rows]

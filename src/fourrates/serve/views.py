@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from fourrates.watch.now import OpenDrift, harm
 
 HOUR, DAY = 3_600.0, 86_400.0
 Q = 0.05  # the share of segments named in error
+CARRIED = 0.6  # of the harm, and of the events: segments that carry so much of the one with no more of the other
 OPEN = 20  # open drifts in a summary
 TITLES = {
     "drift": "drift",
@@ -111,16 +112,22 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
     return shown
 
 
-def culprit(open_drifts: Sequence[OpenDrift], segments: int) -> OpenDrift | None:
-    """The open drift to name first: the worst segment if the segments explain the overall one, else that."""
-    if not open_drifts:
-        return None
-    inside = [one for one in open_drifts if one.segment is not None]
-    first = open_drifts[0]
-    if first.segment is None and (not inside or 2 * len(inside) > max(segments, 2)):
-        return first
-    explained = first.segment is not None or sum(map(_fallen, inside)) >= _fallen(first) / 2
-    return max(inside, key=_fallen) if explained else first
+def culprit(monitor: Monitor) -> OpenDrift | None:
+    """The open drift to name first: overall, or the worst segment if a few segments carry most of the harm."""
+    drifts = monitor.watch.now().open
+    inside = sorted((one for one in drifts if one.segment is not None), key=_fallen, reverse=True)
+    if not drifts or drifts[0].segment is not None:
+        return inside[0] if inside else None
+    harm_inside = sum(map(_fallen, inside))
+    if not inside or harm_inside < _fallen(drifts[0]) / 2:
+        return drifts[0]
+    covered = events = 0.0
+    for one in inside:
+        covered += _fallen(one)
+        events += monitor.segment_series.counts[monitor.segments[one.segment or ""], 0].sum()
+        if covered >= CARRIED * harm_inside:
+            break
+    return inside[0] if events <= CARRIED * monitor.events else drifts[0]
 
 
 def _fallen(drift: OpenDrift) -> float:
@@ -130,7 +137,7 @@ def _fallen(drift: OpenDrift) -> float:
 
 def worst(monitor: Monitor) -> dict[str, Any] | None:
     """The rate to show of a monitor: of its culprit, or the recall that is furthest below normal."""
-    drift = culprit(monitor.watch.now().open, len(monitor.segments))
+    drift = culprit(monitor)
     if drift is None:
         rates = dict(islice(monitor.detector.rates.items(), monitor.classes))
         known = {rate: one for rate, one in rates.items() if one.now is not None and one.now.n >= one.enough}
