@@ -22,6 +22,7 @@ Matrix = tuple[tuple[int, ...], ...]
 ENOUGH = 200  # examples, and examples of each class, with which a window is not called too small to learn from
 ENOUGH_OF_A_CLASS = 50
 CLASSES = {"tpr": "positives", "tnr": "negatives"}  # what a recall of two classes is about
+ENOUGH_HISTORY = 10.0  # nats by which the events before a drift tell the old level from the new one
 DEVIATIONS = 1.6448536269514722  # of a normal law, that enclose it with probability 0.9
 
 
@@ -153,6 +154,26 @@ class PrecisionChange(NamedTuple):
         return f"{self.rate} {self.before:.3f} -> {self.after:.3f}, {self.reason}"
 
 
+class ConfusionChange(NamedTuple):
+    """A class that is taken for another more often.
+
+    Attributes
+    ----------
+    truth, pred : str
+        The class, and what it is taken for.
+    before, after : Share
+        Of the observations of the class, up to the start and since.
+    """
+
+    truth: str
+    pred: str
+    before: Share
+    after: Share
+
+    def __str__(self) -> str:
+        return f"{self.truth} taken for {self.pred}: {self.before.value:.3f} -> {self.after.value:.3f}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something a detector found: a drift, what became of it, or a shift of the class mix.
@@ -251,6 +272,8 @@ class Drift(Finding):
         Counts since the last alarm, by true class and then by predicted class, in the order of the labels.
     precisions : tuple of PrecisionChange
         For FourRates with two classes: how ppv and npv moved with the recalls, the mix of classes or both.
+    confusions : tuple of ConfusionChange
+        For FourRates with more than two classes: the class that is taken for another more often, if one stands out.
     shift : Shift or None
         The shift of the class mix that came with it, for FourRates with ``mix="alarm"`` where both together gave the
         alarm.
@@ -266,6 +289,7 @@ class Drift(Finding):
     since: int
     confusion: Matrix
     precisions: tuple[PrecisionChange, ...] = ()
+    confusions: tuple[ConfusionChange, ...] = ()
     shift: Shift | None = None
     further: bool = False
     normal_known: bool = True
@@ -296,7 +320,7 @@ class Drift(Finding):
         >>> from fourrates.streams import SCENARIOS
         >>> drift, *_ = fr.FourRates(arl=100_000).update_many(*SCENARIOS["Imbalance2"].stream(seed=1))
         >>> drift.too_few_examples
-        'the window holds 80 examples, about 19 of them positives: too few to train on, wait for more'
+        'the window holds 85 examples, about 21 of them positives: too few to train on, wait for more'
         """
         size = len(self.window)
         seen = {
@@ -316,6 +340,30 @@ class Drift(Finding):
         examples = f"{size:,} example{'' if size == 1 else 's'}{told}"
         return f"the window holds {examples}: too few to train on, wait for more"
 
+    @property
+    def short_history(self) -> str | None:
+        """A sentence if too little came before the drift to be sure of the old level and the direction; else None.
+
+        Examples
+        --------
+        >>> import fourrates as fr
+        >>> random, y_true = np.random.default_rng(1), np.ones(3_000, int)
+        >>> wrong = random.random(3_000) < np.where(np.arange(3_000) < 40, 0.2, 0.5)
+        >>> drift = fr.FourRates(arl=1_000).update_many(y_true, y_true ^ wrong)[0]
+        >>> drift.short_history
+        'only 43 observations of tpr before it: too few to be sure of the old level, or of the direction'
+        """
+        told = {}
+        for rate, (before, after) in self.levels.items():
+            old, new = ((share.value * share.n + 0.5) / (share.n + 1) for share in (before, after))
+            told[rate] = before.n * (old * math.log(old / new) + (1 - old) * math.log((1 - old) / (1 - new)))
+        best = max(told, key=lambda rate: told[rate], default=None)
+        if best is None or self.confusions or told[best] >= ENOUGH_HISTORY:
+            return None
+        n = self.levels[best][0].n
+        seen = f"only {n:,} observation{'' if n == 1 else 's'} of {best} before it"
+        return f"{seen}: too few to be sure of the old level, or of the direction"
+
     def shifted(self, by: int) -> Self:
         """The same in a stream that began `by` events earlier."""
         moved = super(Drift, self).shifted(by)
@@ -325,7 +373,9 @@ class Drift(Finding):
     def __str__(self) -> str:
         began = f"since {self.since:,}" if self.started is None else f"started about {self.started:,}"
         shift = "" if self.shift is None else f"; {self.shift.shares}"
-        return f"{'further ' if self.further else ''}drift at {self.at:,}, {began}: {self._moved()}{shift}"
+        shift += "".join(f"; {confusion}" for confusion in self.confusions)
+        short = "; too little history to be sure" if self.short_history else ""
+        return f"{'further ' if self.further else ''}drift at {self.at:,}, {began}: {self._moved()}{short}{shift}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

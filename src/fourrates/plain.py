@@ -71,6 +71,7 @@ def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> d
         **{name: value for name, value in place.items() if value is not None},
         "changes": changes(finding),
         **precisions(finding),
+        **confusions(finding),
         **(_shares(finding) if isinstance(finding, Shift) else with_shift(finding)),
         **({"confusion": {"labels": [*labels], "before": before, "after": after}} if before and labels else {}),
     }
@@ -147,6 +148,17 @@ def precisions(finding: Finding) -> dict[str, Any]:
         for one in (finding.precisions if isinstance(finding, Drift | Shift) else ())
     ]
     return {"precisions": listed} if listed else {}
+
+
+def confusions(finding: Finding) -> dict[str, Any]:
+    """The class that is taken for another more often, as JSON has it; nothing where none stands out."""
+    listed = [
+        {"truth": one.truth, "pred": one.pred}
+        | {name: {key: finite(value) for key, value in share._asdict().items()} for name, share in shares}
+        for one in (finding.confusions if isinstance(finding, Drift) else ())
+        for shares in [(("before", one.before), ("after", one.after))]
+    ]
+    return {"confusions": listed} if listed else {}
 
 
 def finite(value: float | None) -> float | None:

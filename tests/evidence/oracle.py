@@ -6,12 +6,14 @@ with the package, and no arithmetic.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from fourrates.evidence import rules
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SIZES, alternatives
 from fourrates.evidence.life import AWAY, FOUND, LIFE
+from fourrates.evidence.report import ALSO, FEWEST
 from fourrates.kernel.evidence import NUMBERS
 
 SHIFT, GROWTH, WEIGHT = range(3)  # of a row of the table
@@ -161,8 +163,14 @@ class Oracle:
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
         joins = mix == "alarm" and classes == 2 and sides != "up"
+        plain = not tolerance and not learning and (strata or 1) == 1
+        self.watches_confusions = classes > 2 and sides != "up" and plain
         self.table = alternatives(classes, float(arl), float(rules.LAG if classes == 2 else rules.LAG_OF_MANY), sides,
-                                  1 - rules.JOINT_SHARE if joins else 1.0).astype(float)  # fmt: skip
+                                  1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE
+                                  if self.watches_confusions else 1.0).astype(float)  # fmt: skip
+        self.observed, self.cells = [0] * classes, [[] for _ in range(classes)]  # confusions, by class and prediction
+        for c in range(classes):
+            self.forget_confusions(c)
         share = 1 - rules.MIX_SHARE if mix == "alarm" else 1.0
         self.threshold = rules.MARGIN * arl / share
         self.mix_threshold = rules.MARGIN * arl / (rules.MIX_SHARE if mix == "alarm" else 1.0)
@@ -181,6 +189,7 @@ class Oracle:
         self.taken, self.shared, self.joint = 0, Lanes(), Lanes()
         for i in range(min(self.events % 8, len(self.shared_dispersion.residuals))):
             self.shared_dispersion.residuals[-1 - i] = 0.0
+        self.clear_confusions()
         for recall in self.recalls:
             recall.lanes, recall.due, recall.last, recall.back = Lanes(), 0, 0, 0.0
 
@@ -282,7 +291,8 @@ class Oracle:
         else:
             recall.strata[stratum] += 1, right
         found, named = [], []
-        if self.evidence >= self.threshold:
+        confused = self.confuse(truth, pred) if self.watches_confusions and not recall.moved else 0.0
+        if self.evidence + confused >= self.threshold:
             found, named = self.alarm()
         if decision and truth not in named:
             found += self.decided(truth, *decision)
@@ -290,6 +300,70 @@ class Oracle:
             self.mix, self.mix_n, self.mix_ones, self.mix_due, self.joint = Lanes(), 0, 0, 0, Lanes()
             found.append(("shift", {}))
         return found
+
+    def confuse(self, truth, pred):
+        """Evidence that this class is taken for that one more often, after an observation of it."""
+        if truth == pred:
+            self.observed[truth] += 1
+            return 0.0
+        pair = None if self.recalls[pred].moved else self.brought_up_pair(min(truth, pred), max(truth, pred))
+        n, cell = self.observed[truth], self.brought_up(truth, pred)
+        base = (cell["hits"] + 0.5) / (n + 1)
+        weight = self.confusion_weight(n)
+        if cell["evidence"].sum() <= 16 * weight / base:
+            cell["began"] = self.taken - 1, n, cell["hits"]
+        ratio = np.exp(rules.CONFUSION_STEPS) / (1 + base * np.expm1(rules.CONFUSION_STEPS))
+        evidence = (cell["evidence"] + weight) * ratio ** self.recalls[truth].power
+        self.observed[truth] += 1
+        cell |= {"evidence": evidence, "base": base, "hits": cell["hits"] + 1, "last": n + 1}
+        if pair is None:
+            return evidence.sum()
+        pair["pair"] = (pair["pair"] + weight) * ratio ** self.recalls[truth].power
+        pair["as of"] = [self.observed[min(truth, pred)], self.observed[max(truth, pred)]]
+        return evidence.sum() + pair["pair"].sum()
+
+    def confusion_weight(self, n):
+        return rules.CONFUSION_SHARE / 8 / (self.classes - 1) * n / (n + rules.CONFUSION_BEGINS)
+
+    def brought_up(self, c, d):
+        """A confusion as of now: none of the observations since its last hit was one."""
+        cell = self.cells[c][d]
+        weight = self.confusion_weight(cell["last"])
+        for _ in range(self.observed[c] - cell["last"] if cell["base"] else 0):
+            miss = (1 + cell["base"] * np.expm1(rules.CONFUSION_STEPS)) ** -self.recalls[c].power
+            cell["evidence"] = (cell["evidence"] + weight) * miss
+        cell["last"] = self.observed[c]
+        return cell
+
+    def brought_up_pair(self, c, d):
+        """Likewise the evidence that two classes are taken for each other, misses of both in any order."""
+        cell, other, (n, m) = self.cells[c][d], self.cells[d][c], self.cells[c][d]["as of"]
+        weight = self.confusion_weight((n + m) / 2)
+        since = self.observed[c] - n, self.observed[d] - m
+        bases = cell["base"] or 0.5 / (n + 1), other["base"] or 0.5 / (m + 1)
+        loss = sum(
+            k * self.recalls[one].power * np.log1p(base * np.expm1(rules.CONFUSION_STEPS))
+            for one, k, base in zip((c, d), since, bases, strict=True)
+            if k
+        )
+        for _ in range(sum(since)):
+            cell["pair"] = (cell["pair"] + weight) * np.exp(-loss / sum(since))
+        cell["as of"] = [self.observed[c], self.observed[d]]
+        return cell
+
+    def clear_confusions(self):
+        for c, row in enumerate(self.cells):
+            for d, cell in enumerate(row):
+                cell |= {"evidence": np.zeros(4), "last": self.observed[c], "began": (0, *cell["began"][1:])}
+                cell |= {"pair": np.zeros(4), "as of": [self.observed[c], self.observed[d]]}
+
+    def forget_confusions(self, c):
+        self.observed[c] = 0
+        self.cells[c] = [
+            {"evidence": np.zeros(4), "base": 0.0, "hits": 0, "last": 0, "began": (0, 0, 0)}
+            for _ in range(self.classes)
+        ]
+        self.clear_confusions()
 
     def step_mix(self, truth, weight, recalls):
         """The class mix, alone and with both recalls falling."""
@@ -435,6 +509,19 @@ class Oracle:
         if self.joins:
             claims += [(self.joint.evidence[d * SIZES : d * SIZES + width], (None, 0), self.joint) for d in range(2)]
         evidence, (owner, d), lanes = max(claims, key=lambda claim: claim[0].sum())
+        began, here = None, [c for c, recall in enumerate(self.recalls) if not recall.moved]
+        if self.watches_confusions and here:
+            found = {
+                (c, k): self.brought_up(c, k)["evidence"].sum() for c in here for k in range(self.classes) if c != k
+            }
+            for c, k in [(c, k) for c in here for k in here if c < k]:
+                pair = self.brought_up_pair(c, k)["pair"].sum()
+                found[c, k], found[k, c] = found[c, k] + pair, found[k, c] + pair
+            c, k = max(found, key=found.get)
+            cell = self.cells[c][k]
+            if found[c, k] > evidence.sum():
+                evidence, (owner, d), lanes = claims[2 * c]
+                began = cell["began"][0]
         first = d * (SIZES if owner is not None else width)
         first_age = SIZES if lanes is self.joint and evidence is claims[-1][0] else first
         ages = lanes.age[first_age : first_age + evidence.size] / np.maximum(evidence, 1e-30)
@@ -445,8 +532,14 @@ class Oracle:
             signs = [-1 if self.table[0, -1, SHARED + (c if self.classes == 2 else 0), SHIFT, first] < 0 else 1
                      for c in range(self.classes)]  # fmt: skip
             ways = {c: way for c, way in enumerate(signs) if self.tells(c, way)} or dict(enumerate(signs))
-        started = self.events - round(ages[best])
+        started = self.events - (round(ages[best]) if began is None else self.taken - began)
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
+        others = [c for c, recall in enumerate(self.recalls) if c not in ways and not recall.moved]
+        for c in others:
+            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in (1, -1))
+            if errors > -NormalDist().inv_cdf(ALSO / len(others)):
+                ways[c], seen[c] = way, self.since(c, way, ages, best)
+        ways = dict(sorted(ways.items()))
         fitting = {c: way for c, way in ways.items() if self.fits(c, way, *seen[c])}
         unclear, ways = not fitting, fitting or ways
         taken = self.taken
@@ -475,6 +568,7 @@ class Oracle:
                 history = recall.given if recall.keeps_reference() else history
                 if history < rules.LEAST_HISTORY or (first == 0 and not recall.given):
                     recall.n = recall.ones = recall.given = recall.given_ones = 0
+                    self.forget_confusions(c)
                     continue
                 kept = min(max(round(recall.n - n), 0), recall.n)
                 ones = min(max(round(recall.ones - right), 0, kept - (recall.n - recall.ones)), kept, recall.ones)
@@ -488,6 +582,16 @@ class Oracle:
                 shares = np.maximum(evidence, 1e-30) / np.maximum(evidence, 1e-30).sum()
                 recall.weights = FOUND * np.pad(shares, (0, SIZES - shares.size)) + (1 - FOUND) * recall.weights
         return ([("drift", reported)] if reported else []), list(ways)
+
+    def errors(self, c, way, n, right):
+        """By how many standard errors a recall moved this way since n observations."""
+        recall = self.recalls[c]
+        known, ones = recall.known()
+        if min(n, known - n) < FEWEST:
+            return 0.0
+        rate, power = (ones + 0.5) / (known + 1), recall.power if recall.due else 1.0
+        scatter = rate * (1 - rate) * (1 / n + 1 / (known - n)) / power
+        return way * (right / n - max(ones - right, 0.0) / (known - n)) / math.sqrt(scatter)
 
     def fits(self, c, way, n, right):
         """Whether the level since the change lies where the change is said to lead; if there was one before."""

@@ -1,4 +1,7 @@
-"""Which of many streams have drifted, so that few are named in error: e-values, and the e-BH procedure on them."""
+"""Which of many streams have drifted, so that few are named in error: e-values, and the e-BH procedure on them.
+
+docs/many-streams.md has the proofs: for LFR at a time fixed beforehand, for FourRates at any time.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ import numpy as np
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
+from fourrates.evidence.rules import MARGIN, FourRatesRules
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from fourrates.evidence.rules import FourRatesRules
 
     Array = npt.NDArray[Any]
 
@@ -32,9 +34,14 @@ def e_values(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
-    alarm = np.array([rules.threshold for rules in _evidence_rules(detectors)])[heads["group"]]
-    values = alarm * np.where(heads["alarmed"], 1.0, evidence_shares(detectors, heads["group"], records))
-    return values / np.maximum(heads["events"], 1)
+    alarms = evidence_shares(detectors, heads["group"], records)
+    for slot in np.flatnonzero(heads["alarmed"]).tolist():
+        detector = detectors[heads["group"][slot]]
+        assert isinstance(detector, FourRates)
+        alarms[slot] += detector.life_of(records[slot]).proof()
+    budget = np.array([rules.threshold / MARGIN for rules in _evidence_rules(detectors)])[heads["group"]]
+    waits = heads["events"] + 1.0
+    return np.asarray(alarms * budget / (waits * (1 + np.log(waits)) ** 2))
 
 
 def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records: Array) -> npt.NDArray[np.float64]:

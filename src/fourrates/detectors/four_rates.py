@@ -103,20 +103,19 @@ class FourRates(RecordDetector):
     >>> y_true, y_pred = np.hstack([before, after])
 
     >>> detector = fr.FourRates(arl=100_000)
-    >>> drift, another = detector.update_many(y_true, y_pred)
+    >>> [drift] = detector.update_many(y_true, y_pred)
     >>> print(drift)
-    drift at 5,105, started about 4,975: tpr down: 0.726 -> 0.349
+    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.939; tpr down: 0.726 -> 0.334
 
     What became of it, and how tpr is now:
 
     >>> for finding in detector.findings:
     ...     print(finding)
-    drift at 5,105, started about 4,975: tpr down: 0.726 -> 0.349
-    confirmation at 5,181 of the drift at 5,105: tpr down: 0.726 -> 0.067
-    drift at 5,328, started about 5,168: tnr up: 0.810 -> 0.950
-    confirmation at 5,367 of the drift at 5,105: tnr up: 0.810 -> 0.971
+    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.939; tpr down: 0.726 -> 0.334
+    confirmation at 5,185 of the drift at 5,109: tpr down: 0.726 -> 0.067
+    confirmation at 5,219 of the drift at 5,109: tnr up: 0.807 -> 0.875
     >>> detector.status, detector.rates["tpr"].state, detector.rates["tpr"].now_in_words
-    ('drifted', 'confirmed', '0.220 [0.199, 0.242] of 991')
+    ('drifted', 'confirmed', '0.220 [0.199, 0.243] of 990')
     """
 
     __slots__ = ("_names",)

@@ -40,9 +40,12 @@ LEAST = 0.25  # weight of a direction in which hardly a step can be found, next 
 BEGINNING, LATEST = 0.05, 300.0  # observations at which half of the budget is spent: over its power of 3/4, and at most
 SHARED_LONGEST = 0.15  # the longest alternative of two recalls over that of one
 SHARED_WEIGHTS = np.array([1.0, 2.0, 1.0])
-OWN, TOGETHER = 0.75, 0.25  # how the budget is shared between one recall and several
-PAIRS = {(-1, -1): 0.26, (-1, 1): 0.27, (1, -1): 0.27, (1, 1): 0.2}  # of TOGETHER: directions of two recalls
-SHARPEST = {(-1, -1): 0.5}  # shortest alternative of a pair over SHORTEST; 2 if not said: a concept turns over at once
+OWN, TOGETHER = 0.74, 0.26  # how the budget is shared between one recall and several
+PAIRS = {(-1, -1): 0.68, (-1, 1): 0.12, (1, -1): 0.12, (1, 1): 0.08}  # of TOGETHER: directions of two recalls
+BOTH_FALL = np.array(
+    [1.2, 0.6, 0.3]
+)  # steps in log-odds where both fall: a worse model errs more often in both classes
+SHARED_SHORTEST = 2.0  # the shortest alternative of other pairs over SHORTEST
 QUORUM = 16.0  # observations from which on a class has a say in what all do together
 
 
@@ -98,14 +101,14 @@ def alternatives(classes: int, arl: float, lag: float, sides: Sides, budget: flo
 
 
 def _fill_pairs(table: Floats, longest: Floats, begun: Floats, watched: dict[int, bool]) -> None:
-    """Two recalls together, by as much information each, in four directions."""
+    """Two recalls together in four directions: both fall by the same step, or each by as much information."""
     shares = _pair_shares(watched)
-    steps = {kind: _shared_steps(longest, *kind) for kind in {(SHARPEST.get(p, 2.0), way) for p in PAIRS for way in p}}
+    steps = {way: _shared_steps(longest, way) for way in (-1, 1)}
     for i, (pair, share) in enumerate(shares.items()):
         lanes = slice(i * SHARED_SIZES, (i + 1) * SHARED_SIZES)
         weights = begun[:, None] * SHARED_WEIGHTS / SHARED_WEIGHTS.sum() * share
         for c, way in enumerate(pair):
-            table[:, :, 1 + c, 0, lanes] = steps[SHARPEST.get(pair, 2.0), way]
+            table[:, :, 1 + c, 0, lanes] = -BOTH_FALL if pair == (-1, -1) else steps[way]
             table[:, :, 1 + c, 2, lanes] = TOGETHER / sum(shares.values()) * weights
 
 
@@ -119,9 +122,9 @@ def _pair_shares(watched: dict[int, bool]) -> dict[tuple[int, int], float]:
     return {pair: share * all(watched[way] for way in pair) for pair, share in PAIRS.items()}
 
 
-def _shared_steps(longest: Floats, sharpest: float, way: int) -> Floats:
-    """The steps of one of two recalls that move together, the shortest `sharpest` times what one alone has."""
-    shortest = np.maximum(SHORTEST * sharpest, NATS / 2 / _information(_rates(), way * LARGEST))
+def _shared_steps(longest: Floats, way: int) -> Floats:
+    """The steps of one of two recalls that move together."""
+    shortest = np.maximum(SHORTEST * SHARED_SHORTEST, NATS / 2 / _information(_rates(), way * LARGEST))
     scales = _spread(shortest, np.maximum(SHARED_LONGEST * longest, 4 * shortest[:, None]), SHARED_SIZES)
     return _steps(scales, NATS / 2, way)
 

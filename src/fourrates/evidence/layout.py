@@ -18,8 +18,9 @@ from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LANES, SIZES, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
-    NUMBERS[name] for name in ("LANES", "SIZES", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
+LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
+    NUMBERS[name]
+    for name in ("LANES", "SIZES", "STEPS", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
@@ -44,10 +45,11 @@ class EvidenceLayout:
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
     strata: int
     directions: int  # of the shared lanes
+    watch_confusions: bool
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.strata)
+        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.strata, self.watch_confusions)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -63,6 +65,8 @@ class EvidenceLayout:
             self._check_looks(ones)
             self._check_strata(ones)
             self._check_episode(ones)
+            if self.watch_confusions:
+                self._check_confusions(ones)
 
     def _check_numbers(self, found: Any) -> None:
         """What holds for every part of a record by itself."""
@@ -71,7 +75,7 @@ class EvidenceLayout:
             for value in [found[name]] if inner is None else [found[name][part] for part in inner]:
                 if value.dtype.kind == "f" and not np.isfinite(value).all():
                     raise ValueError(f"{name} is not finite")
-        for name in ("evidence", "age", "total", "seen", "right", "next_refresh_n"):
+        for name in ("evidence", "age", "total", "proof", "seen", "right", "next_refresh_n"):
             if name in found.dtype.names and (found[name] < 0).any():
                 raise ValueError(f"{name} is negative")
         for name in ("power", "shared_power", "base"):
@@ -220,6 +224,27 @@ class EvidenceLayout:
         if stray.any():
             raise ValueError("an episode of no drift")
 
+    def _check_confusions(self, ones: Any) -> None:
+        """A confusion has no more hits than its class observations, and no evidence beyond the alarm."""
+        cells, swap = ones["cell"], ones["swap"]
+        whole = cells["hits"].diagonal(0, 1, 2)[:, :, None]
+        events = (ones["head"]["events"] >> FLAGS)[:, None, None]
+        stray = (cells["hits"] > whole) | (cells["last"] > whole) | (whole > events)
+        stray |= (cells["began_n"] > whole) | (cells["began_hits"] > cells["hits"])
+        stray |= (cells["hits"] - cells["began_hits"] > whole - cells["began_n"]) & ~np.eye(self.classes, dtype=bool)
+        stray |= cells["began_hits"] > cells["began_n"]
+        stray |= cells["began"] > ones["shared"]["taken"][:, None, None]
+        stray |= ~((cells["base"] >= 0) & (cells["base"] <= 1))
+        stray |= (cells["pair_n"] > whole) | (cells["pair_m"] > whole.swapaxes(1, 2))
+        for evidence in (cells["evidence"], cells["pair"]):
+            stray |= ~((evidence >= 0) & (evidence <= self.threshold)).all(-1)
+        named = (swap["truth"] != swap["pred"]) & (ones["episode"]["at"] > 0)
+        bad = np.maximum(swap["truth"], swap["pred"]) >= self.classes
+        bad |= ~_are_shares(swap["shares"]).all(1) | (swap["spare"] != 0)
+        bad |= ~named & ((swap["shares"] != 0).any((1, 2)) | (swap["truth"] != 0) | (swap["pred"] != 0))
+        if stray.any() or bad.any():
+            raise ValueError("confusions of no stream")
+
     def _check_base(self, base: Any, due: Any, n: Any, known: Any) -> None:
         """A base that is in use is that of this number of observations, and will be brought up to date."""
         least = 0.99 * self.prior / (known + 2 * self.prior)
@@ -260,7 +285,7 @@ def _are_shares(shares: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int) -> np.dtype[Any]:
+def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
     lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
     dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
@@ -290,6 +315,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int) -> np.
     shared = [
         ("taken", "i8"),
         ("own", "f8"),
+        ("proof", "f8"),
         ("total", "f4"),
         ("residual", "f4"),
         ("block", "f4"),
@@ -350,4 +376,16 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int) -> np.
         fields.append(
             ("stratum", [("n", "u4"), ("ones", "u4"), ("base", "f4"), ("next_refresh_n", "f4")], (classes, strata))
         )
+    if watch_confusions:
+        whole = [(name, "u4") for name in ("hits", "last", "began", "began_n", "began_hits")]
+        cell = [
+            *whole,
+            ("base", "f4"),
+            ("evidence", "f4", STEPS),
+            ("pair_n", "u4"),
+            ("pair_m", "u4"),
+            ("pair", "f4", STEPS),
+        ]
+        swap = [("truth", "u2"), ("pred", "u2"), ("spare", "u4"), ("shares", "f4", (2, 4))]
+        fields += [("cell", cell, (classes, classes)), ("swap", swap)]
     return np.dtype(fields, align=True)

@@ -17,7 +17,6 @@ from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.report import (
     Alarm,
     Moved,
-    Verdict,
     dispersion_of,
     events_of,
     normal_of,
@@ -118,7 +117,7 @@ class Life:
             shifts.append(read_shift(self._rules, record))
         findings: list[Finding] = []
         if state & DRIFT:
-            alarm = read_alarm(self._rules, record, Verdict(*self._rules.judge(self._memory)))
+            alarm = read_alarm(self._rules, record, self._memory)
             findings += self._alarm(alarm)
             if observed in (change.cls for change in alarm.moved):  # a look that begins again decides nothing
                 decision = NUMBERS["NONE"]
@@ -144,6 +143,9 @@ class Life:
             write_episode(rules, target, alarm, drifted, known)
             further = "alarm, further away" in happenings.values()
             drift = read_episode(rules, target, self._names, opening, further)
+            if not record["head"]["events"] & np.uint64(ALARMED):  # the first of its period
+                record["shared"]["proof"] = 0.0
+            record["shared"]["proof"] += all(steps[change.cls].condition == NORMAL for change in drifted)
             record["head"]["events"] |= np.uint64(DRIFTED | ALARMED | (OPEN if opens else 0))
         self._restart_evidence()
         for change in alarm.moved:
@@ -177,6 +179,7 @@ class Life:
             self._set_condition(c, CONFIRMED)
             look["settled"][c] = 1
         elif condition == UNCONFIRMED:
+            self._keep_proof(c)
             if happening == "alarm":
                 self._freeze_normal(change)
             recall["n"][c] = recall["ones"][c] = 0
@@ -186,6 +189,7 @@ class Life:
         else:
             recall["n"][c] = recall["ones"][c] = 0
             look["given"][c] = look["ones"][c] = 0
+            self._forget_confusions(slice(c, c + 1))
 
     def _freeze_normal(self, change: Moved) -> None:
         """Normal is what was observed up to the start, and stays."""
@@ -219,6 +223,7 @@ class Life:
         recall, look = self._record["recall"], self._record["look"]
         if self.condition(c) == RECOVERING:  # the look that is under way goes on
             return
+        self._keep_proof(c)
         most = 2**32 - 1
         away, right = int(recall["n"][c]), int(recall["ones"][c])
         look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
@@ -226,6 +231,22 @@ class Life:
         self._begin_level(c)
         look["weight"][c] = self._rules.look_weights(self._memory, c, int(recall["moved"][c]), ALONE, self._far(c))
         look["returned"][c] = min(max(started + 1 - int(self._record["episode"]["at"]), 0), 2**32 - 1)
+
+    def proof(self) -> float:
+        """The alarms since the period began, each times what the look at it says; one on average if nothing changed."""
+        return float(self._record["shared"]["proof"]) + sum(map(self._proof_of, range(len(self._record["counts"]))))
+
+    def _proof_of(self, c: int) -> float:
+        """The part of a recall in that: an alarm may name all of them. A little-known normal makes no strong proof."""
+        look, classes = self._record["look"][c], len(self._record["counts"])
+        if not self._record["recall"]["moved"][c] or look["settled"] or self.condition(c) == RECOVERING:
+            return 0.0
+        proof = float(self._rules.support(self._memory, c)[1])
+        return (proof if normal_of(self._record, c)[0] >= self._rules.least_known else min(proof, 1.0)) / classes
+
+    def _keep_proof(self, c: int) -> None:
+        """The look at a recall ends, or begins again."""
+        self._record["shared"]["proof"] += self._proof_of(c)
 
     def _far(self, c: int) -> float:
         """In log-odds, what still counts as away of a recall that may be back: a part of the way that it had gone."""
@@ -305,7 +326,7 @@ class Life:
         if kind in ("recovery", "improvement"):
             before, way = Share.of(int(look["away_ones"]), int(look["away_n"]), dispersion), -way
             if before.n and after.n:  # of few observations the estimates may go the other way
-                way = 1 if after.value > before.value else -1
+                way = -1 if after.value < before.value else 1
             statistic = rules.returning(self._memory, c)
         else:
             statistic = (min if kind == "withdrawal" else max)(rules.support(self._memory, c))
@@ -350,6 +371,8 @@ class Life:
             record["episode"][name] = 0
         if "joint" in record.dtype.names:
             record["joint"]["shares"][:] = 0
+        if self._rules.watch_confusions:
+            record["swap"] = np.zeros((), record["swap"].dtype)
 
     # A person decides -----------------------------------------------------------------------------------------
 
@@ -369,6 +392,8 @@ class Life:
             finding = self._finding("acceptance", np.flatnonzero(record["recall"]["moved"]).tolist(), back=True)
         elif reference is None:
             return None
+        for c in range(classes):
+            self._keep_proof(c)
         self._restart_evidence(latest=False)
         look = record["look"]
         for c in range(classes):
@@ -378,6 +403,7 @@ class Life:
             if reference is not None:
                 look["given"][c], look["ones"][c] = reference[0][c], reference[1][c]
         self._close_if_all_normal()
+        self._forget_confusions(slice(None))
         return finding
 
     # What is forgotten ----------------------------------------------------------------------------------------
@@ -400,10 +426,12 @@ class Life:
         look["back"] = look["back_age"] = 0.0
         shared["taken"], shared["own"], shared["residual"] = 0, 0.0, 0.0
         self._clear_shared()
+        self._clear_confusions()
         if not self._rules.hold:
             recall["n"] = recall["ones"] = 0
             look["given"] = look["ones"] = 0
             self._restart_mix()
+            self._forget_confusions(slice(None))
 
     def _clear(self, recall: Any) -> None:
         """No evidence that these recalls moved, and their bases are to be brought up to date."""
@@ -427,6 +455,22 @@ class Life:
             joint["total"] = 0.0
             joint["evidence"][:] = 0.0
             joint["age"][:] = 0.0
+
+    def _clear_confusions(self) -> None:
+        """No evidence that a class is taken for another more often."""
+        if self._rules.watch_confusions:
+            cells = self._record["cell"]
+            observed = cells["hits"].diagonal().copy()
+            cells["evidence"] = cells["pair"] = 0.0
+            cells["last"] = cells["pair_n"] = observed[:, None]
+            cells["pair_m"] = observed
+            cells["began"] = 0
+
+    def _forget_confusions(self, classes: slice) -> None:
+        """Nothing is known of what these classes are taken for."""
+        if self._rules.watch_confusions:
+            self._record["cell"][classes] = np.zeros((), self._record["cell"].dtype)
+            self._clear_confusions()
 
     def _restart_mix(self) -> None:
         """The class mix begins again; dispersion is remembered."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,17 @@ import numpy as np
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.precision import Mixed, moved
-from fourrates.findings import Drift, RateChange, Share, Shift
+from fourrates.findings import ConfusionChange, Drift, RateChange, Share, Shift
+from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS, GROUP
 
 if TYPE_CHECKING:
     from fourrates.evidence.rules import FourRatesRules
 
+STEPS = NUMBERS["STEPS"]
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
+ALSO = NormalDist().cdf(-2.1)  # the chance that a recall that did not move is named besides those that did
+FEWEST = 8  # observations since it moved, and before, of one that is named besides
 FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
 
 
@@ -74,6 +79,8 @@ class Alarm:
         The share of class 1, before and after.
     shares : pair of Share, or None
         The same, if the class mix shifted with it.
+    confusion : pair of int, or None
+        A class that is taken for another more often, if one stands out.
     """
 
     at: int
@@ -87,6 +94,7 @@ class Alarm:
     weights: onset.Floats
     positives: tuple[float, float]
     shares: tuple[Share, Share] | None
+    confusion: tuple[int, int] | None
 
 
 def events_of(record: Any) -> int:
@@ -94,8 +102,14 @@ def events_of(record: Any) -> int:
     return int(record["head"]["events"]) >> FLAGS
 
 
-def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
+def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
     """What a record whose evidence is enough has to tell."""
+    verdict, confusion, began = Verdict(*rules.judge(memory)), None, None
+    total = float(rules.evidence(record.tobytes())[0])
+    if rules.watch_confusions:
+        cells = rules.confused(memory, np.flatnonzero(record["recall"]["moved"] == 0).tolist())
+        verdict, confusion, began = _confused(rules, record, cells, verdict)
+        total = total if total >= rules.threshold else max(total + float(cells.max()), rules.threshold)
     at = events_of(record) - 1
     since = (int(record["head"]["since"]) >> GROUP) - 1
     taken = int(record["shared"]["taken"])
@@ -111,9 +125,10 @@ def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
         change, told = _moved(rules, record, c, way, weights, ages, own)
         found.append(change)
         information += told
+    found += _moved_too(rules, record, {c for c, _ in verdict.ways}, weights, ages)
     age = float(ages[weights.argmax()])
     restarted = at + 1 - taken
-    started = min(max(at + 1 - round(age), restarted), at)
+    started = min(max(at + 1 - round(age) if began is None else restarted + began, restarted), at)
     low, high = onset.started_between(weights, at + 1 - ages, np.maximum(information, 1e-9))
     positives, shares = _positives_at(record, age) if record["counts"].shape[0] == 2 else ((0.0, 0.0), None)
     return Alarm(
@@ -122,13 +137,68 @@ def read_alarm(rules: FourRatesRules, record: Any, verdict: Verdict) -> Alarm:
         started=started,
         first=min(max(restarted, math.floor(low)), started),
         last=max(min(at, math.ceil(high)), started),
-        evidence=float(rules.evidence(record.tobytes())[0]),
+        evidence=total,
         moved=_consistent(found),
         direction=None if own else verdict.first // verdict.lanes,
         weights=weights,
         positives=positives,
         shares=shares if verdict.mix_way and verdict.mix_named else None,
+        confusion=confusion,
     )
+
+
+def _confused(
+    rules: FourRatesRules, record: Any, found: onset.Floats, verdict: Verdict
+) -> tuple[Verdict, tuple[int, int] | None, int | None]:
+    """The hypothesis with most of the evidence if it is a single confusion; which one; and the event it began with."""
+    own = verdict.owner >= 0
+    lanes = record["recall"][verdict.owner]["evidence"] if own else record["shared"]["evidence"]
+    most = float(lanes[verdict.first : verdict.first + verdict.lanes].sum())
+    if found.max() > most:
+        c, d = divmod(int(found.argmax()), len(found))
+        return Verdict(c, 0, SIZES, [(c, -1)], 0, False), (c, d), int(record["cell"][c, d]["began"])
+    fell = [[(c, -1) in verdict.ways] for c in range(len(found))]
+    c, d = divmod(int(np.where(fell, found, 0.0).argmax()), len(found))
+    n = int(record["cell"][c, c]["hits"])
+    return (
+        verdict,
+        (c, d) if fell[c][0] and found[c, d] > rules.naming_factor * STEPS * rules.confusion_weight * n else None,
+        None,
+    )
+
+
+def _confusion_shares(record: Any, c: int, d: int) -> tuple[Share, Share]:
+    """How often a class was taken for another, up to the start and since."""
+    cell, n = record["cell"][c, d], int(record["cell"][c, c]["hits"])
+    began_n, began_hits, dispersion = int(cell["began_n"]), int(cell["began_hits"]), dispersion_of(record["recall"][c])
+    after = Share.of(int(cell["hits"]) - began_hits, n - began_n, onset.WIDER * dispersion)
+    return Share.of(began_hits, began_n, dispersion), after
+
+
+def _moved_too(
+    rules: FourRatesRules, record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats
+) -> list[Moved]:
+    """The other recalls that differ, since the change started, by more than chance would have them."""
+    others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
+    errors = -NormalDist().inv_cdf(ALSO / max(len(others), 1))
+    found = []
+    for c in others:
+        changes = [_moved(rules, record, c, way, weights, ages, False)[0] for way in (-1, 1)]
+        likeliest = max(changes, key=lambda change: _errors(rules, record, change))
+        if _errors(rules, record, likeliest) > errors:
+            found.append(likeliest)
+    return found
+
+
+def _errors(rules: FourRatesRules, record: Any, change: Moved) -> float:
+    """By how many standard errors a recall moved its way."""
+    known, right = known_of(rules, record, change.cls)
+    earlier, rate = known - change.n, (right + 0.5) / (known + 1)
+    if min(change.n, earlier) < FEWEST:
+        return 0.0
+    moved = change.way * (change.right / change.n - max(right - change.right, 0.0) / earlier)
+    scatter = rate * (1 - rate) * (1 / change.n + 1 / earlier) * dispersion_of(record["recall"][change.cls])
+    return float(moved / math.sqrt(scatter))
 
 
 def _consistent(moved: list[Moved]) -> list[Moved]:
@@ -238,6 +308,11 @@ def write_episode(rules: FourRatesRules, record: Any, alarm: Alarm, reported: Se
         for i, positives in enumerate(alarm.positives):
             rates = [_rate(rules, record, c, by_class.get(c), i) for c in range(2)]
             episode["mixed"][i] = np.clip([positives, *rates], 0.0, 1.0)
+    if "swap" in record.dtype.names:
+        swap = record["swap"]
+        swap["truth"], swap["pred"] = alarm.confusion or (0, 0)
+        shares = _confusion_shares(record, *alarm.confusion) if alarm.confusion else None
+        swap["shares"][:] = 0.0 if shares is None else [_plain(share) for share in shares]
     if "joint" in record.dtype.names:
         record["joint"]["shares"][:] = 0.0 if alarm.shares is None else [_plain(share) for share in alarm.shares]
 
@@ -287,6 +362,11 @@ def read_episode(
     if "joint" in record.dtype.names and record["joint"]["shares"][1, 3]:
         before, after = (_share(plain) for plain in record["joint"]["shares"])
         shift = Shift(at=at, started=started, before=before, after=after)
+    confusions: tuple[ConfusionChange, ...] = ()
+    if "swap" in record.dtype.names and record["swap"]["truth"] != record["swap"]["pred"]:
+        truth, pred = (names[int(record["swap"][name])].removeprefix("recall:") for name in ("truth", "pred"))
+        before, after = (_share(plain) for plain in record["swap"]["shares"])
+        confusions = (ConfusionChange(truth, pred, before, after),)
     old, new = (Mixed(*row) for row in episode["mixed"].tolist())
     return Drift(
         at=at,
@@ -297,6 +377,7 @@ def read_episode(
         started_between=(first, last),
         about=about,
         precisions=moved(old, new) if len(record["counts"]) == 2 else (),
+        confusions=confusions,
         shift=shift,
         further=further,
         normal_known=bool(episode["known"]),

@@ -39,7 +39,11 @@ TEMPERING = {
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
-JOINT_STEPS = (1.38, 0.78, 0.44)  # of the share of a class, for each size of the fall, the largest first
+JOINT_STEPS = (1.0, 0.5, 0.25)  # of the share of a class, for each size of the fall, the largest first
+CONFUSION_SHARE = 0.5  # of the budget for more than two classes: one is taken for another more often, or both are
+CONFUSION_STEPS = (0.6, 1.3, 2.3, 3.6)  # of the share of such errors, in log-odds
+CONFUSION_BEGINS = 300.0  # observations of a class at which half of that is spent
+MOST_CONFUSED = 50  # classes: of more, single confusions are not watched
 NAMING = 5.0  # a change of all recalls names those whose own evidence is at least this many times its mean
 # The second look: how much better the observations since an alarm go with the drift than with normal.
 CONFIRM, WITHDRAW = 20.0, 1 / 20
@@ -92,6 +96,7 @@ class FourRatesRules(EvidenceRules):
             estimate=self.estimate,
             strata=self.strata,
             directions=self.directions,
+            watch_confusions=self.watch_confusions,
         )
         if self.dtype().itemsize != self.size:
             raise AssertionError(f"the layout has {self.dtype().itemsize} bytes, a record {self.size}")
@@ -159,6 +164,10 @@ def evidence_rules(
     joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
+    # A confusion has no tolerance and no stratum of its own.
+    plain = not any(tolerance or ()) and not learning and strata == 1
+    confusions = 2 < classes <= MOST_CONFUSED and sides != "up" and plain
+    part = 1 - JOINT_SHARE if joins else 1 - CONFUSION_SHARE if confusions else 1.0
     return FourRatesRules(
         classes,
         {
@@ -189,7 +198,11 @@ def evidence_rules(
             "learning": learning,
             "strata": strata,
             "mean_weight": MEAN_WEIGHT,
-            "alternatives": alternatives(classes, float(arl), lag, sides, 1 - JOINT_SHARE if joins else 1.0),
+            "alternatives": alternatives(classes, float(arl), lag, sides, part),
+            "watch_confusions": confusions,
+            "confusion_weight": CONFUSION_SHARE / 2 / len(CONFUSION_STEPS) / max(classes - 1, 1),
+            "confusion_steps": CONFUSION_STEPS,
+            "confusion_begins": CONFUSION_BEGINS,
             "rows_per_nat": ROWS_PER_NAT * math.log(2),  # the kernel has base-2 logarithms
             "mix": _scaled(mixed, 1.0),
             "joint": _joint(sides) if joins else [(0.0, 0.0)] * len(mixed),

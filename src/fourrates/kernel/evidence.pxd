@@ -5,6 +5,7 @@ from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
+from fourrates.kernel.confusions cimport Confusing
 from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
@@ -149,6 +150,7 @@ cdef inline bint due(int64_t n) noexcept nogil:
 cdef struct Shared:
     int64_t taken           # events since the restart
     double own              # evidence of the recalls' own lanes, all classes
+    double proof            # what looks that ended without being withdrawn had to say of their drifts, since the period began
     float total             # evidence of the shared lanes
     float residual          # right ones in the present block of 8, less those expected of their classes,
     float block             # and their variance
@@ -170,7 +172,8 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint hold, watch_mix, watch_joint, estimate
     cdef readonly double threshold, mix_threshold, back_threshold
     cdef readonly double confirm, withdraw, recover, distrust, least_known
-    cdef float lag, given_lag, prior, mean_weight, fixed, back_weight, naming_factor, row_scale
+    cdef float lag, given_lag, prior, mean_weight, fixed, back_weight, row_scale
+    cdef readonly float naming_factor
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
@@ -181,7 +184,10 @@ cdef class EvidenceRules(Rules):
     cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
     cdef readonly int directions  # of the shared lanes
     cdef readonly int strata
-    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum   # where in a record they begin
+    cdef readonly bint watch_confusions
+    cdef readonly float confusion_weight
+    cdef Confusing confusing
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where they begin in a record
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
@@ -209,3 +215,4 @@ cdef class EvidenceRules(Rules):
     cdef int way_of(self, char* record, int first, int c) noexcept nogil
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil
     cdef int lanes_of(self, int c, int lane) noexcept nogil
+    cdef float take_confusion(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil

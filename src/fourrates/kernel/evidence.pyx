@@ -20,6 +20,7 @@ from libc.string cimport memset
 import numpy as np
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_reach, temper
+from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, fade, fade_pair, sum_steps
 from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, sum_lanes,
@@ -33,6 +34,7 @@ from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, R
 from fourrates.kernel.strata cimport Stratum, count_in, log_odds, mean_of, rate_in
 
 NUMBERS = {  # for those who read records in Python
+    "STEPS": STEPS,
     "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD, "RECENT": RECENT,
     "EARLIEST": EARLIEST, "LATEST": LATEST,
     "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
@@ -85,6 +87,12 @@ cdef class EvidenceRules(Rules):
         self.by_stratum = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
         self.strata, self.mean_weight = settings["strata"], settings["mean_weight"]
         self.size = self.by_stratum + (classes * self.strata * sizeof(Stratum) if self.strata > 1 else 0)
+        self.watch_confusions = settings["watch_confusions"]
+        self.confusions = self.size
+        if self.watch_confusions:
+            self.confusion_weight = self.confusing.weight = settings["confusion_weight"]
+            self.confusing.begins, self.confusing.growth = settings["confusion_begins"], np.expm1(settings["confusion_steps"])
+            self.size += classes * classes * sizeof(Confusion) + sizeof(Swap)
 
     @property
     def scratch_size(self):
@@ -414,6 +422,9 @@ cdef class EvidenceRules(Rules):
             state |= LOOK
         if self.strata > 1 and not recall.moved:
             count_in(own, right)
+        if self.watch_confusions and not recall.moved:
+            if total + self.take_confusion(record, recall, truth, pred, shared.taken) >= self.threshold:
+                total = self.threshold
         if total < self.warn:
             if head.events & WARNED:
                 head.events &= ~<uint64_t>WARNED
@@ -425,6 +436,35 @@ cdef class EvidenceRules(Rules):
             return state | DRIFT
         head.events |= WARNED
         return state if head.events & OPEN else state | WARNING
+
+    @cython.final
+    cdef float take_confusion(self, char* record, const Recall* recall, int truth, int pred, int64_t taken) noexcept nogil:
+        """The evidence that this class is taken for that one more often."""
+        cdef Confusion* cells = <Confusion*>(record + self.confusions)
+        cdef const Recall* other = self.recall(record, pred)
+        cdef float other_power = -1.0 if other.moved else other.power[BLOCKS - 1]
+        return confuse(cells, &self.confusing, self.classes, truth, pred, taken, recall.power[BLOCKS - 1], other_power)
+
+    def confused(self, uint8_t[::1] record, list classes):
+        """The evidence for each confusion of these classes, as of now, by class and prediction."""
+        cdef char* at = <char*>&record[0]
+        cdef Confusion* cells = <Confusion*>(at + self.confusions)
+        cdef Confusion* cell
+        cdef float power
+        cdef int c, d
+        found = np.zeros((self.classes, self.classes))
+        for c in classes:
+            power = self.recall(at, c).power[BLOCKS - 1]
+            for d in range(self.classes):
+                cell = cells + c * self.classes + d
+                if c < d and d in classes:
+                    fade_pair(cells, &self.confusing, self.classes, c, d, power, self.recall(at, d).power[BLOCKS - 1])
+                    found[c, d] += sum_steps(cell.pair)
+                    found[d, c] += sum_steps(cell.pair)
+                if c != d:
+                    fade(cell, &self.confusing, power, cells[c * (self.classes + 1)].hits)
+                    found[c, d] += sum_steps(cell.evidence)
+        return found
 
     @cython.final
     cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right,

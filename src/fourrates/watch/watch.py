@@ -83,10 +83,8 @@ class Watch:
     ...     batch = {"y_true": y_true[start : start + 2_000], "y_pred": y_pred[start : start + 2_000]}
     ...     for finding in watch.update(batch):
     ...         print(finding)
-    drift at 5,084, started about 5,005: tpr down: 0.750 -> 0.334
-    confirmation at 5,128 of the drift at 5,084: tpr down: 0.751 -> 0.267
-    drift at 5,361, started about 5,099: tnr up: 0.819 -> 0.930
-    confirmation at 5,390 of the drift at 5,084: tnr up: 0.819 -> 1.000
+    drift at 5,089, started about 5,005: tnr up: 0.816 -> 0.955; tpr down: 0.750 -> 0.350
+    confirmation at 5,111 of the drift at 5,089: tnr up: 0.816 -> 1.000; tpr down: 0.751 -> 0.143
     >>> watch.now().status
     'drifted'
     """
