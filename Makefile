@@ -126,6 +126,7 @@ tables: $(VENV)/.installed-retrain
 	$(BIN)/python benchmarks/six.py
 	$(BIN)/python benchmarks/real_streams.py
 	$(BIN)/python benchmarks/second_look.py
+	$(BIN)/python benchmarks/naming.py
 	$(BIN)/python benchmarks/hold.py
 	PYTHONPATH=. $(BIN)/python benchmarks/small_samples.py
 

@@ -45,7 +45,7 @@ def discoveries(scale: float, seed: int) -> dict[str, Any]:
         rows.append((len(alarmed), sum(key < 40 for key in named), wrong[-1], max(wrong)))
     alarms, right, last, worst = np.array(rows).T
     print(f"discoveries: {alarms.mean():.1f} alarms, {right.mean():.2f} of 40 named, least {right.min():.0f}; wrong "
-          f"{last.mean():.4f} at the end, {worst.mean():.4f} at the worst look (at most {Q}), {len(rows)} repeats")  # fmt: skip
+          f"{last.mean():.4f} at the end, {worst.mean():.4f} at the worst look; {len(rows)} repeats")  # fmt: skip
     return {"repeats": len(rows), "alarms": alarms.mean(), "named": right.mean(), "least": right.min(),
             "wrong": last.mean(), "wrong_at_worst": worst.mean()}  # fmt: skip
 

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from fourrates import plain
 from fourrates.budget.words import default_budget, event_rate, is_duration, run_length
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
+from fourrates.detectors.seasons import SEASONS, Season, choose_season
+from fourrates.events.door import STRATA
 from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.opening import pyarrow
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     Counts = npt.NDArray[np.int64]
     Say = Callable[[str], None]
 
+AskedSeason = Literal["auto", "day", "week"]
+CHOSEN_BY = ("times", "truths", "preds")  # of the first events: their season
 RATED = 1 << 18  # events at the beginning, whose times say how many there are a day
 SHOWN = 20  # findings in a summary
 RATES = 6  # recalls of a reference that are told
@@ -57,6 +61,10 @@ def detect(
     budget: str | float | None = None,
     detector: Detector | type[Detector] | None = None,
     labels_from: Any = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    learning: bool = False,
+    season: AskedSeason | None = "auto",
+    stratum: str | None = None,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
 
@@ -89,6 +97,13 @@ def detect(
         Another one than :class:`~fourrates.FourRates`. A detector that is made already has its own labels and budget.
     labels_from : frame or path, optional
         Where the true labels are, if they come later and elsewhere; `source` then holds the predictions.
+    tolerance, learning
+        As for :class:`~fourrates.FourRates`: changes of less than this are ignored; the model goes on learning.
+    season : {"auto", "day", "week"} or None
+        Whether normal is kept by hour of the day or by weekday. "auto": the one that the errors follow, if the first
+        full weeks or days show it; `said` tells.
+    stratum : str, optional
+        Column that says which stratum an event belongs to, a whole number from 0 to 23: normal is kept by it instead.
 
     Examples
     --------
@@ -102,12 +117,16 @@ def detect(
     by_segment: dict[str, Counts] | None = None
     made = detector if isinstance(detector, Detector) else None
     if made is not None:
-        for name, value in (("arl", arl), ("budget", budget), ("reference", reference), ("labels", labels)):
+        season = None
+        asked_for = {"arl": arl, "budget": budget, "reference": reference, "labels": labels, "tolerance": tolerance}
+        for name, value in (asked_for | {"learning": learning or None}).items():
             if value is not None:
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = made.parameters["labels"], made.parameters["positive"]
     source = reusable(source)
-    asked = Columns(truth, pred, score, time, by, id)
+    asked = Columns(truth, pred, score, time, by, id, stratum=stratum)
+    if stratum is not None and labels_from is not None:
+        raise ValueError("stratum and labels_from: strata by a column need the labels beside it")
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
     events: Events | Joined
@@ -137,7 +156,12 @@ def detect(
             raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {detector!r}")
         own = None if reference is None else reference_counts(reference, events, asked, threshold)
         one = None if isinstance(own, dict) else own
-        made = make(kind, events.labels, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append)
+        strata = chosen_strata(kind, season, stratum, begun, said.append)
+        more = {"tolerance": tolerance, "learning": learning or None, "strata": strata}
+        more = {name: value for name, value in more.items() if value is not None}
+        made = make(
+            kind, events.labels, more, arl=arl, budget=budget, reference=one, times=begun.times, say=said.append
+        )
         by_segment = check_own_references(own, made)
     watch = Watch(made, references=by_segment, trace=tracer(many=by is not None))
     findings: list[Finding] = []
@@ -147,6 +171,21 @@ def detect(
         said.append(without_reference(watch))
     said += events.odd().values()
     return Findings(watch, events, findings, said)
+
+
+def chosen_strata(
+    kind: type[Detector], season: AskedSeason | None, stratum: str | None, begun: PeekedBatches, say: Say
+) -> int | Season | None:
+    """The strata of a detector: by a column, by the season asked for, or by the one that the first events show."""
+    if stratum is not None:
+        return STRATA
+    if season == "auto":
+        season = begun.season() if kind is FourRates else None
+        if season is not None:
+            say(f"errors follow the {season}: normal is kept by {'hour' if season == 'day' else 'weekday'} (season)")
+    if season not in (None, *SEASONS):
+        raise ValueError(f"season {season!r} is not 'auto', 'day', 'week' or None")
+    return season
 
 
 class PeekedBatches:
@@ -177,6 +216,14 @@ class PeekedBatches:
     def is_empty(self) -> bool:
         """Whether there is no batch at all."""
         return not self._first
+
+    def season(self) -> Season | None:
+        """The season that the errors of the first events follow."""
+        first = [batch for batch in self._first if batch.times is not None]
+        if not first:
+            return None
+        times, truths, preds = (np.concatenate([getattr(one, name) for one in first]) for name in CHOSEN_BY)
+        return choose_season(times[:RATED], truths[:RATED], preds[:RATED])
 
     def __iter__(self) -> Iterator[Batch]:
         while self._first:
@@ -240,7 +287,13 @@ def make(
     elif kind is FourRates and "arl" not in given:
         given["arl"], sentence = default_budget(event_rate(times))
         say(sentence)
-    return kind(**given)
+    for parameter in given:
+        if parameter not in accepted:
+            raise ValueError(f"{kind.__name__} takes no {parameter}; FourRates does")
+    made = kind(**given)
+    if isinstance(made, FourRates) and (words := made.tolerance_in_words()) is not None:
+        say(words)
+    return made
 
 
 def _reference_in_words(reference: npt.NDArray[np.int64], labels: Labels) -> str:

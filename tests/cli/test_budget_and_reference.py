@@ -43,6 +43,28 @@ def test_a_budget_in_words_is_one_in_events(fourrates, drifting, stream):
     assert fourrates("detect", drifting, "--budget", "one a quarter", "--json").out == ran.out
 
 
+def test_a_tolerance_is_a_number_or_one_by_rate(fourrates, drifting, stream, tmp_path):
+    for text, tolerance in (("0.03", 0.03), ("tpr=0.5, tnr=0.001", {"tpr": 0.5, "tnr": 0.001})):
+        ran = fourrates("detect", drifting, "--budget", 100_000, "--tolerance", text, "--json")
+        detector = fr.FourRates(100_000, tolerance=tolerance)
+        detector.update_many(stream.y_true, stream.y_pred)
+        kinds = [(one.at, one.kind) for one in detector.findings if one.kind != "shift"]
+        assert places(detected(ran)) == kinds
+        assert "as you asked" in ran.err
+    state = tmp_path / "state"
+    assert fourrates("detect", drifting, "--tolerance", "0.03", "--state", state).status == 0
+    assert fourrates("detect", drifting, "--tolerance", "0.03", "--state", state).status == 0
+    assert fourrates("detect", drifting, "--state", state).status == 0
+    for options, message in (
+        (("--tolerance", "0.04", "--state", state), "only --budget can be changed"),
+        (("--tolerance", "x"), "--tolerance 'x' is not written like 0.03"),
+        (("--learning", "--detector", "LFR"), "--learning: LFR has none"),
+    ):
+        ran = fourrates("detect", drifting, *options)
+        assert ran.status == 2
+        assert message in ran.err
+
+
 def test_a_reference_is_a_file_or_counts(fourrates, drifting, stream, tmp_path):
     counts = [[11_700, 300], [60, 180]]
     path = tmp_path / "validation.csv"

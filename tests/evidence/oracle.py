@@ -90,11 +90,19 @@ class Lanes:
             self.right = self.right * ratio + right * self.evidence
 
 
+def log_odds(p):
+    p = min(max(p, 1e-7), 1 - 1e-7)
+    return math.log(p / (1 - p))
+
+
 class Recall:
     """What is known of the recall of a class."""
 
-    def __init__(self, given, ones):
+    def __init__(self, given, ones, tolerance, strata):
+        self.strata = np.zeros((strata, 2))  # observations at normal and right ones, by stratum
+        self.bases, self.dues, self.offset, self.expected = np.zeros(strata), np.zeros(strata), 0.0, 0.0
         self.given, self.given_ones = given, ones  # the reference
+        self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
         self.lanes, self.dispersion = Lanes(), Dispersion()
         self.moved, self.condition, self.settled, self.back = 0, "normal", False, 0.0
@@ -102,25 +110,63 @@ class Recall:
 
     def known(self):
         """Observations that make its level, and right ones."""
-        return (self.n, self.ones) if self.moved else (self.n + self.given, self.ones + self.given_ones)
+        if self.moved:
+            return self.n, self.ones
+        if self.keeps_reference():
+            return self.given, self.given_ones
+        return self.n + self.given, self.ones + self.given_ones
+
+    def keeps_reference(self):
+        """With a tolerance normal is the reference alone."""
+        return self.tolerance > 0 and self.given > 0
 
     def of_normal(self):
         return self.normal[0] + self.given, self.normal[1] + self.given_ones
+
+    def normal_rate(self):
+        """The edge of normal that it crossed."""
+        n, ones = self.of_normal()
+        return self.edge((ones + 0.5) / (n + 1))
+
+    def edge(self, rate):
+        return min(max(rate + self.moved * self.tolerance, 1e-9), 1 - 1e-9) if self.tolerance else rate
+
+    def rate_looked_at(self):
+        """Normal of what makes the level, by the strata that it came in."""
+        return self.edge(self.expected / self.n) if len(self.strata) > 1 and self.n else self.normal_rate()
+
+    def mean(self):
+        n, ones = self.strata.sum(0)
+        return (ones + 0.5) / (n + 1)
+
+    def moved_rate(self, s, offset):
+        """The rate in a stratum, with these log-odds more."""
+        (n, ones), w = self.strata[s], rules.MEAN_WEIGHT
+        rate = 1 / (1 + math.exp(-log_odds((ones + w * self.mean()) / (n + w)) - offset))
+        return min(max(rate, 1e-7), 1 - 1e-7)
+
+    def normal_in(self, s):
+        n, ones = self.of_normal()
+        rate = (ones + 0.5) / (n + 1)
+        return rate if len(self.strata) == 1 else self.moved_rate(s, log_odds(rate) - log_odds(self.mean()))
 
 
 class Oracle:
     """FourRates, by the book."""
 
-    def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None):
+    def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None,
+                 tolerance=0.0, learning=False, strata=None):  # fmt: skip
         counts = np.zeros((classes, classes)) if reference is None else np.asarray(reference)
-        self.recalls = [Recall(float(row.sum()), float(row[c])) for c, row in enumerate(counts)]
+        tolerance = float(np.float32(tolerance))
+        self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance, strata or 1) for c, row in enumerate(counts)]
+        self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
         joins = mix == "alarm" and classes == 2 and sides != "up"
-        self.table = alternatives(classes, float(arl), float(rules.LAG if classes == 2 else rules.LAG_OF_MANY), sides,
-                                  1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE
-                                  if classes > 2 and sides != "up" else 1.0).astype(float)  # fmt: skip
-        self.watches_confusions = classes > 2 and sides != "up"
+        self.watches_confusions = classes > 2 and sides != "up" and not (tolerance or learning or (strata or 1) > 1)
+        part = 1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE if self.watches_confusions else 1.0
+        lag = float(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
+        self.table = alternatives(classes, float(arl), lag, sides, part).astype(float)
         self.observed, self.cells = [0] * classes, [[] for _ in range(classes)]  # confusions, by class and prediction
         for c in range(classes):
             self.forget_confusions(c)
@@ -164,7 +210,11 @@ class Oracle:
         (n, ones), wait = recall.known(), recall.n * self.lag
         wait += 0 if recall.moved else recall.given * rules.GIVEN_LAG
         recall.base, recall.due = (ones + 0.5) / (n + 1), np.float32(recall.n + max(1.0, wait))
-        recall.row = self.row(recall.base, float(recall.due) + (0 if recall.moved else recall.given))
+        expected = recall.expected / recall.n if recall.moved and recall.n else recall.mean()
+        recall.offset = log_odds(recall.base) - log_odds(expected)
+        recall.dues[:] = 0
+        edge = max(recall.base - recall.tolerance, recall.base / 2) if recall.tolerance else recall.base
+        recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given))
         own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         if self.fixed is None and own[3] < 1:
@@ -172,48 +222,73 @@ class Oracle:
         self.together = SHARED + (c if self.classes == 2 else 0)
         own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], recall.base)
         shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], recall.base)
-        recall.ratios = {
-            part: [self.ratio(recall.base, right, recall.row[part, GROWTH]) ** powers for right in (0, 1)]
-            for part, powers in ((OWN, own_powers), (self.together, shared_powers))
-        }
+        recall.powers = {OWN: own_powers, self.together: shared_powers}
+
+    def base_in(self, recall, s):
+        """The base of a recall in a stratum."""
+        if len(recall.strata) == 1:
+            return recall.base
+        n = recall.strata[s, 0]
+        if n >= recall.dues[s]:
+            recall.bases[s] = recall.moved_rate(s, recall.offset)
+            recall.dues[s] = np.float32(n + max(1.0, n * float(self.lag)))
+        return recall.bases[s]
 
     def ratio(self, p, right, growth):
         return (1 + right * growth) / (1 + p * growth)
+
+    def edge_ratio(self, recall, base, right, growth):
+        """A fall is looked for from below the tolerance, a rise from above it; where there is a rate."""
+        edge = base + np.where(growth > 0, 1, -1) * recall.tolerance
+        ratio = self.ratio(np.clip(edge, 0, 1), right, growth)
+        beyond = np.where(growth > 0, 1 - edge, edge) <= 1e-6
+        return np.where(beyond, 1e-30, ratio) if recall.tolerance else ratio
 
     def constant(self, recall):
         if recall.ones == recall.n:
             return recall.given_ones == recall.given
         return recall.ones == 0 and recall.given_ones == 0
 
-    def step(self, truth, pred):
+    def step(self, truth, pred, stratum=0):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
         recall, right = self.recalls[truth], int(truth == pred)
         if recall.n >= recall.due:
             self.refresh(truth)
         part = SHARED + (truth if self.classes == 2 else 0)
+        base = self.base_in(recall, stratum)
+        ratios = {
+            each: self.edge_ratio(recall, base, right, recall.row[each, GROWTH]) ** recall.powers[each]
+            for each in (OWN, part)
+        }
         self.taken, self.events = self.taken + 1, self.events + 1
         gap, recall.last = self.taken - recall.last, self.taken
         recall.n, recall.ones = recall.n + 1, recall.ones + right
-        recall.lanes.advance(recall.row[OWN, WEIGHT], recall.ratios[OWN][right], gap, right)
-        self.shared.advance(recall.row[part, WEIGHT], recall.ratios[part][right], 1)
+        recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
+        self.shared.advance(recall.row[part, WEIGHT], ratios[part], 1)
         if self.constant(recall):  # what was always right, or always wrong, has not changed
             recall.lanes = Lanes()
             if all(map(self.constant, self.recalls)):
                 self.shared, self.joint = Lanes(), Lanes()
         if self.fixed is None:
-            variance = recall.base * (1 - recall.base)
-            recall.dispersion.note(right, right, variance)
-            told = recall.n > 8
-            self.shared_dispersion.note(variance * told, (right - recall.base) * told, 0.0)
-        shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], recall.ratios[part][right])
+            variance, told = base * (1 - base), recall.n > 8
+            if len(recall.strata) == 1:
+                recall.dispersion.note(right, right, variance)
+            else:
+                told = told and recall.strata[stratum, 0] > 8
+                recall.dispersion.note(variance * told, (right - base) * told, 0.0)
+            self.shared_dispersion.note(variance * told, (right - base) * told, 0.0)
+        shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], ratios[part])
         decision = None
         if recall.moved:
-            rate = (recall.of_normal()[1] + 0.5) / (recall.of_normal()[0] + 1)
+            rate = recall.edge(recall.normal_in(stratum))
+            recall.expected += recall.normal_in(stratum)
             if recall.condition != "recovering":
                 recall.back = (recall.back + gap * rules.BACK / self.classes) * (
-                    rate / recall.base if right else (1 - rate) / (1 - recall.base)
+                    rate / base if right else (1 - rate) / (1 - base)
                 )
             decision = self.decide(truth)
+        else:
+            recall.strata[stratum] += 1, right
         found, named = [], []
         confused = self.confuse(truth, pred) if self.watches_confusions and not recall.moved else 0.0
         if self.evidence + confused >= self.threshold:
@@ -317,9 +392,8 @@ class Oracle:
             in_group = recall.moved and recall.direction == own.direction and not recall.settled
             if k != c and not (group and in_group and recall.condition != "recovering"):
                 continue
-            n0, ones = recall.of_normal()
-            p = (ones + 0.5) / (n0 + 1)
-            row = self.row(p, n0)
+            n0, p = recall.of_normal()[0], recall.rate_looked_at()
+            row = self.row(recall.normal_rate(), n0)
             direction = None if recovering else own.direction
             growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
             power = recall.power if direction is None else recall.shared_power
@@ -337,8 +411,8 @@ class Oracle:
     def weights(self, c, least=0.0):
         """Of the lanes of a look: as the budget has them, or alike from a least step on."""
         recall = self.recalls[c]
-        n0, ones = recall.of_normal()
-        lanes = self.lanes_of(self.row((ones + 0.5) / (n0 + 1), n0), c, recall.moved, recall.direction)
+        row = self.row(recall.normal_rate(), recall.of_normal()[0])
+        lanes = self.lanes_of(row, c, recall.moved, recall.direction)
         weights, steps = lanes[WEIGHT].copy(), np.abs(lanes[SHIFT])
         if least or not weights.any():
             weights = (steps >= min(least, steps.max())).astype(float)
@@ -408,6 +482,7 @@ class Oracle:
 
     def forget(self, recall):
         recall.lanes, recall.due, recall.back, self.shared, self.joint = Lanes(), 0, 0.0, Lanes(), Lanes()
+        recall.expected = 0.0
 
     def look_at_return(self, c):
         recall = self.recalls[c]
@@ -417,7 +492,8 @@ class Oracle:
         recall.n = recall.ones = 0
         recall.condition, direction, recall.direction = "recovering", recall.direction, None
         self.forget(recall)
-        odds = [math.log((ones + 0.5) / (n - ones + 0.5)) for n, ones in (recall.of_normal(), recall.away)]
+        rates = recall.normal_rate(), (recall.away[1] + 0.5) / (recall.away[0] + 1)
+        odds = [math.log(rate / (1 - rate)) for rate in rates]
         recall.weights = self.weights(c, max(AWAY * abs(odds[0] - odds[1]), 1e-6))
         recall.direction = direction
 
@@ -459,7 +535,8 @@ class Oracle:
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
         others = [c for c, recall in enumerate(self.recalls) if c not in ways and not recall.moved]
         for c in others:
-            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in (1, -1))
+            watched = [way for way, side in ((-1, "up"), (1, "down")) if self.sides != side]
+            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in watched)
             if errors > -NormalDist().inv_cdf(ALSO / len(others)):
                 ways[c], seen[c] = way, self.since(c, way, ages, best)
         ways = dict(sorted(ways.items()))
@@ -474,9 +551,13 @@ class Oracle:
             if recall.moved and way != recall.moved:
                 self.look_at_return(c)
                 continue
+            if self.learning and way > 0 and not recall.moved:  # an improvement is the new normal
+                recall.n = recall.ones = recall.given = recall.given_ones = 0
+                continue
             nearer = unclear or way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0
             if recall.condition == "recovering" and nearer:
                 recall.n = recall.ones = 0
+                recall.expected = 0.0
                 recall.condition, recall.settled = "confirmed", True
                 continue
             reported[c] = round(n), round(right)
@@ -484,14 +565,16 @@ class Oracle:
             recall.direction = d if fresh and owner is None else None
             if fresh:
                 history, first = recall.n - n + recall.given, min(max(started, self.events - taken), self.events - 1)
+                history = recall.given if recall.keeps_reference() else history
                 if history < rules.LEAST_HISTORY or (first == 0 and not recall.given):
                     recall.n = recall.ones = recall.given = recall.given_ones = 0
                     self.forget_confusions(c)
                     continue
                 kept = min(max(round(recall.n - n), 0), recall.n)
                 ones = min(max(round(recall.ones - right), 0, kept - (recall.n - recall.ones)), kept, recall.ones)
-                recall.normal = kept, ones
+                recall.normal = (0, 0) if recall.keeps_reference() else (kept, ones)
             recall.n = recall.ones = 0
+            recall.expected = 0.0
             recall.settled = recall.settled or recall.condition in ("confirmed", "recovering")
             recall.moved, recall.condition, recall.away = way, "unconfirmed", (0, 0)
             recall.weights = self.weights(c)
@@ -504,17 +587,21 @@ class Oracle:
         """By how many standard errors a recall moved this way since n observations."""
         recall = self.recalls[c]
         known, ones = recall.known()
-        if min(n, known - n) < FEWEST:
+        fixed = recall.keeps_reference()
+        earlier, earlier_ones = (known, ones) if fixed else (known - n, max(ones - right, 0.0))
+        if min(n, earlier) < FEWEST:
             return 0.0
         rate, power = (ones + 0.5) / (known + 1), recall.power if recall.due else 1.0
-        scatter = rate * (1 - rate) * (1 / n + 1 / (known - n)) / power
-        return way * (right / n - max(ones - right, 0.0) / (known - n)) / math.sqrt(scatter)
+        scatter = rate * (1 - rate) * (1 / n + 1 / earlier) / power
+        return (way * (right / n - earlier_ones / earlier) - recall.tolerance) / math.sqrt(scatter)
 
     def fits(self, c, way, n, right):
         """Whether the level since the change lies where the change is said to lead; if there was one before."""
         recall = self.recalls[c]
-        given, given_ones = (0, 0) if recall.moved else (recall.given, recall.given_ones)
-        earlier, ones = max(recall.n + given - n, 0.0), max(recall.ones + given_ones - right, 0.0)
+        known, known_ones = recall.known()
+        if recall.moved or not recall.keeps_reference():
+            known, known_ones = known - n, known_ones - right
+        earlier, ones = max(known, 0.0), max(known_ones, 0.0)
         return round(earlier) == 0 or way * (right / n - min(ones / earlier, 1.0)) > 0
 
     def tells(self, c, way):

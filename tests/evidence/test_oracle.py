@@ -40,7 +40,18 @@ def settings(seed):
     given["dispersion"] = [None, None, 1.0, 1.7][random.integers(4)]
     if random.random() < 0.5:
         given["reference"] = (random.integers(1, 40, (classes, classes)) + np.eye(classes, dtype=int) * 200).tolist()
+    given["tolerance"] = float(random.choice([0.0, 0.0, 0.02, 0.06]))
+    given["strata"] = [None, None, 3, 7][random.integers(4)]
+    given["learning"] = given["sides"] == "both" and bool(random.random() < 0.3)
     return classes, given
+
+
+def strata_of(seed, given, size):
+    """In runs, as days are, the last of them seldom."""
+    if given["strata"] is None:
+        return None
+    random = np.random.default_rng(2_000 + seed)
+    return np.repeat(np.minimum(random.geometric(0.4, size // 20 + 1) - 1, given["strata"] - 1), 20)[:size].tolist()
 
 
 def outcome(finding, names):
@@ -50,15 +61,16 @@ def outcome(finding, names):
     return finding.kind, {names.index(change.rate): change.after.n for change in finding.changes}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
     classes, given = settings(seed)
     truths, preds = drawn(seed, classes, 2_500)
     detector, oracle = fr.FourRates(labels=range(classes), **given), Oracle(classes, **given)
     names = list(detector.rates)
+    strata = strata_of(seed, given, truths.size)
     for i, (truth, pred) in enumerate(zip(truths.tolist(), preds.tolist(), strict=True)):
-        detector.update(truth, pred)
-        told = oracle.step(truth, pred)
+        detector.update(truth, pred, None if strata is None else strata[i])
+        told = oracle.step(truth, pred, 0 if strata is None else strata[i])
         found = [outcome(finding, names) for finding in detector.findings]
         assert [(kind, [*about]) for kind, about in found] == [(kind, [*about]) for kind, about in told], f"event {i}"
         for (kind, about), (_, expected) in zip(found, told, strict=True):
@@ -72,9 +84,9 @@ def test_the_kernel_and_the_oracle_agree_on_evidence_and_findings(seed):
 
 def test_the_oracle_meets_every_kind_of_finding():
     kinds = set()
-    for seed in range(60):
+    for seed in range(80):
         classes, given = settings(seed)
         detector = fr.FourRates(labels=range(classes), **given)
-        detector.update_many(*drawn(seed, classes, 2_500))
+        detector.update_many(*drawn(seed, classes, 2_500), strata=strata_of(seed, given, 2_500))
         kinds |= {finding.kind for finding in detector.findings}
     assert kinds == {"drift", "confirmation", "withdrawal", "recovery", "improvement", "shift"}

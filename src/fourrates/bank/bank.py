@@ -133,7 +133,9 @@ class Bank:
 
     # Events ---------------------------------------------------------------------------------------------------
 
-    def update(self, keys: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> list[KeyedFinding]:
+    def update(
+        self, keys: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, strata: npt.ArrayLike | None = None
+    ) -> list[KeyedFinding]:
         """Take events of many streams, in the order of arrival, and give the drifts; `findings` has everything.
 
         The whole batch is checked before the first event is taken: after an error nothing has changed.
@@ -146,8 +148,11 @@ class Bank:
             1.0 and True are the key 1.
         y_true, y_pred : array of labels
             What the events turned out to be, and what the classifier had said.
+        strata : array of int, optional
+            For FourRates with strata: which of them each event belongs to, from 0 up.
         """
-        return self._update(keys, self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred"))
+        truths, preds = self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred")
+        return self._update(keys, self._settings.detectors[0].in_strata(truths, strata), preds)
 
     @property
     def labels(self) -> Labels:
@@ -187,9 +192,10 @@ class Bank:
         ]
         return [keyed for keyed in self.findings if keyed.finding.kind == "drift"]
 
-    def update_coded(self, keys: Any, truths: Codes, preds: Codes) -> list[KeyedFinding]:
+    def update_coded(self, keys: Any, truths: Codes, preds: Codes, strata: Any = None) -> list[KeyedFinding]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        return self._update(keys, self.labels.copy(truths, "truths"), self.labels.copy(preds, "preds"))
+        own = self._settings.detectors[0].in_strata(self.labels.copy(truths, "truths"), strata)
+        return self._update(keys, own, self.labels.copy(preds, "preds"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:
         """Begin the streams of new keys."""

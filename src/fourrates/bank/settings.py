@@ -178,7 +178,7 @@ def _blank(detector: object, name: str | None, first: RecordDetector) -> RecordD
     if detector.rules.size != first.rules.size:
         raise ValueError(
             f"{what} needs records of {detector.rules.size} bytes, the bank has {first.rules.size}: it must have the "
-            "same number of decays and the same mix"
+            "same number of decays, the same mix and the same strata"
         )
     return detector.clone()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class Resume:
     accept_after: float | None
 
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.late, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.late, opt.classes)
 outputs = gathered(
     Outputs,
     "outputs",
@@ -214,7 +214,7 @@ def _opened(
     if saved is not None and isinstance(events, Events):
         events.settle(columns)
     batches = opt.started(events, files) if history is None else opt.begun(events)
-    asked = {**asdict(chosen), "labels": data.labels, "positive": data.positive}
+    asked = {**chosen.asked(), "labels": data.labels, "positive": data.positive}
     reference, counts = chosen.reference, None
     if reference is not None and (saved is None or saved.asked.get("reference") != reference):
         named = Columns(data.truth, data.pred, data.score, by=data.by)
@@ -222,11 +222,12 @@ def _opened(
     if watch is None:
         if batches.is_empty:
             return None
-        spec = opt.spec(chosen.detector or opt.DEFAULT)
-        watch = opt.make_watch(spec, events.labels, chosen.arl, batches.times, counts, trace)
+        watch = opt.make_watch(
+            chosen.spec(data.stratum, batches), events.labels, chosen.arl, batches.times, counts, trace
+        )
     elif saved is not None:
-        detector = None if chosen.detector == saved.asked.get("detector") else chosen.detector
-        check_same(watch, detector, events.labels, counts, state)
+        other = any(asked[name] not in (None, saved.asked.get(name)) for name in opt.NAMING)
+        check_same(watch, chosen.spec(data.stratum) if other else None, events.labels, counts, state)
         if chosen.arl is not None:
             change_budget(watch, chosen.arl, saved.asked.get("arl"))
         asked = saved.asked | {name: value for name, value in asked.items() if value is not None}

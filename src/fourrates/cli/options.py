@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +19,7 @@ from fourrates.baselines import NAMES, detector_class
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.detectors import Detector
-from fourrates.frames import PeekedBatches, check_own_references, make, reference_counts
+from fourrates.frames import PeekedBatches, check_own_references, chosen_strata, make, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError, read
 from fourrates.io.remarks import explain_all_missing
 from fourrates.labels import Labels
@@ -102,6 +102,34 @@ reference = option(
     help="The classifier as you shipped it: a file of its validation set, or its confusion counts, 900,100,200,800. "
     "With --by, a file that has this column gives each segment its own.",
 )
+tolerance = together(
+    option(
+        "--tolerance",
+        section=DETECTOR,
+        metavar="X",
+        help="Changes of a recall by less than this are ignored: 0.03 is three points; or by rate, tpr=0.05,tnr=0.02.",
+    ),
+    option(
+        "--learning",
+        section=DETECTOR,
+        is_flag=True,
+        help="The model goes on learning: falls beyond the tolerance (0.05) are alarms, an improvement becomes the "
+        "normal.",
+    ),
+)
+season = option(
+    "--season",
+    section=DETECTOR,
+    type=click.Choice(["auto", "day", "week", "none"]),
+    help="Keep normal by hour of the day or by weekday. auto, the default of detect: as the errors of the first full "
+    "weeks or days say.",
+)
+stratum = option(
+    "--stratum",
+    section=DATA,
+    metavar="COLUMN",
+    help="Column of whole numbers from 0 to 23, such as a type of day: normal is kept by it.",
+)
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
@@ -127,11 +155,12 @@ class Data:
     labels_from: str | None = None
     id: str | None = None
     bad: Bad = "reject"
+    stratum: str | None = None
 
     @property
     def columns(self) -> Columns:
         """The columns."""
-        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id)
+        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id, stratum=self.stratum)
 
 
 @dataclass(frozen=True)
@@ -141,6 +170,31 @@ class Chosen:
     detector: str | None
     arl: str | None
     reference: str | None
+    tolerance: str | None
+    learning: bool
+    season: str | None
+
+    def asked(self) -> dict[str, str | None]:
+        """The options that were given, as text."""
+        return {name: str(value) if value else None for name, value in asdict(self).items()}
+
+    def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None) -> Spec:
+        """The detector with its parameters, the options among them; a season is chosen by what was read, if any."""
+        found = spec(self.detector or DEFAULT)
+        more: dict[str, Any] = {"learning": True} if self.learning else {}
+        season: Any = None if self.season == "none" else self.season
+        if begun is not None and season in (None, "auto") and self.season != "none":
+            season = "auto" if "strata" not in found.parameters else None
+        if season == "auto" and begun is None:
+            raise InputError("--season auto: there is nothing to choose it by; say day or week")
+        if (strata := chosen_strata(found.kind, season, stratum, begun or PeekedBatches(iter(())), say)) is not None:
+            more["strata"] = strata
+        if self.tolerance is not None:
+            more["tolerance"] = tolerance_of(self.tolerance)
+        for name in more:
+            if name not in inspect.signature(found.kind).parameters:
+                raise InputError(f"--{name}: {found.kind.__name__} has none; FourRates has")
+        return replace(found, parameters={**found.parameters, **more})
 
 
 @dataclass(frozen=True)
@@ -152,7 +206,7 @@ class Limits:
     max_state: int
 
 
-chosen = gathered(Chosen, "chosen", detector, arl, reference)
+chosen = gathered(Chosen, "chosen", detector, arl, reference, tolerance, season)
 limits = gathered(
     Limits,
     "limits",
@@ -160,6 +214,7 @@ limits = gathered(
     _at_most("--max-segments", "N", MAX_SEGMENTS, "The most segments that --by may make."),
     _at_most("--max-state", "BYTES", MAX_STATE, "The largest state that is read."),
 )
+NAMING = ("detector", "tolerance", "learning", "season")  # options that say which detector
 json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead of a table.")
 
 
@@ -310,6 +365,24 @@ def spec(text: str) -> Spec:
             theirs = ", ".join(one for one in accepted if one not in ("labels", "positive"))
             raise InputError(f"{kind.__name__} has no parameter {parameter!r}; it has {theirs}")
     return Spec(text.strip(), kind, parameters)
+
+
+def tolerance_of(text: str) -> float | dict[str, float]:
+    """What `--tolerance` says: a number for all recalls, or one by rate.
+
+    Examples
+    --------
+    >>> from fourrates.cli.options import tolerance_of
+    >>> tolerance_of("0.03"), tolerance_of("tpr=0.05, tnr=0.02")
+    (0.03, {'tpr': 0.05, 'tnr': 0.02})
+    """
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = (part.rsplit("=", 1) for part in text.split(","))
+        return {rate.strip(): float(value) for rate, value in pairs}
+    except ValueError:
+        raise InputError(f"--tolerance {text!r} is not written like 0.03 or tpr=0.05,tnr=0.02") from None
 
 
 def _kind(name: str) -> type[Detector]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from fourrates.budget.words import is_duration, run_length
 from fourrates.cli import options as opt
 from fourrates.cli.errors import checked
+from fourrates.detectors import FourRates
 from fourrates.io import InputError
 from fourrates.watch import Watch
 
@@ -27,12 +29,15 @@ def resumed(saved: bytes, path: Path | None, trace: Callable[[Detector], Any] | 
         raise InputError(f"{path}: {error}") from None
 
 
-def check_same(watch: Watch, detector: str | None, labels: Labels, reference: Any, path: Path | None) -> None:
+def check_same(watch: Watch, spec: opt.Spec | None, labels: Labels, reference: Any, path: Path | None) -> None:
     """Raise if the options ask for another detector, other classes or other references than those of the state."""
     kept = watch.detector
-    chosen = opt.spec(detector or opt.DEFAULT)
+    chosen = spec or opt.spec(opt.DEFAULT)
+    if chosen.kind is FourRates and isinstance(kept, FourRates):  # what is not asked for stays
+        stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata")}
+        chosen = replace(chosen, parameters=stays | dict(chosen.parameters))
     wanted = kept
-    if detector is not None or reference is not None or labels.values != kept.labels.values:
+    if spec is not None or reference is not None or labels.values != kept.labels.values:
         arl = None if "arl" in chosen.parameters else kept.parameters.get("arl")
         if reference is None and (own := kept.parameters.get("reference")) is not None:
             reference = np.array(own)

@@ -27,7 +27,7 @@ from fourrates.watch import Watch
 ALERTS = "Alerts"
 FILE = click.Path(path_type=Path)
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.classes)
 
 
 @command
@@ -154,10 +154,11 @@ def _opened(
         counts = opt.reference_of(chosen.reference, events, named, data.threshold)
     if watched is None:
         times = None if begun is None else begun.times
-        watched = opt.make_watch(opt.spec(chosen.detector or opt.DEFAULT), events.labels, chosen.arl, times, counts)
+        watched = opt.make_watch(chosen.spec(data.stratum), events.labels, chosen.arl, times, counts)
     elif saved is not None:
         _check_by(watched, data.by, state)
-        check_same(watched, chosen.detector, events.labels, counts, state)
+        other = any(getattr(chosen, name) for name in opt.NAMING)
+        check_same(watched, chosen.spec(data.stratum) if other else None, events.labels, counts, state)
         if chosen.arl is not None:
             change_budget(watched, chosen.arl, saved.budget)
     watched.max_segments = limits.max_segments

@@ -123,8 +123,7 @@ def _detector(data: opt.Data, chosen: opt.Chosen) -> RecordDetector:
     counts = None
     if chosen.reference is not None:
         counts = opt.reference_of(chosen.reference, events, data.columns, data.threshold)
-    spec = opt.spec(chosen.detector or opt.DEFAULT)
-    made: Detector = opt.make_detector(spec, events.labels, chosen.arl, reference=counts)
+    made: Detector = opt.make_detector(chosen.spec(data.stratum), events.labels, chosen.arl, reference=counts)
     if not isinstance(made, RecordDetector):
         raise InputError(f"{type(made).__name__} cannot watch a topic; FourRates and LFR can")
     return made

@@ -81,7 +81,14 @@ class Detector(Pairs):
 
     # What every detector does -------------------------------------------------------------------------------
 
-    def update_many(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, first_only: bool = False) -> Drifts:
+    def update_many(
+        self,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        *,
+        strata: npt.ArrayLike | None = None,
+        first_only: bool = False,
+    ) -> Drifts:
         """Take many events, with the same result as one at a time, only faster.
 
         The whole batch is checked before the first event is taken: after an error nothing has changed.
@@ -90,6 +97,8 @@ class Detector(Pairs):
         ----------
         y_true, y_pred : array of labels
             What the events turned out to be, and what the classifier had said; equally long.
+        strata : array of int, optional
+            For FourRates with strata: which of them each event belongs to, from 0 up.
         first_only : bool
             Stop after the first drift.
 
@@ -102,6 +111,7 @@ class Detector(Pairs):
         preds = self._labels.encode(y_pred, "y_pred")
         if truths.size != preds.size:
             raise ValueError(f"y_true has {truths.size} events, y_pred has {preds.size}")
+        truths = self.in_strata(truths, strata)
         findings: list[Finding] = []
         consumed = 0
         claimed = self._claim()
@@ -119,7 +129,11 @@ class Detector(Pairs):
         return Drifts([finding for finding in findings if isinstance(finding, Drift)], consumed)
 
     def update_coded(
-        self, truths: npt.NDArray[np.uint16], preds: npt.NDArray[np.uint16], start: int = 0
+        self,
+        truths: npt.NDArray[np.uint16],
+        preds: npt.NDArray[np.uint16],
+        start: int = 0,
+        strata: npt.NDArray[Any] | None = None,
     ) -> tuple[int, tuple[Finding, ...]]:
         """Take events given as class codes, from `start` on and up to the first that shows something.
 
@@ -141,10 +155,36 @@ class Detector(Pairs):
             self._labels.check(truths, "truths")
             self._labels.check(preds, "preds")
         end = start + TOGETHER  # copied: what is not our own may change after it was checked
+        own = self._labels.copy(truths[start:end], "truths")
         taken, self.findings = self._run(
-            self._labels.copy(truths[start:end], "truths"), self._labels.copy(preds[start:end], "preds"), 0
+            self.in_strata(own, None if strata is None else strata[start:end]),
+            self._labels.copy(preds[start:end], "preds"),
+            0,
         )
         return taken, self.findings
+
+    def in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
+        """Class codes as the kernel has them: those of the second stratum follow those of the first."""
+        number = self.strata
+        if (strata is None) != (number == 1):
+            raise ValueError(
+                f"strata: this {type(self).__name__} has none"
+                if number == 1
+                else f"this detector has {number} strata: say by strata= which of them each event belongs to"
+            )
+        if strata is None:
+            return truths
+        found = np.asarray(strata)
+        if found.shape != truths.shape:
+            raise ValueError(f"strata has shape {found.shape} for {truths.size} events")
+        if found.size and (found.dtype.kind not in "biu" or found.min() < 0 or found.max() >= number):
+            raise ValueError(f"strata must be whole numbers from 0 to {number - 1}")
+        return (truths + found.astype(np.uint16) * np.uint16(len(self._labels.values))).astype(np.uint16)
+
+    @property
+    def strata(self) -> int:
+        """How many normals each recall has; 1 but for FourRates with strata."""
+        return 1
 
     @property
     def labels(self) -> Labels:
@@ -214,6 +254,11 @@ class Detector(Pairs):
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({parameters})"
+
+    def _update_in(self, stratum: int | None, y_true: Any, y_pred: Any) -> Drift | None:
+        """Take an event of a stratum."""
+        drifts = self.update_many([y_true], [y_pred], strata=None if stratum is None else [stratum])
+        return drifts[0] if drifts else None
 
     def _update_spelled(self, y_true: object, y_pred: object) -> Drift | None:
         """Take an event whose labels are not labels as they are, but may be spelled like some."""

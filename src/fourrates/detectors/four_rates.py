@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from fourrates.budget.levels import check_arl
-from fourrates.checks import check_number
+from fourrates.checks import check_number, check_whole
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.seasons import SEASONS, Season
 from fourrates.evidence.alternatives import Sides
 from fourrates.evidence.life import RECOVERING, Life
 from fourrates.evidence.report import dispersion_of, known_of, normal_of, now_of
@@ -26,6 +27,8 @@ After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
 CLOSE = 0.05  # either way: an interval with which a rate is worth quoting
 LEAST = 30  # observations for that, whatever the interval
+MOST_STRATA = 256
+LEARNING = 0.05  # tolerance of a model that learns, if not given
 
 
 class FourRates(RecordDetector):
@@ -74,6 +77,18 @@ class FourRates(RecordDetector):
     dispersion : float, optional
         How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
         given.
+    tolerance : float or mapping by rate, optional
+        Changes of a recall by less than this are ignored: ``0.03`` is three points, ``{"tpr": 0.05}`` five points of
+        tpr and none of tnr. A fall is looked for from normal less the tolerance, a rise from normal plus it. With a
+        reference, normal is the reference alone, and the budget holds for every stream that stays within the
+        tolerance of it: seasonal, clustered or learning.
+    learning : bool
+        For a model that goes on learning: falls beyond the tolerance (0.05 if not given) are alarms; an improvement
+        becomes the normal without one.
+    strata : int or {"day", "week"}, optional
+        How many strata events come in, from 2 to 256: hours, weekdays, types of day. Each recall has a normal of its
+        own in each of them, and a change is one of all of them together. "day" is the 24 hours and "week" the 7
+        weekdays, which every door that knows the times reads off them.
 
     Examples
     --------
@@ -119,6 +134,9 @@ class FourRates(RecordDetector):
         sides: Sides = "both",
         mix: Mix = "report",
         dispersion: float | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
+        learning: bool = False,
+        strata: int | Season | None = None,
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
@@ -142,8 +160,19 @@ class FourRates(RecordDetector):
             "sides": sides,
             "mix": mix,
             "dispersion": plain(dispersion),
+            "tolerance": dict(tolerance) if isinstance(tolerance, Mapping) else plain(tolerance),
+            "learning": bool(learning),
+            "strata": plain(strata),
         }
+        if strata is not None and not (strata in SEASONS or 2 <= check_whole(strata, "strata") <= MOST_STRATA):  # type: ignore[arg-type]
+            raise ValueError(f"strata {strata!r} is none of {tuple(SEASONS)} and not from 2 to {MOST_STRATA}")
+        if len(self._labels.values) * self.strata >= 1 << 16:
+            raise ValueError(f"strata {strata!r}: too many for {len(self._labels.values)} classes")
+        if learning and sides != "both":
+            raise ValueError(f"sides {sides!r} and learning, which decides that: falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
+        if strata is not None:
+            self._stratify()
         self._follow(self._made_rules())
 
     def _made_rules(self) -> FourRatesRules:
@@ -158,7 +187,41 @@ class FourRates(RecordDetector):
             hold=own["after"] == "hold",
             dispersion=own["dispersion"],
             reference=None if counts is None else in_order_of_codes(counts, self._labels),
+            tolerance=self._tolerances(),
+            learning=own["learning"],
+            strata=self.strata,
         )
+
+    @property
+    def strata(self) -> int:
+        """How many normals each recall has."""
+        asked = self.parameters["strata"]
+        return 1 if asked is None else int(SEASONS.get(asked, asked))
+
+    def _tolerances(self) -> list[float]:
+        """By class, as a number between 0 and 1."""
+        asked, recalls = self.parameters["tolerance"], self._names[: len(self._labels.values)]
+        if asked is None:
+            asked = LEARNING if self.parameters["learning"] else 0.0
+        by_rate = asked if isinstance(asked, dict) else dict.fromkeys(recalls, asked)
+        for rate, value in by_rate.items():
+            if rate not in recalls:
+                raise ValueError(f"tolerance: {rate!r} is not a recall; there are {', '.join(recalls)}")
+            if not 0 <= check_number(value, "tolerance") < 1:
+                raise ValueError(f"tolerance {value!r} is not a number from 0 to 1: 0.03 is three points")
+        return [float(by_rate.get(rate, 0.0)) for rate in recalls]
+
+    def tolerance_in_words(self) -> str | None:
+        """That small changes are ignored, as a sentence; None if they are not."""
+        asked = self._tolerances()
+        points = [f"{100 * one:.3g} point{'' if 100 * one == 1 else 's'}" for one in asked]
+        if not any(asked):
+            return None
+        words = f"changes under {points[0]} are ignored"
+        if len({*asked}) > 1:
+            named = zip(self._names, asked, points, strict=False)
+            words = "changes are ignored under " + ", ".join(f"{point} of {rate}" for rate, one, point in named if one)
+        return words + (", improvements become the normal" if self.parameters["learning"] else "") + ", as you asked"
 
     @property
     def evidence_rules(self) -> FourRatesRules:
@@ -255,7 +318,7 @@ class FourRates(RecordDetector):
         rules, recall = self.evidence_rules, record["recall"][i]
         together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
         dispersion = dispersion_of(recall)
-        known, right = known_of(record, i)
+        known, right = known_of(rules, record, i)
         memory = np.frombuffer(record.tobytes(), np.uint8)
         condition, support = self.life_of(memory).condition(i), None
         normal = known, right

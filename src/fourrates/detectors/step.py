@@ -19,7 +19,7 @@ _cache: OrderedDict[tuple[str, str], Detector] = OrderedDict()
 _lock = threading.Lock()
 
 
-def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, ...]]:
+def step(state: bytes, y_true: Any, y_pred: Any, stratum: int | None = None) -> tuple[bytes, tuple[Finding, ...]]:
     """Take one event: the state before it in, the state after it and the findings out.
 
     A detector as a pure function, for engines and databases that keep bytes. The bytes are those of ``to_bytes()``, of
@@ -31,6 +31,8 @@ def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, 
         As ``detector.to_bytes()`` gives them.
     y_true, y_pred : label
         What the event turned out to be, and what the classifier had said.
+    stratum : int, optional
+        Which the event belongs to, for FourRates with strata.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def step(state: bytes, y_true: Any, y_pred: Any) -> tuple[bytes, tuple[Finding, 
             detector = kind.from_bytes(state)
         else:
             detector.restore(bytes(found.sections["state"]))
-        detector.update(y_true, y_pred)
+        detector.update(y_true, y_pred, stratum)
         _cache[settings] = detector
         while len(_cache) > CACHED:
             _cache.popitem(last=False)

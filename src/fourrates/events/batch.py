@@ -49,6 +49,8 @@ class Batch:
         When each happened; NaT where unknown.
     keys : array of int64, optional
         Which segment each belongs to, as a position in the names of the door.
+    strata : array of uint16, optional
+        Which stratum each belongs to, by a column of its own.
     """
 
     truths: npt.NDArray[np.uint16]
@@ -57,3 +59,4 @@ class Batch:
     rows: npt.NDArray[np.int64]
     times: npt.NDArray[np.datetime64] | None = None
     keys: npt.NDArray[np.int64] | None = None
+    strata: npt.NDArray[np.uint16] | None = None

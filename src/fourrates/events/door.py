@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.uint16]
 
 LONGEST_KEY = 200  # characters
+STRATA = 24  # that a column may name: small whole numbers
 KEYS = str, int, float, bool  # besides dates
 
 
@@ -45,13 +46,14 @@ class Columns:
     id: str | None = None
     dates: Order | None = None
     unit: Unit | None = None
+    stratum: str | None = None
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        those = (self.truth, self.pred, self.score, self.time, self.by, self.id)
+        those = (self.truth, self.pred, self.score, self.time, self.by, self.id, self.stratum)
         return [name for name in those if name is not None]
 
 
@@ -73,6 +75,8 @@ class Reading:
         When each happened.
     utc : bool
         Whether times carry a zone.
+    strata : array of uint16, optional
+        Which stratum each belongs to.
     scores, with_comma
         The scores, and the first of them that has a decimal comma.
     """
@@ -85,6 +89,7 @@ class Reading:
     keys: npt.NDArray[np.int64] | None = None
     times: npt.NDArray[np.datetime64] | None = None
     utc: bool = False
+    strata: Codes | None = None
     scores: npt.NDArray[np.float64] | None = None
     with_comma: str | None = None
 
@@ -165,9 +170,9 @@ class Door:
         assert reading.truths is not None
         assert reading.preds is not None
         kept = reading.bad.kept
-        columns = reading.truths, reading.preds, table.rows, reading.times
-        truths, preds, rows, times = (one if kept is None or one is None else one[kept] for one in columns)
-        return Batch(truths, preds, table.source, rows, times, self.named_keys(reading))  # type: ignore[arg-type]
+        columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata
+        truths, preds, rows, times, strata = (one if kept is None or one is None else one[kept] for one in columns)
+        return Batch(truths, preds, table.source, rows, times, self.named_keys(reading), strata)  # type: ignore[arg-type]
 
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""
@@ -190,7 +195,7 @@ class Door:
         columns = self.columns
         data = {
             name: self._column(table, name)
-            for name in (columns.truth, columns.pred, columns.score, columns.time, *self.by)
+            for name in (columns.truth, columns.pred, columns.score, columns.time, columns.stratum, *self.by)
             if name is not None
         }
         if columns.truth is not None:
@@ -201,6 +206,8 @@ class Door:
             self._scores(data[columns.score], columns.score, found)
         if self.by:
             self._keys([data[name] for name in self.by], found)
+        if columns.stratum is not None:
+            self._strata(data[columns.stratum], columns.stratum, found)
         if columns.time is not None:
             column, name = data[columns.time], columns.time
             try:
@@ -229,6 +236,16 @@ class Door:
         describe = "{} in column {!r} is not a score".format
         found.bad.add(wrong, name, "bad_score", lambda row: describe(shown(item(column, row)), name))
         found.preds = (found.scores >= self.threshold).astype(np.uint16)
+
+    def _strata(self, column: Any, name: str, found: Reading) -> None:
+        values, gone, wrong, _ = numbers(column)
+        found.bad.add(gone, name, "missing", partial(missing_problem, name))
+        with np.errstate(invalid="ignore"):
+            sound = (values >= 0) & (values < STRATA) & (values == np.floor(values))
+        describe = f"{{}} in column {{!r}} is not a stratum: a whole number from 0 to {STRATA - 1}".format
+        stray = either(wrong, ~sound if gone is None else ~sound & ~gone)
+        found.bad.add(stray, name, "bad_stratum", lambda row: describe(shown(item(column, row)), name))
+        found.strata = np.where(sound, values, 0).astype(np.uint16)
 
     def _keys(self, columns: Sequence[Any], found: Reading) -> None:
         """The values that make each segment; of several columns, those that come together."""

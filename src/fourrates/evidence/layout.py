@@ -43,12 +43,13 @@ class EvidenceLayout:
     watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, of all, of mix and both
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
+    strata: int
     directions: int  # of the shared lanes
     watch_confusions: bool
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.watch_confusions)
+        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.strata, self.watch_confusions)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -62,6 +63,7 @@ class EvidenceLayout:
             self._check_counts(ones)
             self._check_evidence(ones, parts)
             self._check_looks(ones)
+            self._check_strata(ones)
             self._check_episode(ones)
             if self.watch_confusions:
                 self._check_confusions(ones)
@@ -129,16 +131,24 @@ class EvidenceLayout:
     def _check_blocks(self, ones: Any, events: Any) -> None:
         """The present blocks, and pairs of blocks, hold no more than there were observations in them."""
         recall, shared = ones["recall"], ones["shared"]
-        counted = [(recall, recall["phase"].astype(np.int64))] + ([(ones["mix"], events)] if self.watch_mix else [])
+        counted = [(ones["mix"], events)] if self.watch_mix else []
+        at = recall["phase"] % SMALLEST * self.estimate
+        stray = (np.abs(recall["residual"]) > at + 1e-3).any() or ((recall["block"] < 0) | (recall["block"] > at)).any()
+        if self.strata == 1:  # blocks hold right ones
+            counted.append((recall, recall["phase"].astype(np.int64)))
+            stray |= (recall["residual"] != recall["block"]).any()
+        else:
+            stray |= (np.abs(recall["signed"]) > 1e5).any() or ((recall["both"] < 0) | (recall["both"] > 1e5)).any()
         at = events % SMALLEST
-        stray = (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any()
+        stray |= (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any()
         stray |= ((shared["block"] < 0) | (shared["block"] > at * self.estimate)).any()
         stray |= (np.abs(shared["signed"]) > 1e9).any() or ((shared["both"] < 0) | (shared["both"] > 1e9)).any()
         size = SMALLEST ** np.arange(1, BLOCKS + 1)
         for part, observed in counted:
             observed = observed * self.estimate
             closed = (observed - observed % SMALLEST)[..., None] % (2 * size)
-            signed, both = part["signed"].astype(np.int64), part["both"].astype(np.int64)
+            signed, both = part["signed"], part["both"]
+            stray |= (signed != np.floor(signed)).any() or (part["block"] != np.floor(part["block"])).any()
             first, second = both + signed, both - signed  # twice what the first block of a pair holds, and the second
             stray |= (part["block"] > observed % SMALLEST).any() or (first % 2 != 0).any()
             stray |= ((first < 0) | (first > 2 * np.minimum(closed, size))).any()
@@ -171,6 +181,23 @@ class EvidenceLayout:
         stray |= ~away & ~np.logical_and.reduce(quiet)
         if stray.any():
             raise ValueError("a look at no drift")
+
+    def _check_strata(self, ones: Any) -> None:
+        """What is known of each stratum are observations that there were."""
+        expected, recall = ones["look"]["expected"], ones["recall"]
+        if not ((expected >= 0) & (expected <= 1.001 * recall["n"] * (self.strata > 1))).all():
+            raise ValueError("right ones to expect that do not fit the observations")
+        if not (np.abs(recall["offset"]) <= 40 * (self.strata > 1)).all():
+            raise ValueError("a level that is too far from the mean of the strata")
+        if self.strata == 1:
+            return
+        stratum, events = ones["stratum"], (ones["head"]["events"] >> FLAGS).astype(np.int64)
+        n, due, base = (stratum[name].astype(np.float64) for name in ("n", "next_refresh_n", "base"))
+        stray = (stratum["ones"] > n).any() or (n.sum((1, 2)) > events).any() or (n >= 2**31).any()
+        stray |= not ((due >= 0) & (due <= 1.01 * (n + np.maximum(1.0, n * self.lag)))).all()
+        stray |= not ((base >= 0) & (base <= 1)).all() or ((due > n) & ((base == 0) | (base == 1))).any()
+        if stray:
+            raise ValueError("strata of no stream")
 
     def _check_episode(self, ones: Any) -> None:
         """A drift is open while a recall is away; it was reported by an event of the stream, in numbers that can be."""
@@ -258,7 +285,7 @@ def _are_shares(shares: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: bool) -> np.dtype[Any]:
+def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
     lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
     dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
@@ -272,15 +299,17 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: b
         ("moved", "i1"),
         ("row", "u1"),
         ("phase", "u2"),
-        ("block", "u1"),
-        ("reach", "u1", 3),
+        ("reach", "u1", 4),
         ("power", "f4", BLOCKS),
         ("shared_power", "f4", BLOCKS),
         *lanes,
         ("seen", "f4", LANES),
         ("right", "f4", LANES),
-        ("signed", "i2", BLOCKS),
-        ("both", "i2", BLOCKS),
+        ("block", "f4"),
+        ("residual", "f4"),
+        ("offset", "f4"),
+        ("signed", "f4", BLOCKS),
+        ("both", "f4", BLOCKS),
         ("dispersion", dispersion),
     ]
     shared = [
@@ -303,8 +332,8 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: b
         ("total", "f4"),
         ("power", "f4"),
         *lanes,
-        ("signed", "i2", BLOCKS),
-        ("both", "i2", BLOCKS),
+        ("signed", "f4", BLOCKS),
+        ("both", "f4", BLOCKS),
         ("dispersion", dispersion),
         ("block", "u1"),
     ]
@@ -324,6 +353,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: b
         *[(name, "f4") for name in ("given", "ones", "back", "back_age")],
         ("normal_n", "i8"),
         ("normal_ones", "i8"),
+        ("expected", "f8"),
         *[(name, "u4") for name in ("away_n", "away_ones", "returned")],
         *[(name, "u1") for name in ("condition", "direction", "settled")],
         ("opened", "i1"),
@@ -342,6 +372,10 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, watch_confusions: b
         ("confusion", "i8", (classes, classes)),
         ("change", "f4", (classes, 2, 4)),
     ]
+    if strata > 1:
+        fields.append(
+            ("stratum", [("n", "u4"), ("ones", "u4"), ("base", "f4"), ("next_refresh_n", "f4")], (classes, strata))
+        )
     if watch_confusions:
         whole = [(name, "u4") for name in ("hits", "last", "began", "began_n", "began_hits")]
         cell = [

@@ -58,6 +58,7 @@ class Step(NamedTuple):
 LIFE: dict[tuple[Condition, str], Step] = {
     (NORMAL, "alarm"): Step(UNCONFIRMED, "drift"),
     (NORMAL, "alarm, normal unknown"): Step(NORMAL, "drift"),
+    (NORMAL, "alarm, improved"): Step(NORMAL, None),  # of a model that goes on learning
     **{(away, "alarm, further away"): Step(UNCONFIRMED, "drift") for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
     (RECOVERING, "alarm, away again"): Step(CONFIRMED, None),
     **{(away, "alarm, towards normal"): Step(RECOVERING, None) for away in (UNCONFIRMED, CONFIRMED, RECOVERING)},
@@ -139,7 +140,7 @@ class Life:
             opens = opening is None and any(steps[change.cls].condition != NORMAL for change in drifted)
             target = record if opens else record.copy()
             known = not rules.hold or "alarm, normal unknown" not in happenings.values()
-            write_episode(target, alarm, drifted, known)
+            write_episode(rules, target, alarm, drifted, known)
             further = "alarm, further away" in happenings.values()
             drift = read_episode(rules, target, self._names, opening, further)
             if not record["head"]["events"] & np.uint64(ALARMED):  # the first of its period
@@ -161,8 +162,10 @@ class Life:
                 return "alarm, further away"
             level = int(look["away_ones"][c]) / max(int(look["away_n"][c]), 1)
             return "alarm, further away" if away * (change.after.value - level) > 0 else "alarm, away again"
+        if self._rules.learning and change.way > 0:
+            return "alarm, improved"
         given = float(look["given"][c])
-        history = float(self._record["recall"]["n"][c]) - change.n + given
+        history = given + (0.0 if self._keeps_reference(c) else float(self._record["recall"]["n"][c]) - change.n)
         unknown = history < LEAST_HISTORY or (alarm.started == 0 and not given)
         return "alarm, normal unknown" if unknown or not self._rules.hold else "alarm"
 
@@ -180,6 +183,7 @@ class Life:
             if happening == "alarm":
                 self._freeze_normal(change)
             recall["n"][c] = recall["ones"][c] = 0
+            look["expected"][c] = 0.0
             recall["moved"][c] = change.way
             self._look_at_drift(c, alarm if happening == "alarm" else None)
         else:
@@ -189,11 +193,16 @@ class Life:
 
     def _freeze_normal(self, change: Moved) -> None:
         """Normal is what was observed up to the start, and stays."""
+        if self._keeps_reference(change.cls):
+            return
         recall, look = self._record["recall"][change.cls], self._record["look"]
         known, right = int(recall["n"]), int(recall["ones"])
         n = min(max(round(known - change.n), 0), known)
         ones = min(max(round(right - change.right), 0, n - (known - right)), n, right)
         look["normal_n"][change.cls], look["normal_ones"][change.cls] = n, ones
+
+    def _keeps_reference(self, c: int) -> bool:
+        return self._rules.keeps_reference(self._record, c)
 
     def _look_at_drift(self, c: int, alarm: Alarm | None) -> None:
         """Look at a recall that moved: by the lanes of the alarm that found it, or alone if it moved further."""
@@ -241,11 +250,12 @@ class Life:
 
     def _far(self, c: int) -> float:
         """In log-odds, what still counts as away of a recall that may be back: a part of the way that it had gone."""
-        look = self._record["look"][c]
+        look, moved = self._record["look"][c], int(self._record["recall"]["moved"][c])
         known, right = normal_of(self._record, c)
-        pairs = ((right, known), (float(look["away_ones"]), float(look["away_n"])))
-        normal, away = (math.log((ones + 0.5) / (n - ones + 0.5)) for ones, n in pairs)
-        return max(AWAY * abs(away - normal), 1e-6)
+        edge = (right + 0.5) / (known + 1) + moved * float(self._rules.tolerances[c])
+        away = (float(look["away_ones"]) + 0.5) / (float(look["away_n"]) + 1)
+        far, near = (math.log(rate / (1 - rate)) for rate in (away, min(max(edge, 1e-9), 1 - 1e-9)))
+        return max(AWAY * abs(far - near), 1e-6)
 
     def _set_condition(self, c: int, condition: Condition) -> None:
         self._record["look"]["condition"][c] = NUMBERS[condition.upper()]
@@ -344,7 +354,7 @@ class Life:
     def _begin_level(self, c: int, n: int = 0, ones: int = 0) -> None:
         """The level of a recall is that of these observations from now on; evidence against the old one is void."""
         recall, look, shared = self._record["recall"], self._record["look"], self._record["shared"]
-        recall["n"][c], recall["ones"][c] = n, ones
+        recall["n"][c], recall["ones"][c], look["expected"][c] = n, ones, 0.0
         self._clear(recall[c : c + 1])
         look["back"][c] = look["back_age"][c] = 0.0
         shared["own"] = recall["total"].sum(dtype=np.float64)

@@ -122,10 +122,10 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
     weights = weights / weights.sum()
     found, information = [], np.zeros(ages.size)
     for c, way in verdict.ways:
-        change, told = _moved(record, c, way, weights, ages, own)
+        change, told = _moved(rules, record, c, way, weights, ages, own)
         found.append(change)
         information += told
-    found += _moved_too(record, {c for c, _ in verdict.ways}, weights, ages)
+    found += _moved_too(rules, record, {c for c, _ in verdict.ways}, weights, ages)
     age = float(ages[weights.argmax()])
     restarted = at + 1 - taken
     started = min(max(at + 1 - round(age) if began is None else restarted + began, restarted), at)
@@ -175,26 +175,31 @@ def _confusion_shares(record: Any, c: int, d: int) -> tuple[Share, Share]:
     return Share.of(began_hits, began_n, dispersion), after
 
 
-def _moved_too(record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats) -> list[Moved]:
+def _moved_too(
+    rules: FourRatesRules, record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats
+) -> list[Moved]:
     """The other recalls that differ, since the change started, by more than chance would have them."""
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
     errors = -NormalDist().inv_cdf(ALSO / max(len(others), 1))
-    found = []
+    found, down = [], rules.layout.watched[0][:SIZES].any()
+    ways = [way for way, watched in ((-1, down), (1, rules.layout.watched[0][SIZES:].any())) if watched]
     for c in others:
-        changes = [_moved(record, c, way, weights, ages, False)[0] for way in (-1, 1)]
-        likeliest = max(changes, key=lambda change: _errors(record, change))
-        if _errors(record, likeliest) > errors:
+        changes = [_moved(rules, record, c, way, weights, ages, False)[0] for way in ways]
+        likeliest = max(changes, key=lambda change: _errors(rules, record, change))
+        if _errors(rules, record, likeliest) > errors:
             found.append(likeliest)
     return found
 
 
-def _errors(record: Any, change: Moved) -> float:
-    """By how many standard errors a recall moved its way."""
-    known, right = known_of(record, change.cls)
-    earlier, rate = known - change.n, (right + 0.5) / (known + 1)
+def _errors(rules: FourRatesRules, record: Any, change: Moved) -> float:
+    """By how many standard errors a recall moved its way, beyond the tolerance."""
+    known, right = known_of(rules, record, change.cls)
+    rate = (right + 0.5) / (known + 1)
+    fixed = rules.keeps_reference(record, change.cls)
+    earlier, earlier_right = (known, right) if fixed else (known - change.n, max(right - change.right, 0.0))
     if min(change.n, earlier) < FEWEST:
         return 0.0
-    moved = change.way * (change.right / change.n - max(right - change.right, 0.0) / earlier)
+    moved = change.way * (change.right / change.n - earlier_right / earlier) - rules.tolerances[change.cls]
     scatter = rate * (1 - rate) * (1 / change.n + 1 / earlier) * dispersion_of(record["recall"][change.cls])
     return float(moved / math.sqrt(scatter))
 
@@ -206,7 +211,7 @@ def _consistent(moved: list[Moved]) -> list[Moved]:
 
 
 def _moved(
-    record: Any, c: int, way: int, weights: onset.Floats, ages: onset.Floats, own: bool
+    rules: FourRatesRules, record: Any, c: int, way: int, weights: onset.Floats, ages: onset.Floats, own: bool
 ) -> tuple[Moved, onset.Floats]:
     """How a recall moved, and how much an event since told of it, on average, in nats, for each step.
 
@@ -216,14 +221,15 @@ def _moved(
     recall, lanes = record["recall"][c], slice(0, SIZES) if way < 0 else slice(SIZES, 2 * SIZES)
     share = float(recall["n"]) / max(int(record["shared"]["taken"]), 1)
     weight = np.maximum(recall["evidence"][lanes].astype(float), 1e-30)
-    known, known_right = known_of(record, c)
+    known, known_right = known_of(rules, record, c)
     seen = np.clip(recall["seen"][lanes] / weight, 1.0, max(float(recall["n"]), 1.0))
     right = np.clip(recall["right"][lanes] / weight, 0.0, seen)
     if not own:
         apart = np.abs(np.log((seen + 1) / (ages[:, None] * share + 1)))
         seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
     dispersion = dispersion_of(recall)
-    earlier, earlier_right = np.maximum(known - seen, 0.0), np.clip(known_right - right, 0.0, None)
+    within = not rules.keeps_reference(record, c) or bool(recall["moved"])  # what came since is part of what is known
+    earlier, earlier_right = np.maximum(known - within * seen, 0.0), np.clip(known_right - within * right, 0.0, None)
     old = np.clip((earlier_right + 0.5) / (earlier + 1), 1e-6, 1 - 1e-6)
     new = np.clip((right + 0.5) / (seen + 1), 1e-6, 1 - 1e-6)
     told = 0.5 * (new - old) * (np.log(new / (1 - new)) - np.log(old / (1 - old)))
@@ -238,11 +244,14 @@ def _moved(
     ), told * share / dispersion
 
 
-def known_of(record: Any, c: int) -> tuple[float, float]:
+def known_of(rules: FourRatesRules, record: Any, c: int) -> tuple[float, float]:
     """Observations that make the level of a recall, and right ones: with the reference, unless it is away."""
     recall, look = record["recall"][c], record["look"][c]
     n, ones = float(recall["n"]), float(recall["ones"])
-    return (n, ones) if recall["moved"] else (n + float(look["given"]), ones + float(look["ones"]))
+    if recall["moved"]:
+        return n, ones
+    given, right = float(look["given"]), float(look["ones"])
+    return (given, right) if rules.keeps_reference(record, c) else (n + given, ones + right)
 
 
 def dispersion_of(recall: Any) -> float:
@@ -284,7 +293,7 @@ def _seen_since(recall: Any, age: float) -> float:
 # The episode ------------------------------------------------------------------------------------------------------
 
 
-def write_episode(record: Any, alarm: Alarm, reported: Sequence[Moved], known: bool) -> None:
+def write_episode(rules: FourRatesRules, record: Any, alarm: Alarm, reported: Sequence[Moved], known: bool) -> None:
     """Note the drift that opens an episode: these recalls moved; the counts are still those up to the alarm."""
     episode = record["episode"]
     episode["at"] = alarm.at + 1
@@ -300,7 +309,7 @@ def write_episode(record: Any, alarm: Alarm, reported: Sequence[Moved], known: b
     if len(record["counts"]) == 2:
         by_class = {change.cls: change for change in reported}
         for i, positives in enumerate(alarm.positives):
-            rates = [_rate(record, c, by_class.get(c), i) for c in range(2)]
+            rates = [_rate(rules, record, c, by_class.get(c), i) for c in range(2)]
             episode["mixed"][i] = np.clip([positives, *rates], 0.0, 1.0)
     if "swap" in record.dtype.names:
         swap = record["swap"]
@@ -321,8 +330,8 @@ def _share(plain: Any) -> Share:
     return Share(value, lower, upper, round(n)) if n else Share.of(0, 0)
 
 
-def _rate(record: Any, c: int, change: Moved | None, i: int) -> float:
-    known, right = known_of(record, c)
+def _rate(rules: FourRatesRules, record: Any, c: int, change: Moved | None, i: int) -> float:
+    known, right = known_of(rules, record, c)
     still = (right + 0.5) / (known + 1)
     share = None if change is None else (change.before, change.after)[i]
     return still if share is None or not share.n else share.value
@@ -385,7 +394,7 @@ def read_shift(rules: FourRatesRules, record: Any) -> Shift:
     age = float(mix["age"][best] / max(float(mix["evidence"][best]), 1e-30))
     base = float(mix["base"])
     odds = base / max(1 - base, 1e-9) * math.exp(rules.mix_step(best))
-    tnr, tpr = ((right + 0.5) / (n + 1) for n, right in (known_of(record, c) for c in range(2)))
+    tnr, tpr = ((right + 0.5) / (n + 1) for n, right in (known_of(rules, record, c) for c in range(2)))
     return Shift(
         at=at,
         started=min(max(at + 1 - round(age), at + 1 - int(mix["n"])), at),

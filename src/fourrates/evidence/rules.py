@@ -7,6 +7,7 @@ choice was measured on is told in docs/diary.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ MARGIN = 1.05  # threshold over budget: what a lag costs
 LAG, LAG_OF_MANY = 1 / 5, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
 GIVEN_LAG = 1 / 2  # and of a reference: a base from n observations may wait for as many and keep its budget on average
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
+MEAN_WEIGHT = 20.0  # observations of a stratum that the mean of all strata counts for
 TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
     "scale": 8.0,  # nats that an alternative needs to be found, which makes its scale in observations
@@ -61,12 +63,19 @@ class FourRatesRules(EvidenceRules):
     ----------
     layout : EvidenceLayout
         What the records look like, and which bytes can be one.
+    tolerances : array of float
+        By class: changes of less than this are ignored.
+    learning : bool
+        Whether an improvement becomes the normal without an alarm.
     """
 
     layout: EvidenceLayout
+    tolerances: npt.NDArray[np.float32]
+    learning: bool
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
+        self.tolerances, self.learning = settings["tolerance"], settings["learning"]
         table = settings["alternatives"]
         watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)]
         watched.append(np.array([weight for _, weight in settings["mix"]]) > 0)
@@ -86,6 +95,7 @@ class FourRatesRules(EvidenceRules):
             watched=tuple(watched),
             remembered=settings["tempering"]["remembered"],
             estimate=self.estimate,
+            strata=self.strata,
             directions=self.directions,
             watch_confusions=self.watch_confusions,
         )
@@ -100,6 +110,10 @@ class FourRatesRules(EvidenceRules):
         """Raise ValueError unless each of these can be a record of these rules."""
         Rules.check(self, records)
         self.layout.check(np.asarray(records))
+
+    def keeps_reference(self, record: Any, c: int) -> bool:
+        """Whether normal is the reference alone: the promise that goes with a tolerance needs it fixed."""
+        return bool(self.tolerances[c] > 0 and record["look"]["given"][c] > 0)
 
     def evidence(self, records: Any) -> npt.NDArray[np.float64]:
         """All evidence for a change, of each of many records."""
@@ -118,6 +132,9 @@ def evidence_rules(
     hold: bool = True,
     dispersion: float | None = None,
     reference: npt.NDArray[np.int64] | None = None,
+    tolerance: Sequence[float] | None = None,
+    learning: bool = False,
+    strata: int = 1,
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events.
 
@@ -137,12 +154,19 @@ def evidence_rules(
         As it is known; estimated if not given.
     reference : K x K counts, optional
         Of the classifier as it was shipped.
+    tolerance : numbers, optional
+        By class: changes of less than this are ignored.
+    learning : bool
+        Whether an improvement becomes the normal without an alarm.
+    strata : int
+        How many normals each recall has: one for each hour of the day, for instance.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
-    confusions = 2 < classes <= MOST_CONFUSED and sides != "up"
+    plain = not (learning or strata > 1 or (tolerance is not None and any(tolerance)))
+    confusions = plain and 2 < classes <= MOST_CONFUSED and sides != "up"
     part = 1 - JOINT_SHARE if joins else 1 - CONFUSION_SHARE if confusions else 1.0
     return FourRatesRules(
         classes,
@@ -170,6 +194,10 @@ def evidence_rules(
             "estimate": dispersion is None,
             "dispersion": 1.0 if dispersion is None else dispersion,
             "reference": _given(reference, classes),
+            "tolerance": np.array([0.0] * classes if tolerance is None else tolerance, np.float32),
+            "learning": learning,
+            "strata": strata,
+            "mean_weight": MEAN_WEIGHT,
             "alternatives": alternatives(classes, float(arl), lag, sides, part),
             "watch_confusions": confusions,
             "confusion_weight": CONFUSION_SHARE / 2 / len(CONFUSION_STEPS) / max(classes - 1, 1),

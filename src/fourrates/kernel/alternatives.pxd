@@ -31,7 +31,9 @@ cdef struct Ratios:
     const Alternatives* alone
     const Alternatives* together
     bint fading             # whether nothing is looked for in some direction
+    float base              # of a recall, in the stratum of the event
     float variance          # of an observation
+    float tolerance         # how far from its base a recall may be: changes are looked for beyond
     float[2][LANES] own
     float[2][LANES] shared
 
@@ -68,12 +70,32 @@ cdef inline void find_reach(float* power, uint8_t* reach, int first, const Tempe
         power[b] = power[most]
 
 
-cdef inline void find_ratios(float p, int right, const Alternatives* alternatives, const float* power, const uint8_t* reach,
-                             int first, float* ratio) noexcept nogil:
+cdef inline void edge_ratios(float p, float tolerance, int right, const Alternatives* alternatives,
+                             float* ratio) noexcept nogil:
+    """The likelihood ratios of an observation where changes within a tolerance do not count.
+
+    A fall is one from p - tolerance, a rise one from p + tolerance; where there is no rate beyond, the ratio is next to 0.
+    """
+    cdef float[LANES] risen
+    cdef int j
+    fourrates_ratios(max(p - tolerance, <float>0.0), right, alternatives.growth, ratio)
+    fourrates_ratios(min(p + tolerance, <float>1.0), right, alternatives.growth, risen)
+    for j in range(LANES):
+        if alternatives.growth[j] > 0:
+            ratio[j] = risen[j]
+        if (1 - p if alternatives.growth[j] > 0 else p) <= tolerance + <float>1e-6:
+            ratio[j] = <float>1e-30
+
+
+cdef inline void find_ratios(float p, float tolerance, int right, const Alternatives* alternatives, const float* power,
+                             const uint8_t* reach, int first, float* ratio) noexcept nogil:
     """The likelihood ratios of an observation, each raised to the power of its size."""
     cdef float[SIZES] powers
     cdef int i
-    fourrates_ratios(p, right, alternatives.growth, ratio)
+    if tolerance > 0:
+        edge_ratios(p, tolerance, right, alternatives, ratio)
+    else:
+        fourrates_ratios(p, right, alternatives.growth, ratio)
     if power[BLOCKS - 1] != 1:
         for i in range(SIZES):
             powers[i] = power[reach[(first + i) // 4] >> 2 * ((first + i) % 4) & 3]

@@ -1,7 +1,7 @@
 """Dispersion: how much more the right ones in blocks of observations scatter than those of independent events."""
 
 from libc.math cimport sqrt
-from libc.stdint cimport int16_t, int64_t
+from libc.stdint cimport int64_t
 
 cdef enum:
     BLOCKS = 4            # sizes of blocks by which dispersion is estimated
@@ -16,13 +16,6 @@ cdef struct Dispersion:
     float[BLOCKS] pairs     # and of what was expected, both over the variance of a pair
 
 
-ctypedef fused Amount:
-    # What blocks hold: right ones, which a record keeps in two bytes, for of the largest blocks a pair has 8192; or variances
-    # and what is beyond expectation.
-    int16_t
-    float
-
-
 cdef struct Tempering:
     # How dispersion is estimated and used.
     float inflation         # dispersion beyond 1 counts for this much
@@ -34,8 +27,8 @@ cdef struct Tempering:
     float cap               # no difference of blocks counts for more than this many times its expectation
 
 
-cdef inline void close_block(Amount* signed, Amount* both, Dispersion* dispersion, const Tempering* tempering,
-                             int64_t observed, Amount block, Amount residual, float variance) noexcept nogil:
+cdef inline void close_block(float* signed, float* both, Dispersion* dispersion, const Tempering* tempering,
+                             int64_t observed, float block, float residual, float variance) noexcept nogil:
     """A block of 8 is full: it holds `block`, of which `residual` is compared.
 
     Of the present pair of blocks of each size, `both` is what they hold and `signed` the residuals, those of the second
@@ -49,7 +42,7 @@ cdef inline void close_block(Amount* signed, Amount* both, Dispersion* dispersio
         if (observed - 1) // size & 1:
             signed[b] -= residual
             if observed % (2 * size) == 0:
-                close_pair(dispersion, tempering, b, 2 * size, <float>signed[b], <float>both[b], variance)
+                close_pair(dispersion, tempering, b, 2 * size, signed[b], both[b], variance)
                 signed[b] = both[b] = 0
         else:
             signed[b] += residual

@@ -1,6 +1,7 @@
 """Evidence for a change, and the second look at it: rules and record of FourRates."""
 
-from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.math cimport log
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
@@ -9,6 +10,7 @@ from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
+from fourrates.kernel.strata cimport Stratum
 
 cdef enum:
     RECENT = 500          # observations after which those before them are forgotten
@@ -55,15 +57,17 @@ cdef struct Recall:
     int8_t moved            # -1 or 1 while it is away from normal, below or above
     uint8_t row             # of the table of alternatives: its base, by log-odds
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
-    uint8_t block           # right ones in the present block of 8
-    uint8_t[3] reach        # which of the powers each size of a change has, its own and then the shared ones: two bits each
+    uint8_t[4] reach        # which of the powers each size of a change has, its own and then the shared ones: two bits each
     float[BLOCKS] power     # of its own ratios: 1 over the dispersion of blocks up to each size,
     float[BLOCKS] shared_power  # and of the shared ones; none is larger than the one before
     Lanes lanes
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
-    int16_t[BLOCKS] signed  # right ones in the present pair of blocks, those in the second counted as negative,
-    int16_t[BLOCKS] both    # and all of them
+    float block             # right ones in the present block of 8; or their variance, where there are strata,
+    float residual          # and what is beyond expectation
+    float offset            # where there are strata: of its log-odds from those of their mean
+    float[BLOCKS] signed    # right ones, or residuals, in the present pair of blocks, those in the second negative,
+    float[BLOCKS] both      # and all of them, or their variance
     Dispersion dispersion
 
 
@@ -72,6 +76,7 @@ cdef struct Look:
     float given, ones               # observations in the reference, and right ones
     float back, back_age            # evidence that it is back at normal
     int64_t normal_n, normal_ones   # observations of normal besides the reference, frozen at the alarm
+    double expected                 # by strata, if any: right ones to expect at normal of what makes the level
     uint32_t away_n, away_ones      # observations from the alarm until it may have come back, and right ones
     uint32_t returned               # events from the alarm that opened the episode to then
     uint8_t condition
@@ -101,8 +106,9 @@ cdef inline void clear(Recall* recall) noexcept nogil:
 
 cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) noexcept nogil:
     """The ratios of an observation that is right or not, of its own lanes and of the shared ones."""
-    find_ratios(recall.base, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
-    find_ratios(recall.base, right, ratios.together, recall.shared_power, recall.reach, SIZES, ratios.shared[right])
+    find_ratios(ratios.base, ratios.tolerance, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
+    find_ratios(ratios.base, ratios.tolerance, right, ratios.together, recall.shared_power, recall.reach, SIZES,
+                ratios.shared[right])
 
 
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
@@ -115,6 +121,22 @@ cdef inline bint constant(const Recall* recall, const Look* look) noexcept nogil
     if recall.ones == recall.n:
         return look.ones == look.given
     return recall.ones == 0 and look.ones == 0
+
+
+cdef inline double edge_of(double rate, double tolerance, int way) noexcept nogil:
+    """Of a normal rate, the edge of the tolerance on one side."""
+    return min(max(rate + way * tolerance, 1e-9), 1 - 1e-9) if tolerance > 0 else rate
+
+
+cdef inline double nearer(const Recall* recall, const Look* look) noexcept nogil:
+    """How much more likely it is that a recall came nearer to normal than that its rate is the same: as a logarithm."""
+    cdef double n = recall.n + 1.0, k = recall.ones + 0.5, m = look.away_n + 1.0, j = look.away_ones + 0.5
+    cdef double same = (k + j) / (n + m)
+    if recall.moved * (k / n - j / m) >= 0:
+        return 0.0
+    return recall.power[BLOCKS - 1] * (
+        k * log(k / (n * same)) + (n - k) * log((n - k) / (n * (1 - same)))
+        + j * log(j / (m * same)) + (m - j) * log((m - j) / (m * (1 - same))))
 
 
 cdef inline bint due(int64_t n) noexcept nogil:
@@ -150,39 +172,44 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint hold, watch_mix, watch_joint, estimate
     cdef readonly double threshold, mix_threshold, back_threshold
     cdef readonly double confirm, withdraw, recover, distrust, least_known
-    cdef float lag, given_lag, prior, fixed, back_weight, row_scale
+    cdef float lag, given_lag, prior, mean_weight, fixed, back_weight, row_scale
     cdef readonly float naming_factor
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
+    cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
     cdef const Row* rows
     cdef int rates, octaves
     cdef Alternatives mix
     cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
     cdef readonly int directions  # of the shared lanes
+    cdef readonly int strata
     cdef readonly bint watch_confusions
     cdef readonly float confusion_weight
     cdef Confusing confusing
-    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, confusions   # where in a record they begin
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where in a record they begin
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
     cdef Look* look(self, char* record, int c) noexcept nogil
+    cdef Stratum* strata_of(self, char* record, int c) noexcept nogil
+    cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil
+    cdef double normal_in(self, char* record, int c, int s) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Look* look) noexcept nogil
     cdef const Row* row_at(self, float base, float known) noexcept nogil
+    cdef int row_of(self, float base) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
-    cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
-    cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil
-    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred) noexcept nogil
-    cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil
+    cdef void derive(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil
+    cdef void renew(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil
+    cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred, int stratum) noexcept nogil
+    cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right, float gap) noexcept nogil
     cdef int decide(self, char* record, int c) noexcept nogil
-    cdef double normal_rate(self, const Look* look) noexcept nogil
+    cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil
     cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
                           double* support) noexcept nogil
     cdef double supported(self, char* record, int c, bint together) noexcept nogil
     cdef double recovery_support(self, char* record, int c) noexcept nogil
-    cdef double nearer(self, const Recall* recall, const Look* look) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
                        const float* recalls) noexcept nogil
     cdef int way_of(self, char* record, int first, int c) noexcept nogil

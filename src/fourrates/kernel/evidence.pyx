@@ -14,7 +14,7 @@ follows an alarm or a decision is :mod:`fourrates.evidence.life`.
 
 cimport cython
 from libc.math cimport exp, log, log1p
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
@@ -31,6 +31,7 @@ from fourrates.kernel.mix cimport (
 )
 from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
 from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
+from fourrates.kernel.strata cimport Stratum, count_in, log_odds, mean_of, rate_in
 
 NUMBERS = {  # for those who read records in Python
     "STEPS": STEPS,
@@ -76,13 +77,16 @@ cdef class EvidenceRules(Rules):
         self.rows = <const Row*>&self.table[0, 0, 0, 0, 0]
         self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
+        self.tolerance = settings["tolerance"]
         self.recents = sizeof(Head) + 8 * classes * classes
         self.recalls = self.recents + 2 * classes * sizeof(Recent)
         self.common = self.recalls + classes * sizeof(Recall)
         self.mixed = self.common + sizeof(Shared)
         self.joined = self.mixed + (sizeof(Mix) if self.watch_mix else 0)
         self.looks = self.joined + (sizeof(Joint) if self.watch_joint else 0)
-        self.size = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
+        self.by_stratum = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
+        self.strata, self.mean_weight = settings["strata"], settings["mean_weight"]
+        self.size = self.by_stratum + (classes * self.strata * sizeof(Stratum) if self.strata > 1 else 0)
         self.watch_confusions = settings["watch_confusions"]
         self.confusions = self.size
         if self.watch_confusions:
@@ -93,7 +97,7 @@ cdef class EvidenceRules(Rules):
     @property
     def scratch_size(self):
         """Bytes of the ratios that `scan` keeps."""
-        return (self.classes + 1) * sizeof(Ratios)
+        return (self.classes * self.strata + 1) * sizeof(Ratios)
 
     cdef inline Recall* recall(self, char* record, int c) noexcept nogil:
         return <Recall*>(record + self.recalls) + c
@@ -108,6 +112,10 @@ cdef class EvidenceRules(Rules):
         return <Look*>(record + self.looks) + c
 
     @cython.final
+    cdef inline Stratum* strata_of(self, char* record, int c) noexcept nogil:
+        return <Stratum*>(record + self.by_stratum) + c * self.strata
+
+    @cython.final
     cdef inline const Row* row(self, const Recall* recall, const Look* look) noexcept nogil:
         """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
         cdef float known = recall.next_refresh_n if recall.moved else recall.next_refresh_n + look.given
@@ -117,10 +125,14 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef const Row* row_at(self, float base, float known) noexcept nogil:
         """What is looked for at a rate that is known from this number of observations."""
-        cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
-        cdef int row = min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
         cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
-        return self.rows + row * self.octaves + octave
+        return self.rows + self.row_of(base) * self.octaves + octave
+
+    @cython.final
+    cdef int row_of(self, float base) noexcept nogil:
+        """Where what is looked for at a rate stands in the table."""
+        cdef float odds = fourrates_log2(base) - fourrates_log2(1 - base)
+        return min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
 
     cdef void begin(self, char* record) noexcept nogil:
         """All but the reference is zero in a stream that has seen nothing."""
@@ -210,7 +222,7 @@ cdef class EvidenceRules(Rules):
         """
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
-        cdef const Row* row = self.row_at(<float>self.normal_rate(look), <float>(look.normal_n + look.given))
+        cdef const Row* row = self.row_at(<float>self.normal_rate(look, c, way), <float>(look.normal_n + look.given))
         cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
         cdef const Alternatives* alternatives = &row.own
         if direction != ALONE:
@@ -250,15 +262,24 @@ cdef class EvidenceRules(Rules):
         cdef const Row* row
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
-        cdef float odds
-        cdef int b
+        cdef float edge
+        cdef int b, s
+        cdef double expected
+        cdef Stratum* strata = self.strata_of(record, c)
         cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
         if not recall.moved:
             n, ones, wait = n + look.given, ones + look.ones, wait + look.given * self.given_lag
+            if self.tolerance[c] > 0 and look.given > 0:  # the theorem needs a normal that stays
+                n, ones = look.given, look.ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.next_refresh_n = <float>(recall.n + max(1.0, wait))
-        odds = fourrates_log2(recall.base) - fourrates_log2(1 - recall.base)
-        recall.row = <uint8_t>min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
+        if self.strata > 1:
+            expected = look.expected / recall.n if recall.moved and recall.n else mean_of(strata, self.strata, self.prior)
+            recall.offset = <float>(log_odds(recall.base) - log_odds(expected))
+            for s in range(self.strata):
+                strata[s].next_refresh_n = 0
+        edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
+        recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else recall.base)
         row = self.row(recall, look)
         of_class = self.dispersed(&recall.dispersion, found)
         temper(recall.power, &self.tempering, self.fixed, of_class)
@@ -270,6 +291,28 @@ cdef class EvidenceRules(Rules):
         find_reach(recall.power, recall.reach, 0, &self.tempering, &row.own, recall.base)
         find_reach(recall.shared_power, recall.reach, SIZES, &self.tempering,
                    &row.shared[c if self.classes == 2 else 0], recall.base)
+
+    @cython.final
+    cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil:
+        """The base of a recall in a stratum: its own rate there, moved as far as the recall is from the strata's mean."""
+        cdef Stratum* strata = self.strata_of(record, c)
+        if self.strata == 1:
+            return recall.base
+        if strata[s].n >= strata[s].next_refresh_n:
+            mean = mean_of(strata, self.strata, self.prior)
+            strata[s].base = <float>rate_in(strata + s, mean, self.mean_weight, recall.offset)
+            strata[s].next_refresh_n = <float>(strata[s].n + max(1.0, <double>strata[s].n * self.lag))
+        return strata[s].base
+
+    @cython.final
+    cdef double normal_in(self, char* record, int c, int s) noexcept nogil:
+        """The normal of a recall that is away from it, in a stratum."""
+        cdef double rate = self.normal_rate(self.look(record, c), c, 0)
+        cdef Stratum* strata = self.strata_of(record, c)
+        if self.strata == 1:
+            return rate
+        mean = mean_of(strata, self.strata, self.prior)
+        return rate_in(strata + s, mean, self.mean_weight, log_odds(rate) - log_odds(mean))
 
     @cython.final
     cdef void rule_out(self, char* record, Recall* recall, Shared* shared, int truth) noexcept nogil:
@@ -286,23 +329,26 @@ cdef class EvidenceRules(Rules):
         forget_joint(self.joint_of(record))
 
     @cython.final
-    cdef void derive(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
+    cdef void derive(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil:
         """All of the ratios but themselves."""
         cdef const Row* row = self.row(recall, self.look(record, truth))
         ratios.alone, ratios.together = &row.own, &row.shared[truth if self.classes == 2 else 0]
         ratios.fading = fades(&row.own)
-        ratios.variance = recall.base * (1 - recall.base)
+        ratios.base = self.base_in(record, recall, truth, stratum)
+        ratios.variance = ratios.base * (1 - ratios.base)
+        ratios.tolerance = self.tolerance[truth]
 
     @cython.final
-    cdef void renew(self, char* record, const Recall* recall, int truth, Ratios* ratios) noexcept nogil:
+    cdef void renew(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil:
         """The ratios of observations of a class, wrong and right, to be kept."""
-        self.derive(record, recall, truth, ratios)
+        self.derive(record, recall, truth, stratum, ratios)
         fill_ratios(recall, 0, ratios)
         fill_ratios(recall, 1, ratios)
         ratios.valid = 1
 
     @cython.final
-    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred) noexcept nogil:
+    cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred,
+                         int stratum) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
         cdef Head* head = <Head*>record
         cdef Recall* recall = self.recall(record, truth)
@@ -311,20 +357,23 @@ cdef class EvidenceRules(Rules):
         cdef Ratios here
         cdef float gap
         cdef double total
-        cdef int state = QUIET
+        cdef bint known
+        cdef int state = QUIET, s
+        cdef Stratum* own = self.strata_of(record, truth) + stratum
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
         note(<Recent*>(record + self.recents) + truth, right)
         note(<Recent*>(record + self.recents) + self.classes + pred, right)
         if recall.n >= recall.next_refresh_n:
             self.refresh(record, recall, truth)
             if ratios != NULL:
-                ratios.valid = 0
+                for s in range(self.strata):
+                    (ratios + (s - stratum) * self.classes).valid = 0
         if ratios == NULL:
             ratios = &here
-            self.derive(record, recall, truth, ratios)
+            self.derive(record, recall, truth, stratum, ratios)
             fill_ratios(recall, right, ratios)
-        elif not ratios.valid:
-            self.renew(record, recall, truth, ratios)
+        elif not ratios.valid or (self.strata > 1 and own.n >= own.next_refresh_n):
+            self.renew(record, recall, truth, stratum, ratios)
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
@@ -344,14 +393,22 @@ cdef class EvidenceRules(Rules):
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
             recall.phase = (recall.phase + 1) & (PERIOD - 1)
-            recall.block += right
+            known = recall.n > SMALLEST  # before, little is known of what to expect
+            if self.strata == 1:
+                recall.block += right
+                recall.residual += right
+            elif known and own.n > SMALLEST:
+                recall.block += ratios.variance
+                recall.residual += right - ratios.base
+            else:
+                known = False
             if recall.phase % SMALLEST == 0:
                 close_block(recall.signed, recall.both, &recall.dispersion, &self.tempering, PERIOD + recall.phase,
-                            <int16_t>recall.block, <int16_t>recall.block, ratios.variance)
-                recall.block = 0
-            if recall.n > SMALLEST:  # before, little is known of what to expect
+                            recall.block, recall.residual, ratios.variance if self.strata == 1 else <float>0.0)
+                recall.block = recall.residual = 0.0
+            if known:
                 shared.block += ratios.variance
-                shared.residual += right - recall.base
+                shared.residual += right - ratios.base
             if (head.events >> FLAGS) % SMALLEST == 0:
                 close_block(shared.signed, shared.both, &shared.dispersion, &self.tempering,
                             <int64_t>(head.events >> FLAGS), shared.block, shared.residual, 0.0)
@@ -361,8 +418,10 @@ cdef class EvidenceRules(Rules):
                 state = SHIFT
         if self.watch_joint:
             total += self.joint_of(record).total
-        if recall.moved and self.look_at(record, recall, truth, right, gap):
+        if recall.moved and self.look_at(record, recall, truth, stratum, ratios.base, right, gap):
             state |= LOOK
+        if self.strata > 1 and not recall.moved:
+            count_in(own, right)
         if self.watch_confusions and not recall.moved:
             if total + self.take_confusion(record, recall, truth, pred, shared.taken) >= self.threshold:
                 total = self.threshold
@@ -408,20 +467,26 @@ cdef class EvidenceRules(Rules):
         return found
 
     @cython.final
-    cdef bint look_at(self, char* record, Recall* recall, int c, int right, float gap) noexcept nogil:
+    cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right,
+                      float gap) noexcept nogil:
         """An observation of a recall that is away from normal: evidence that it is back, and whether a look decides."""
         cdef Look* look = self.look(record, c)
-        cdef float rate = <float>self.normal_rate(look), old = look.back, ratio
-        cdef float wrong = max(1 - recall.base, <float>3e-8)  # after 17 million right ones no float is below 1
+        cdef double normal = self.normal_in(record, c, stratum)
+        cdef float rate = <float>edge_of(normal, self.tolerance[c], recall.moved), old = look.back, ratio
+        cdef float wrong = max(1 - base, <float>3e-8)  # after 17 million right ones no float is below 1
+        if self.strata > 1:
+            look.expected += normal
         if look.condition != RECOVERING:
-            ratio = rate / recall.base if right else (1 - rate) / wrong
+            ratio = rate / base if right else (1 - rate) / wrong
             look.back = (old + gap * self.back_weight) * ratio
             look.back_age = (look.back_age + gap * old + <float>0.5 * gap * (gap + 1) * self.back_weight) * ratio
         return self.decide(record, c) != NONE
 
     @cython.final
-    cdef double normal_rate(self, const Look* look) noexcept nogil:
-        return (look.normal_ones + <double>look.ones + self.prior) / (look.normal_n + <double>look.given + 2 * self.prior)
+    cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil:
+        """Of a recall that moved this way; with a tolerance its edge on that side."""
+        cdef double known = look.normal_n + <double>look.given, ones = look.normal_ones + <double>look.ones
+        return edge_of((ones + self.prior) / (known + 2 * self.prior), self.tolerance[c], way)
 
     @cython.final
     cdef int decide(self, char* record, int c) noexcept nogil:
@@ -441,7 +506,7 @@ cdef class EvidenceRules(Rules):
                 return NONE
             if look.condition != RECOVERING:
                 return CONFIRM
-            if self.nearer(recall, look) >= log(self.confirm):
+            if nearer(recall, look) >= log(self.confirm):
                 return IMPROVE
             return STAY if recall.n >= LATEST else NONE
         own = self.supported(record, c, False)
@@ -466,7 +531,8 @@ cdef class EvidenceRules(Rules):
         By dispersion, as evidence is; and by how little is known of normal: with a flat prior for an uncertain rate the
         ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` stands before that n.
         """
-        cdef double known = look.normal_n + <double>look.given, rate = self.normal_rate(look), wrong, growth
+        cdef double known = look.normal_n + <double>look.given, wrong, growth
+        cdef double rate = self.normal_rate(look, c, recall.moved)
         cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
         cdef const Row* row = self.row_at(<float>rate, <float>known)
         cdef const Alternatives* alternatives = &row.own
@@ -474,6 +540,8 @@ cdef class EvidenceRules(Rules):
         if direction != ALONE:
             lanes = LANES // self.directions
             first, alternatives = direction * lanes, &row.shared[c if self.classes == 2 else 0]
+        if self.strata > 1 and recall.n > 0:  # normal of these observations, by the strata that they came in
+            rate = edge_of(look.expected / <double>recall.n, self.tolerance[c], recall.moved)
         power *= known / (known + distrust * recall.n)
         for i in range(lanes):
             growth = alternatives.growth[first + i]
@@ -499,17 +567,6 @@ cdef class EvidenceRules(Rules):
         for i in range(SIZES):
             found += look.weight[i] * exp(min(support[i], 300.0))
         return found
-
-    @cython.final
-    cdef double nearer(self, const Recall* recall, const Look* look) noexcept nogil:
-        """How much more likely it is that a recall came nearer to normal than that its rate is the same: as a logarithm."""
-        cdef double n = recall.n + 1.0, k = recall.ones + 0.5, m = look.away_n + 1.0, j = look.away_ones + 0.5
-        cdef double same = (k + j) / (n + m)
-        if recall.moved * (k / n - j / m) >= 0:
-            return 0.0
-        return recall.power[BLOCKS - 1] * (
-            k * log(k / (n * same)) + (n - k) * log((n - k) / (n * (1 - same)))
-            + j * log(j / (m * same)) + (m - j) * log((m - j) / (m * (1 - same))))
 
     @cython.final
     cdef double recovery_support(self, char* record, int c) noexcept nogil:
@@ -552,25 +609,30 @@ cdef class EvidenceRules(Rules):
         return mix.total >= self.mix_threshold
 
     cdef int step(self, char* record, int truth, int pred) noexcept nogil:
-        return self.take(record, NULL, NULL, truth, pred)
+        cdef int stratum = truth // self.classes if self.strata > 1 else 0
+        return self.take(record, NULL, NULL, truth - stratum * self.classes, pred, stratum)
 
     cdef Py_ssize_t scan(self, char* record, char* scratch, const uint16_t* truths, const uint16_t* preds,
                          Py_ssize_t size, int* state) noexcept nogil:
         cdef Ratios* ratios = <Ratios*>scratch
         cdef Py_ssize_t i
+        cdef int stratum
         state[0] = QUIET
         for i in range(size):
-            state[0] = self.take(record, ratios + truths[i], ratios + self.classes, truths[i], preds[i])
+            stratum = truths[i] // self.classes if self.strata > 1 else 0
+            state[0] = self.take(record, ratios + truths[i], ratios + self.classes * self.strata,
+                                 truths[i] - stratum * self.classes, preds[i], stratum)
             if state[0] & REPORT:
                 return i + 1
         return size
 
     cdef void fetch(self, const char* record, int truth, int pred) noexcept nogil:
-        cdef const char* own = record + self.recalls + truth * sizeof(Recall)
+        cdef int c = truth % self.classes if self.strata > 1 else truth
+        cdef const char* own = record + self.recalls + c * sizeof(Recall)
         cdef const char* common = record + self.common
         cdef int i, lines = (sizeof(Recall) + LINE - 1) // LINE
         prefetch(record)
-        prefetch(record + sizeof(Head) + 8 * (truth * self.classes + pred))
+        prefetch(record + sizeof(Head) + 8 * (c * self.classes + pred))
         for i in range(lines):
             prefetch(own + i * LINE)
         lines = <int>(self.looks - self.common + LINE - 1) // LINE  # looks are for those that are away, and are few

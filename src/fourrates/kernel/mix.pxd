@@ -1,7 +1,7 @@
 """The mix of the classes: evidence that it shifted, alone or together with a change of the recalls."""
 
 from libc.math cimport exp
-from libc.stdint cimport int16_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
@@ -17,7 +17,7 @@ cdef struct Mix:
     float base, next_refresh_n, total
     float power             # 1 over the dispersion of blocks of all sizes
     Lanes lanes
-    int16_t[BLOCKS] signed, both   # positives in the present pairs of blocks, as for a recall
+    float[BLOCKS] signed, both   # positives in the present pairs of blocks, as for a recall
     Dispersion dispersion
     uint8_t block           # positives in the present block of 8
 
@@ -56,7 +56,7 @@ cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, i
     if tempering != NULL:
         mix.block += positive
         if events % SMALLEST == 0:
-            close_block(mix.signed, mix.both, &mix.dispersion, tempering, events, <int16_t>mix.block, <int16_t>mix.block,
+            close_block(mix.signed, mix.both, &mix.dispersion, tempering, events, mix.block, mix.block,
                         mix.base * (1 - mix.base))
             mix.block = 0
 

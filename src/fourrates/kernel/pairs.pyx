@@ -34,7 +34,7 @@ cdef class Pairs:
         state[0] = QUIET
         return size
 
-    def update(self, y_true, y_pred):
+    def update(self, y_true, y_pred, stratum=None):
         """Take one event and say what it showed.
 
         Parameters
@@ -43,11 +43,15 @@ cdef class Pairs:
             What the event turned out to be.
         y_pred : label
             What the classifier had said.
+        stratum : int, optional
+            For a detector with strata: which the event belongs to.
 
         Returns
         -------
         Drift or None
         """
+        if self.stratified or stratum is not None:
+            return self._update_in(stratum, y_true, y_pred)
         cdef PyObject* truth = NULL
         cdef PyObject* pred = NULL
         try:
@@ -129,6 +133,13 @@ cdef class Pairs:
 
     def _update_spelled(self, y_true, y_pred):
         raise NotImplementedError
+
+    def _update_in(self, stratum, y_true, y_pred):
+        raise NotImplementedError
+
+    def _stratify(self):
+        """From now on events need a stratum."""
+        self.stratified = True
 
     def _progress(self):
         return self.events, self.since, self.drift_detected, self.warning_detected

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.detectors import FourRates
 from fourrates.names import printable, shortened
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Moment, Move, Stream
@@ -201,6 +202,7 @@ AFTER = {
     "restart": "the new level is normal",
     "hold": "normal stays what it was, until the drift is withdrawn, recovered or accepted",
 }
+STRATA = {"day": "by hour of the day", "week": "by weekday"}
 MIX = {"report": "reported, but no alarm", "alarm": "an alarm", "ignore": "not looked at"}
 LAWS = {"exact": "exact", "plugin": "with the estimated rate plugged in", "monte-carlo": "simulated"}
 
@@ -215,6 +217,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
     told: list[tuple[str, Any]] = [
         ("Detector", FULL_NAMES.get(type(detector).__name__, type(detector).__name__)),
         *_detector(type(detector).__name__, parameters),
+        ("Tolerance", detector.tolerance_in_words() if isinstance(detector, FourRates) else None),
         ("Classes", _classes(labels, positive)),
         ("Files" if len(files) > 1 else "File", _list(files)),
         ("True labels in", columns.truth),
@@ -231,6 +234,7 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
     """The parameters of a detector; those that nothing is known about as they are written."""
     told: list[tuple[str, Any]] = []
     warn, detect = parameters.pop("warn", None), parameters.pop("detect", None)
+    parameters = {name: value for name, value in parameters.items() if name not in ("tolerance", "learning")}
     arl = parameters.pop("arl", None)
     if arl is not None:
         told.append(("False alarms", f"at most one in {arl:,.0f} events while nothing changes, on average"))
@@ -261,6 +265,7 @@ def _detector(kind: str, parameters: dict[str, Any]) -> list[tuple[str, Any]]:
         "reference": ("Compared with", _reference),
         "after": ("After a drift", lambda value: AFTER.get(value, value)),
         "mix": ("Shifts of the classes", lambda value: MIX.get(value, value)),
+        "strata": ("Normal is kept", lambda value: STRATA.get(value, f"by stratum, of which there are {value}")),
         "dispersion": ("Errors scatter", lambda value: f"{value:g} times as much as independent ones"),
         "batch": ("Looks", lambda value: f"every {value:,} events"),
         "history": ("Compares with", lambda value: f"the last {value:,} looks"),

@@ -47,6 +47,10 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         How long a prediction waits for its label.
     mix : {"report", "alarm", "ignore"}
         What a shift of the classes is.
+    tolerance, learning
+        As for FourRates: changes of less than this are ignored; the model goes on learning.
+    season : {"day", "week"}, optional
+        Normal is kept by hour of the day, or by weekday, as the times of the events say.
     threshold : float
         From which score on a prediction is positive.
     alerts : AlertsConfig
@@ -61,12 +65,20 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     reference: list[list[int]] | None = None
     max_wait: str = "30 days"
     mix: Literal["report", "alarm", "ignore"] = "report"
+    tolerance: float | dict[str, float] | None = None
+    learning: bool = False
+    season: Literal["day", "week"] | None = None
     threshold: float = 0.5
     alerts: AlertsConfig = AlertsConfig()
 
     def made_labels(self) -> Labels:
         """The classes with their codes."""
         return Labels(self.labels, self.positive)
+
+    def made_detector(self, arl: float, **more: Any) -> FourRates:
+        """A detector by these settings."""
+        own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning")}
+        return FourRates(arl, strata=self.season, **own, **more)
 
     def run_length(self, rate: float | None) -> float:
         """Events between two false alarms, at this number of events a second."""
@@ -116,7 +128,7 @@ def check_config(config: MonitorConfig) -> None:
     length = config.run_length(1.0)
     if length < LEAST:
         raise ValueError(f"arl {length:g} is less than {LEAST} events")
-    FourRates(2 * length, labels=config.labels, positive=config.positive, reference=config.reference, mix=config.mix)
+    config.made_detector(2 * length, reference=config.reference, mix=config.mix)
     for name in ("max_wait", "silent_after", "labels_overdue"):
         text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
         if text is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -63,6 +62,9 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
 
 
+RESETS = ("reference", "mix", "tolerance", "learning", "season")  # settings whose change resets the watch
+
+
 class Monitor:
     """One monitor.
 
@@ -113,10 +115,10 @@ class Monitor:
         self.begun = self.events
         self.shift: dict[str, Any] | None = None
         config, arl = self.config, self._arl_of_each()
-        detector = partial(FourRates, arl, labels=config.labels, positive=config.positive)
-        overall = detector(reference=config.reference, mix=config.mix if self.classes == 2 else "ignore")
+        mix = config.mix if self.classes == 2 else "ignore"
+        overall = config.made_detector(arl, reference=config.reference, mix=mix)
         # Segments differ, so each is held against its own past; the class mix is that of all of them.
-        each = detector(mix="ignore") if config.by else overall
+        each = config.made_detector(arl, mix="ignore") if config.by else overall
         limit = self.settings.max_segments
         self.watch = Watch(each, overall=overall if config.by else None, max_segments=limit)
 
@@ -281,13 +283,13 @@ class Monitor:
         self.watch.set_budget(self._arl_of_each())
 
     def _change(self, config: MonitorConfig) -> None:
-        """New settings: another reference, or another view of the mix, resets the watch."""
+        """New settings: another reference or tolerance, or another view of the mix, resets the watch."""
         old, self.config = self.config, config
         rate = None
         if self.last_time > self.first_time:
             rate = self.events / (self.last_time - self.first_time)
         arl = config.run_length(rate)
-        if (old.reference, old.mix) != (config.reference, config.mix):
+        if any(getattr(old, name) != getattr(config, name) for name in RESETS):
             self.arl = arl
             self._begin_watching()
         elif arl != self.arl:

@@ -56,6 +56,10 @@ class Part:
         """True and predicted classes."""
         return self._pick(self.batch.truths), self._pick(self.batch.preds)
 
+    def strata(self) -> Codes | None:
+        """Their strata, if there are any."""
+        return None if self.batch.strata is None else self._pick(self.batch.strata)
+
     def times(self) -> npt.NDArray[np.datetime64] | None:
         """When they happened, if that is known."""
         return None if self.batch.times is None else self._pick(self.batch.times)

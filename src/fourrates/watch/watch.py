@@ -14,6 +14,7 @@ import numpy as np
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
+from fourrates.detectors.seasons import SEASONS, strata_of
 from fourrates.findings import Drift, Finding
 from fourrates.io import Batch, Columns, InputError, read
 from fourrates.state import Saved, pack, unpack
@@ -187,7 +188,7 @@ class Watch:
         return sorted(found, key=lambda finding: finding.row or 0)
 
     def _take_segments(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        many, segments = batch.keys is not None, self.segments
+        many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
         if batch.keys is None:
@@ -216,6 +217,19 @@ class Watch:
             found += self._advance(number, batch, order[start:end])
         return sorted(found, key=lambda finding: finding.row or 0)
 
+    def _stratified(self, batch: Batch) -> Batch:
+        """A batch with the strata that the detector has: by the times, or by a column of its own."""
+        asked = self.detector.parameters.get("strata")
+        if asked is None:
+            return replace(batch, strata=None)
+        if asked in SEASONS:
+            if batch.times is None:
+                raise InputError(f"normal by {'hour' if asked == 'day' else 'weekday'} needs times (--time)")
+            return replace(batch, strata=strata_of(batch.times, asked))
+        if batch.strata is None:
+            raise InputError(f"this detector has {asked} strata: say which column names them (--stratum)")
+        return batch
+
     def _note_times(self, times: npt.NDArray[np.datetime64]) -> None:
         known = times[~np.isnat(times)]
         if known.size:
@@ -239,7 +253,7 @@ class Watch:
         found: list[Finding] = []
         done = 0
         while done < truths.size:
-            taken, findings = detector.update_coded(truths, preds, done)
+            taken, findings = detector.update_coded(truths, preds, done, part.strata())
             if trace is not None:
                 trace.take(truths[done : done + taken], preds[done : done + taken])
             self._mark(number, part, done, done + taken)
@@ -294,7 +308,7 @@ class Watch:
     ) -> list[Finding]:
         """Give a batch to the bank; then see to the segments that drifted, warn, or are followed."""
         findings: dict[int, list[tuple[int, Finding]]] = {}
-        bank.update_coded(numbers, batch.truths, batch.preds)
+        bank.update_coded(numbers, batch.truths, batch.preds, batch.strata)
         for keyed in bank.findings:
             findings.setdefault(int(keyed.key), []).append((keyed.event, keyed.finding))  # type: ignore[call-overload]
         events, since = bank.progress(segments)
