@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-build-isolation
 SOURCES := pyproject.toml setup.py $(wildcard src/fourrates/kernel/*.pyx src/fourrates/kernel/*.pxd src/fourrates/kernel/*.h)
 
-.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz sanitized floors kill docs dist bench tables figures screenshots peers \
+.PHONY: demo serve-demo paper test quick test-ui test-engines walk check fuzz sanitized floors kill docs dist bench tables figures screenshots peers outside \
     environment clean
 
 demo: $(VENV)/.installed-cli
@@ -126,6 +126,7 @@ tables: $(VENV)/.installed-retrain
 	$(BIN)/python benchmarks/six.py
 	$(BIN)/python benchmarks/real_streams.py
 	$(BIN)/python benchmarks/second_look.py
+	$(BIN)/python benchmarks/naming.py
 	$(BIN)/python benchmarks/hold.py
 	PYTHONPATH=. $(BIN)/python benchmarks/small_samples.py
 
@@ -141,6 +142,11 @@ screenshots: $(VENV)/.installed-pictures
 # Beside river, frouros, menelaus and CapyMOA, each in its own environment: a table and two pictures in build/peers.
 peers: $(VENV)/.installed-plot
 	$(BIN)/python benchmarks/peers/run.py $(PEERS)
+
+# Benchmarks that others made, on data that is fetched now; Electricity is read from FOURRATES_DATA.
+outside: $(VENV)/.installed-bench
+	$(BIN)/python -m pip download --quiet --no-deps --dest build/nannyml nannyml
+	$(BIN)/python benchmarks/outside.py --nannyml build/nannyml/nannyml-*.whl
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

@@ -44,18 +44,10 @@ def discoveries(scale: float, seed: int) -> dict[str, Any]:
             wrong.append(sum(key >= 40 for key in named) / max(len(named), 1))
         rows.append((len(alarmed), sum(key < 40 for key in named), wrong[-1], max(wrong)))
     alarms, right, last, worst = np.array(rows).T
-    print(
-        f"discoveries: {alarms.mean():.1f} alarms, {right.mean():.2f} of 40 named, least {right.min():.0f}; wrong "
-        f"{last.mean():.4f} at the end, {worst.mean():.4f} at the worst look (at most {Q}), {len(rows)} repeats"
-    )
-    return {
-        "repeats": len(rows),
-        "alarms": alarms.mean(),
-        "named": right.mean(),
-        "least": right.min(),
-        "wrong": last.mean(),
-        "wrong_at_worst": worst.mean(),
-    }
+    print(f"discoveries: {alarms.mean():.1f} alarms, {right.mean():.2f} of 40 named, least {right.min():.0f}; wrong "
+          f"{last.mean():.4f} at the end, {worst.mean():.4f} at the worst look; {len(rows)} repeats")  # fmt: skip
+    return {"repeats": len(rows), "alarms": alarms.mean(), "named": right.mean(), "least": right.min(),
+            "wrong": last.mean(), "wrong_at_worst": worst.mean()}  # fmt: skip
 
 
 def delays(before: Concept, after: Concept, streams: int, seed: int) -> tuple[float, list[fr.Drift]]:

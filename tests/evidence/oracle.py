@@ -163,11 +163,10 @@ class Oracle:
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
         joins = mix == "alarm" and classes == 2 and sides != "up"
-        plain = not tolerance and not learning and (strata or 1) == 1
-        self.watches_confusions = classes > 2 and sides != "up" and plain
-        self.table = alternatives(classes, float(arl), float(rules.LAG if classes == 2 else rules.LAG_OF_MANY), sides,
-                                  1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE
-                                  if self.watches_confusions else 1.0).astype(float)  # fmt: skip
+        self.watches_confusions = classes > 2 and sides != "up" and not (tolerance or learning or (strata or 1) > 1)
+        part = 1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE if self.watches_confusions else 1.0
+        lag = float(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
+        self.table = alternatives(classes, float(arl), lag, sides, part).astype(float)
         self.observed, self.cells = [0] * classes, [[] for _ in range(classes)]  # confusions, by class and prediction
         for c in range(classes):
             self.forget_confusions(c)
@@ -536,7 +535,8 @@ class Oracle:
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
         others = [c for c, recall in enumerate(self.recalls) if c not in ways and not recall.moved]
         for c in others:
-            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in (1, -1))
+            watched = [way for way, side in ((-1, "up"), (1, "down")) if self.sides != side]
+            errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in watched)
             if errors > -NormalDist().inv_cdf(ALSO / len(others)):
                 ways[c], seen[c] = way, self.since(c, way, ages, best)
         ways = dict(sorted(ways.items()))
@@ -587,11 +587,13 @@ class Oracle:
         """By how many standard errors a recall moved this way since n observations."""
         recall = self.recalls[c]
         known, ones = recall.known()
-        if min(n, known - n) < FEWEST:
+        fixed = recall.keeps_reference()
+        earlier, earlier_ones = (known, ones) if fixed else (known - n, max(ones - right, 0.0))
+        if min(n, earlier) < FEWEST:
             return 0.0
         rate, power = (ones + 0.5) / (known + 1), recall.power if recall.due else 1.0
-        scatter = rate * (1 - rate) * (1 / n + 1 / (known - n)) / power
-        return way * (right / n - max(ones - right, 0.0) / (known - n)) / math.sqrt(scatter)
+        scatter = rate * (1 - rate) * (1 / n + 1 / earlier) / power
+        return (way * (right / n - earlier_ones / earlier) - recall.tolerance) / math.sqrt(scatter)
 
     def fits(self, c, way, n, right):
         """Whether the level since the change lies where the change is said to lead; if there was one before."""

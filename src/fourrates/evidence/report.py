@@ -181,9 +181,10 @@ def _moved_too(
     """The other recalls that differ, since the change started, by more than chance would have them."""
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
     errors = -NormalDist().inv_cdf(ALSO / max(len(others), 1))
-    found = []
+    found, down = [], rules.layout.watched[0][:SIZES].any()
+    ways = [way for way, watched in ((-1, down), (1, rules.layout.watched[0][SIZES:].any())) if watched]
     for c in others:
-        changes = [_moved(rules, record, c, way, weights, ages, False)[0] for way in (-1, 1)]
+        changes = [_moved(rules, record, c, way, weights, ages, False)[0] for way in ways]
         likeliest = max(changes, key=lambda change: _errors(rules, record, change))
         if _errors(rules, record, likeliest) > errors:
             found.append(likeliest)
@@ -191,12 +192,14 @@ def _moved_too(
 
 
 def _errors(rules: FourRatesRules, record: Any, change: Moved) -> float:
-    """By how many standard errors a recall moved its way."""
+    """By how many standard errors a recall moved its way, beyond the tolerance."""
     known, right = known_of(rules, record, change.cls)
-    earlier, rate = known - change.n, (right + 0.5) / (known + 1)
+    rate = (right + 0.5) / (known + 1)
+    fixed = rules.keeps_reference(record, change.cls)
+    earlier, earlier_right = (known, right) if fixed else (known - change.n, max(right - change.right, 0.0))
     if min(change.n, earlier) < FEWEST:
         return 0.0
-    moved = change.way * (change.right / change.n - max(right - change.right, 0.0) / earlier)
+    moved = change.way * (change.right / change.n - earlier_right / earlier) - rules.tolerances[change.cls]
     scatter = rate * (1 - rate) * (1 / change.n + 1 / earlier) * dispersion_of(record["recall"][change.cls])
     return float(moved / math.sqrt(scatter))
 

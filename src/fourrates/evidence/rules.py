@@ -164,9 +164,8 @@ def evidence_rules(
     joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
-    # A confusion has no tolerance and no stratum of its own.
-    plain = not any(tolerance or ()) and not learning and strata == 1
-    confusions = 2 < classes <= MOST_CONFUSED and sides != "up" and plain
+    plain = not (learning or strata > 1 or (tolerance is not None and any(tolerance)))
+    confusions = plain and 2 < classes <= MOST_CONFUSED and sides != "up"
     part = 1 - JOINT_SHARE if joins else 1 - CONFUSION_SHARE if confusions else 1.0
     return FourRatesRules(
         classes,

@@ -187,7 +187,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly bint watch_confusions
     cdef readonly float confusion_weight
     cdef Confusing confusing
-    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where they begin in a record
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where in a record they begin
 
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
