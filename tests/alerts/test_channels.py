@@ -26,9 +26,11 @@ def alert(**payload):
 
 def test_an_alert_says_what_where_and_since_when():
     drift = replace(DRIFT, source="log.csv", row=5082)
-    made = finding_alert(drift, stream="fraud", origin="x", time="2026-01-01T00:00:00Z")
+    times = {"time": "2026-01-01T00:04:00Z", "started_time": "2025-12-31T23:50:00Z"}
+    made = finding_alert(drift, stream="fraud", origin="x", **times)
     assert made["text"] == (
-        "fraud: drift at event 5,080 (2026-01-01T00:00:00Z), since event 5,062: tpr down from 0.750 to 0.250"
+        "fraud drifted: tpr (positives caught) fell from 0.750 to about 0.250\n"
+        "Since about 2025-12-31 23:50 UTC, found 2026-01-01 00:04 UTC"
     )
     assert (made["stream"], made["source"], made["row"], made["at"]) == ("fraud", "log.csv", 5082, 5080)
     assert json.loads(json.dumps(made))["confusion"] == [[10, 2], [3, 4]]
@@ -37,7 +39,7 @@ def test_an_alert_says_what_where_and_since_when():
 def test_an_alert_says_that_the_classes_shifted_with_the_drift():
     shift = Shift(at=5080, started=5070, before=Share.of(30, 100), after=Share.of(6, 10))
     made = finding_alert(replace(DRIFT, shift=shift), stream="fraud", origin="x")
-    assert made["text"].endswith("tpr down from 0.750 to 0.250; positives 0.300 -> 0.600")
+    assert made["text"].endswith("\nClass mix: positives 0.300 to 0.600")
     assert made["positives"]["after"]["value"] == 0.6
     assert "positives" not in finding_alert(DRIFT, stream="fraud", origin="x")
 
@@ -76,8 +78,9 @@ def test_a_drift_of_four_rates_says_from_what_to_what_and_when_it_started():
     assert made["started_first"] <= made["started"] <= made["started_last"] <= made["at"]
     assert change["before"]["value"] > 0.99 > change["after"]["value"]
     before, after = drift.changes[0].before, drift.changes[0].after
-    assert (
-        f"started about event {drift.started:,}: tpr down from {before.value:.3f} to {after.value:.3f}" in made["text"]
+    assert made["text"] == (
+        f"fraud drifted: tpr (positives caught) fell from {before.value:.3f} to about {after.value:.3f}\n"
+        f"Since about event {drift.started:,}, found at event {drift.at:,}"
     )
 
 
@@ -86,7 +89,8 @@ def test_what_became_of_a_drift_is_told_as_such_under_an_id_of_its_own():
     recovery = Finding(kind="recovery", at=12_649, started=12_300, changes=(back,), about=DRIFT, closes=True)
     made, drift = (finding_alert(finding, stream="fraud", origin="x") for finding in (recovery, DRIFT))
     assert (made["event"], made["kind"]) == ("recovery", "recovery")
-    assert made["text"] == "fraud: recovery at event 12,649: tpr up from 0.227 to 0.717 (drift of event 5,080)"
+    assert made["text"] == "fraud recovered: tpr (positives caught) 0.717\nFound at event 12,649"
+    assert (drift["status"], made["status"], made["thread"]) == ("firing", "resolved", drift["thread"])
     assert (made["drift"], made["closes"], made["started"]) == (5080, True, 12_300)
     assert not {"since", "confusion"} & made.keys()
     kinds = "confirmation", "withdrawal", "improvement", "acceptance", "drift"
@@ -98,7 +102,7 @@ def test_a_drift_that_was_accepted_at_once_says_what_its_rate_was():
     detector = fr.FourRates()
     (drift,) = detector.update_many([1, 0] * 2000 + [1] * 30, [1, 0] * 2000 + [0] * 30, first_only=True)
     text = finding_alert(detector.accept(force=True), stream="fraud", origin="x")["text"]
-    assert text == f"fraud: acceptance at event {drift.at:,}: tpr from 1.000 (drift of event {drift.at:,})"
+    assert text == f"fraud was accepted at its new level: tpr (positives caught) fell\nFound at event {drift.at:,}"
 
 
 def test_hostile_names_do_nothing_in_sentences():
@@ -182,7 +186,8 @@ def test_apprise_gets_the_text_without_mentions_or_markup(service):
     made = service(True)
     Apprise("slack://token").deliver(alert(text="<!channel> *now*", stream="<!here>", kind="drift"))
     (message,) = made.sent
-    assert "a1" in message["body"]
+    assert "now" in message["title"]
+    assert "a1" not in message["body"]
     assert message["body_format"] == "text"
     assert not set("<>*") & set(message["body"] + message["title"])
 

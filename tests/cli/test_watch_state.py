@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -210,8 +211,8 @@ def test_the_end_of_a_drift_is_an_alert_too_and_all_else_is_a_line(fourrates, tm
     assert sorted(posted, key=lambda one: one["at"]) == told
     assert [one["event"] for one in told] == [one["kind"] for one in told]
     recovery = next(one for one in told if one["event"] == "recovery")
-    assert recovery["text"].startswith(f"standard input: recovery at event {recovery['at']:,}: ")
-    assert recovery["text"].endswith(f" (drift of event {recovery['drift']:,})")
+    assert recovery["text"].startswith("standard input recovered: tpr (positives caught) 0.")
+    assert recovery["text"].endswith(f"\nFound at event {recovery['at']:,}")
     assert recovery["changes"][0]["direction"] == "up"
     findings = [kind for kind in kinds if kind not in ("shift", "warning")]
     assert "recover" in ran.err.splitlines()[-1 - min(len(findings), 10)]
@@ -229,7 +230,8 @@ def test_an_alert_carries_id_name_text_and_signature(fourrates, tmp_path, receiv
     posted = json.loads(request.body)  # a confirmation is a line, and no alert
     assert [posted] == [line for line in map(json.loads, ran.out.splitlines()) if line["kind"] != "confirmation"]
     assert posted["stream"] == "standard input"
-    assert posted["text"].startswith("standard input: drift at event 6")
+    assert posted["text"].startswith("standard input drifted: t")
+    assert re.search(r"\nSince about event \d+, found at event 6\d\d$", posted["text"])
     assert verify("s3cret", request.headers, request.body) == posted["id"]
 
 

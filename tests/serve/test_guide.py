@@ -28,9 +28,9 @@ def test_every_curl_of_the_guide_is_answered(start, tmp_path):
     for block in BLOCKS:
         if "$ID" in block:
             wrong = {"y_true": [1] * 500, "y_pred": [0] * 500, "by": {"country": ["FR"] * 500}}
-            found = served.http.post("/api/monitors/fraud/events", json=wrong).json()["findings"]
-            assert found
-            environment["ID"] = found[-1]
+            served.http.post("/api/monitors/fraud/events", json=wrong).raise_for_status()
+            found = served.http.get("/api/monitors/fraud/drifts").json()["drifts"]
+            environment["ID"] = next(one["id"] for one in found if one["kind"] == "drift")
         command = "set -eu -o pipefail\n" + block.replace(ADDRESS, served.url)
         done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{block}\n{done.stdout}{done.stderr}"

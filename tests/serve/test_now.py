@@ -61,7 +61,7 @@ def test_now_is_the_count_over_the_rows_since_the_alarm_at_every_door_of_the_ser
     }
     assert rates["tpr"] == pytest.approx(overall["now"]["tpr"]["now"]["value"])
     receiver.wait_for(1)
-    assert "Now: tpr" in json.loads(receiver.requests[0].body)["text"]
+    assert ": tpr (positives caught) " in json.loads(receiver.requests[0].body)["text"]
 
 
 def test_when_a_drift_started_does_not_depend_on_how_the_events_came(start):

@@ -53,10 +53,10 @@ def schemathesis(served, folder, examples, *options):
 
 def drifted(served):
     """A monitor that has drifted, and the id of that."""
-    served.http.put("/api/monitors/fraud", json={"arl": 1_000})
+    served.http.put("/api/monitors/fraud", json={"arl": 1_000, "by": ["country"]})
     truth = [0, 1] * 3_000
     pred = truth[:4_000] + [1 - one for one in truth[4_000:]]
-    body = {"id": list(range(6_000)), "y_true": truth, "y_pred": pred}
+    body = {"id": list(range(6_000)), "y_true": truth, "y_pred": pred, "by": {"country": ["FR"] * 6_000}}
     return served.http.post("/api/monitors/fraud/events", json=body).json()["findings"][0]
 
 
@@ -66,7 +66,8 @@ def test_answers_about_a_monitor_are_as_described(start, tmp_path):
     pytest.importorskip("schemathesis")
     served = start()
     config = tmp_path / "schemathesis.toml"
-    config.write_text(f'[parameters]\n"path.name" = "fraud"\n"path.id" = "{drifted(served)}"\n')
+    query = """"query.segment" = '["FR"]'"""
+    config.write_text(f'[parameters]\n"path.name" = "fraud"\n"path.id" = "{drifted(served)}"\n{query}\n')
     told = schemathesis(
         served,
         tmp_path,

@@ -93,17 +93,18 @@ def test_the_drift_of_the_whole_is_told_while_it_is_open_whatever_its_segments_d
     monitor.served.close()
     again = start()
     assert again.http.get("/api/monitors/m").json()["drift"] == one["drift"]
-    seen = again.http.post(f"/api/monitors/m/drifts/{one['drift']['id']}/acknowledge")
+    seen = again.http.post(f"/api/monitors/m/drifts/{one['drift']['id']}/accept")
     assert seen.status_code == 200
-    assert again.http.get("/api/monitors/m").json()["drift"] is None, "without a reference that is its end"
+    assert again.http.get("/api/monitors/m").json()["drift"] is None
 
 
-def test_a_drift_without_a_reference_is_the_new_normal_once_somebody_has_seen_it(start):
+def test_a_drift_is_the_new_normal_once_somebody_accepts_it(start):
     monitor = Monitored(start)
     monitor.send(4_000, 0.85, 1, 1e9)
     drift, _ = monitor.send(600, 0.45, 2, 1e9 + 60)
-    assert monitor.ask()["status"] == "drifted"
     monitor.ask(f"/drifts/{drift}/acknowledge", "POST")
+    assert monitor.ask()["status"] == "drifted"
+    monitor.ask(f"/drifts/{drift}/accept", "POST")
     assert monitor.ask()["status"] == "stable"
     accepted = monitor.ask("/drifts?limit=1")["drifts"][0]
     assert (accepted["kind"], accepted["at"], accepted["closes"]) == ("acceptance", 4_599, True)
@@ -157,8 +158,8 @@ def test_open_drifts_are_the_same_after_a_start_from_the_journal(start, tmp_path
         monitor.send(400, 0.35, 10 + place, 1e9 + 60, country)
     found = [one for one in monitor.ask("/drifts")["drifts"] if one["kind"] == "drift"]
     drifts = {(one["segment"] or {}).get("country"): one["id"] for one in found}
-    monitor.ask(f"/drifts/{drifts['FR']}/acknowledge", "POST")
-    # After the acknowledgement the way back is a drift for FR, and for IT, where nobody has seen it, the recovery.
+    monitor.ask(f"/drifts/{drifts['FR']}/accept", "POST")
+    # For FR the way back is a drift now, and for IT, where nobody accepted anything, the recovery.
     for place, country in enumerate(["FR", "IT"]):
         monitor.send(2_000, 0.85, 20 + place, 1e9 + 120, country)
     before = {country: monitor.segment(country)["status"] for country in ("DE", "FR", "IT")}

@@ -441,7 +441,7 @@ def test_the_first_events_of_a_monitor_count_among_those_of_its_hour(start):
     served = start()
     served.http.put("/api/monitors/m", json={})
     served.http.post("/api/monitors/m/events", json=events(30, 0.9))
-    assert served.http.get("/api/monitors/m").json()["events_per_hour"] == 1_800.0
+    assert served.http.get("/api/monitors/m").json()["events_last_hour"] == 30
 
 
 # The clock ------------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """A real browser and a real terminal. Without them these tests are skipped, or fail where FOURRATES_UI is set."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import uuid
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -117,3 +119,53 @@ def terminal():
 
     yield Terminal()
     subprocess.run([*base, "kill-server"], check=False, capture_output=True)
+
+
+@pytest.fixture
+def server(tmp_path):
+    from .serving import Server
+
+    made = Server(tmp_path / "data")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def lively(tmp_path_factory):
+    """The demonstration, fifty seconds of it as fast as it goes: the classifier is blind to French frauds."""
+    from fourrates.serve.demo import Demo
+
+    from .serving import Server
+
+    made = Server(tmp_path_factory.mktemp("lively"))
+    demo = Demo(made.service, seed=1)
+    demo.create()
+    for _ in range(200):
+        demo.step()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def seen(browser):
+    """Open a server's page at a size, light or dark; the page of a monitor, or of a segment, where one is named."""
+    from .serving import until
+
+    def show(server, monitor=None, width=1440, height=900, scheme="light", segment=None, wait=True):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
+        browser.get("about:blank")  # else only the part after # would change, and the page would stay
+        browser.get_log("browser")
+        path = "/" if monitor is None else f"/#/monitor/{quote(monitor, safe='')}"
+        path += "" if segment is None else f"/segment/{quote(json.dumps(segment, separators=(',', ':')), safe='')}"
+        browser.get(server.service.address + path)
+        if wait:
+            until(browser, "return document.querySelector('.connection').textContent === 'Live'")
+        return browser
+
+    yield show
+    browser.get("about:blank")  # the stream ends with the page

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from fourrates.alerts.apprise import Apprise
 from fourrates.alerts.channel import Channel
 from fourrates.alerts.command import Command
+from fourrates.alerts.pagerduty import PagerDuty
 from fourrates.alerts.webhook import Slack, Webhook
 
 SLACK = "slack+"  # before http:// or https://: any server that takes what Slack takes
 SLACK_HOST = "hooks.slack.com"
 COMMAND = "exec:"
+PAGERDUTY = re.compile(r"pagerduty://(\w{32})/?")  # all else is Apprise's
 
 
 def channel_of(address: str, secret: str | bytes | None = None, commands: bool = False) -> Channel:
@@ -21,7 +24,8 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
     ----------
     address : str
         ``https://...`` is a webhook; one at hooks.slack.com, or behind ``slack+``, is given what Slack takes.
-        ``exec:COMMAND`` runs a command. All else is for Apprise, such as ``mailto://...``.
+        ``pagerduty://KEY`` opens and resolves incidents, ``exec:COMMAND`` runs a command. All else is for Apprise,
+        such as ``mailto://...``.
     secret : str or bytes, optional
         Signs what is sent to webhooks.
     commands : bool
@@ -47,6 +51,8 @@ def channel_of(address: str, secret: str | bytes | None = None, commands: bool =
         except ValueError as error:
             raise ValueError(f"address {address!r:.200}: {error}") from None
         return Slack(address) if host == SLACK_HOST else Webhook(address, secret=secret)
+    if key := PAGERDUTY.fullmatch(address):
+        return PagerDuty(key[1])
     if "://" not in address:
         raise ValueError(f"address {address!r:.200} does not begin with https:// or the name of a service and ://")
     return Apprise(address)

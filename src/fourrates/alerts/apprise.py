@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fourrates.alerts.channel import Alert, Failure, Impatient
-from fourrates.alerts.text import defused, plain
+from fourrates.alerts.text import message
 
 
 class Apprise:
@@ -31,12 +31,11 @@ class Apprise:
         self._caller = Impatient()
 
     def deliver(self, alert: Alert) -> None:
-        """Send it; Apprise answers false, or None, where a service did not take it."""
-        stream = plain(alert.payload.get("stream", ""))
-        title = f"{plain(alert.payload.get('kind', 'alert'))}: {stream}" if stream else "fourrates"
-        text = f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}"
+        """Send it; Apprise answers false, or None, if a service did not take it."""
+        title, text = message(alert.payload)
+        kind = "success" if alert.payload.get("status") == "resolved" else "warning"
         taken = self._caller.call(
-            lambda: self._sender.notify(title=title, body=text, body_format="text", notify_type="warning"),
+            lambda: self._sender.notify(title=title, body=text or title, body_format="text", notify_type=kind),
             self.deadline,
             "Apprise",
         )

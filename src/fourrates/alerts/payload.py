@@ -8,12 +8,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fourrates.alerts.text import plain
+from fourrates.alerts.text import minute, plain, rates_now, rates_then, since
 from fourrates.findings import Drift, Finding, RateChange, RateState
 from fourrates.plain import changes, of_drift, precisions, start, state_record, with_shift
 
 LARGEST = 64  # classes whose confusion matrix is sent; more would make a message of megabytes
-NAMED = 8  # rates in the sentence
+CLOSED = {
+    "confirmation": "has drifted, now confirmed",
+    "recovery": "recovered",
+    "withdrawal": "has not drifted after all",
+    "improvement": "has improved, but is not back at normal",
+    "acceptance": "was accepted at its new level",
+}
 
 
 def finding_alert(
@@ -48,18 +54,22 @@ def finding_alert(
     >>> change = fr.RateChange("tpr", "down", 0.25, 0.4, 0.75, 900)
     >>> drift = fr.Drift(at=5080, since=5062, changes=(change,), confusion=((1, 0), (0, 1)))
     >>> alert = finding_alert(drift, stream="fraud", origin="x")
-    >>> alert["text"]
-    'fraud: drift at event 5,080, since event 5,062: tpr down from 0.750 to 0.250'
+    >>> print(alert["text"])
+    fraud drifted: tpr (positives caught) fell from 0.750 to about 0.250
+    Since about event 5,062, found at event 5,080
     >>> alert["id"] == stable_id("x", "drift", "fraud", 5080)
     True
     """
     drift = finding if isinstance(finding, Drift) else None
+    states = {} if rates is None else {c.rate: state_record(rates[c.rate]) for c in finding.changes}
     return {
         "id": stable_id(origin, finding.kind, stream, finding.at),
         "kind": finding.kind,  # as in every line that watch and detect write
         "event": finding.kind,
         "stream": stream,
-        "text": _sentence(finding, stream, time),
+        "status": "resolved" if finding.closes else "firing",
+        "thread": stable_id(origin, stream)[:16],
+        "text": _text(finding, stream, time, started_time, states),
         "at": finding.at,
         **of_drift(finding),
         **({} if time is None else {"time": time}),
@@ -68,7 +78,7 @@ def finding_alert(
         **start(finding),
         **({} if started_time is None else {"started_time": started_time}),
         "changes": changes(finding),
-        **({} if rates is None else {"now": {c.rate: state_record(rates[c.rate]) for c in finding.changes}}),
+        **({} if rates is None else {"now": states}),
         **precisions(finding),
         **with_shift(finding),
         **({"confusion": drift.confusion} if drift is not None and len(drift.confusion) <= LARGEST else {}),
@@ -93,30 +103,29 @@ def encode(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, default=str, allow_nan=False).encode("utf-8", "replace")
 
 
-def _sentence(finding: Finding, stream: str, time: str | None) -> str:
-    undone = finding.kind in ("withdrawal", "acceptance")  # which way the alarm had it moved may not be so by now
-    moved = "; ".join(
-        f"{plain(change.rate)} {'' if undone else f'{change.direction} '}{_from_to(change)}"
-        for change in finding.changes[:NAMED]
-    )
-    more = f"; and {len(finding.changes) - NAMED} more" if len(finding.changes) > NAMED else ""
-    when = "" if time is None else f" ({time})"
+def _text(finding: Finding, stream: str, time: str | None, started: str | None, states: Mapping[str, Any]) -> str:
+    """What happened, and since when: by the clock, or by the event if no times are known."""
+    kind, name = finding.kind, plain(stream)
+    moves = {change.rate: change.direction for change in finding.changes}
+    reported = rates_then(_plain_changes(finding), kind)
     if isinstance(finding, Drift):
-        further = "further " if finding.further else ""
-        known = finding.started is not None
-        began = f", started about event {finding.started:,}" if known else f", since event {finding.since:,}"
-        end = "" if finding.shift is None else f"; {finding.shift.shares}"
-    else:
-        further = began = ""
-        end = "" if finding.drift is None else f" (drift of event {finding.drift.at:,})"
-    return f"{plain(stream)}: {further}{finding.kind} at event {finding.at:,}{when}{began}: {moved}{more}{end}"
+        shift = "" if finding.shift is None else f"\nClass mix: {plain(finding.shift.shares.replace('->', 'to'))}"
+        began = minute(started) or f"event {finding.started if finding.started is not None else finding.since:,}"
+        when = since(began, minute(time) or f"at event {finding.at:,}")
+        rates = rates_now(states, moves) if any(state["now"] for state in states.values()) else reported
+        return f"{name} drifted{' further' if finding.further else ''}: {rates}\n{when}{shift}"
+    when = f"Found {minute(time) or f'at event {finding.at:,}'}"
+    return f"{name} {CLOSED.get(kind, kind)}: {reported}\n{when}"
 
 
-def _from_to(change: RateChange) -> str:
-    """What the rate was and is; for a detector that does not know, the statistic against what was expected of it."""
-    before, after = change.expected, change.statistic
-    if change.before is not None and change.after is not None:
-        before, after = change.before.value, change.after.value
-    if math.isnan(after):  # accepted before anything was observed
-        return f"from {before:.3f}"
-    return f"to {after:.3f}" if before is None or math.isnan(before) else f"from {before:.3f} to {after:.3f}"
+def _plain_changes(finding: Finding) -> list[dict[str, Any]]:
+    """The changes with a level before and after; a detector that knows none has its statistic and the expected one."""
+
+    def of(change: RateChange) -> dict[str, Any]:
+        before, after = change.expected, change.statistic
+        if change.before is not None and change.after is not None:
+            before, after = change.before.value, change.after.value
+        levels = [None if level is None or math.isnan(level) else {"value": level} for level in (before, after)]
+        return {"rate": change.rate, "direction": change.direction, "before": levels[0], "after": levels[1]}
+
+    return [of(change) for change in finding.changes]

@@ -1,4 +1,4 @@
-"""Names from data in sentences for people: neither markup, nor mentions, nor terminal escapes.
+"""What alerts say: the words for rates, times and places, and names from data made harmless.
 
 A stream may be called ``<!channel>`` or hold an escape sequence. In sentences such characters are replaced by others
 that look alike and do nothing; the payload has the name as it is in a field of its own.
@@ -7,8 +7,16 @@ that look alike and do nothing; the payload has the name as it is in a field of 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 LONGEST = 200  # characters of a name in a sentence
+NAMED = 2  # rates in a sentence
+QUOTED = 15  # observations from which on an interval is worth a word
+MEANINGS = {"tpr": "positives caught", "tnr": "negatives correctly passed"}
+MOVED = {"down": "fell", "up": "rose"}
+UNKNOWN = ", how far is not yet known"
+LINKS = {"look": "Look", "acknowledge": "Acknowledge", "runbook": "Runbook"}
 ALIKE = str.maketrans(
     {
         "<": "\u2039",  # <!channel>
@@ -43,3 +51,117 @@ def defused(text: str) -> str:
     """A text of several lines without anything that a terminal, a chat or Markdown would act upon."""
     text = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text).translate(ALIKE)
     return re.sub(r"(?<!\w)_|_(?!\w)", "\u02cd", text)  # _emphasis_, but not a_b
+
+
+def rate_in_words(rate: str) -> str:
+    """A rate with its meaning.
+
+    Examples
+    --------
+    >>> from fourrates.alerts.text import rate_in_words
+    >>> rate_in_words("tpr"), rate_in_words("recall:spam")
+    ('tpr (positives caught)', 'recall of spam')
+    """
+    kind, _, label = rate.partition(":")
+    if label:
+        return f"{kind} of {plain(label)}"
+    return f"{plain(rate)} ({MEANINGS[rate]})" if rate in MEANINGS else plain(rate)
+
+
+def rate_now(rate: str, state: Mapping[str, Any], direction: str | None = None) -> str:
+    """A rate now against normal; of too few observations its interval, or which way it moved.
+
+    Examples
+    --------
+    >>> from fourrates.alerts.text import rate_now
+    >>> normal = {"value": 0.742, "n": 9000}
+    >>> rate_now("tpr", {"now": {"value": 0.58, "n": 600}, "normal": normal, "enough": 140})
+    'tpr (positives caught) 0.580, normally 0.742'
+    >>> rate_now("tpr", {"now": {"value": 0.5, "n": 2}, "normal": normal, "enough": 140}, "down")
+    'tpr (positives caught) fell from 0.742, how far is not yet known'
+    """
+    now, normal = state.get("now") or {}, state.get("normal") or {}
+    usual = f", normally {normal['value']:.3f}" if normal.get("n") else ""
+    n = now.get("n") or 0
+    if n and n >= state["enough"]:
+        return f"{rate_in_words(rate)} {now['value']:.3f}{usual}"
+    if n >= QUOTED:
+        return f"{rate_in_words(rate)} between {now['lower']:.3f} and {now['upper']:.3f}{usual}"
+    return f"{rate_in_words(rate)} {MOVED.get(direction or '', 'moved')}{usual.replace(', normally', ' from')}{UNKNOWN}"
+
+
+def rates_now(states: Mapping[str, Mapping[str, Any]], directions: Mapping[str, str]) -> str:
+    """The first rates of a drift."""
+    words = [rate_now(rate, state, directions.get(rate)) for rate, state in [*states.items()][:NAMED]]
+    return "; ".join(words) + (f" and {len(states) - NAMED:,} more" if len(states) > NAMED else "")
+
+
+def rates_then(changes: Iterable[Mapping[str, Any]], kind: str) -> str:
+    """The rates of a finding as it reported them."""
+    words = []
+    changes = [*changes]
+    for change in changes[:NAMED]:
+        before, after = change.get("before") or {}, change.get("after") or {}
+        name = rate_in_words(change["rate"])
+        if before.get("value") is None or after.get("value") is None:
+            words.append(f"{name} {MOVED.get(change['direction'], 'moved')}")
+        elif kind == "drift":
+            words.append(
+                f"{name} {MOVED[change['direction']]} from {before['value']:.3f} to about {after['value']:.3f}"
+            )
+        elif kind in ("withdrawal", "acceptance"):
+            words.append(f"{name} {after['value']:.3f} since the alarm, {before['value']:.3f} before")
+        else:
+            words.append(f"{name} {after['value']:.3f}")
+    return "; ".join(words) + (f" and {len(changes) - NAMED:,} more" if len(changes) > NAMED else "")
+
+
+def segment_in_words(segment: Mapping[str, Any] | None) -> str:
+    """The values that make a segment.
+
+    Examples
+    --------
+    >>> from fourrates.alerts.text import segment_in_words
+    >>> segment_in_words({"country": "FR", "shop": "shop 7"})
+    'country FR, shop 7'
+    """
+    parts = [(str(name), str(value)) for name, value in (segment or {}).items()]
+    return plain(
+        ", ".join(value if value.lower().startswith(name.lower()) else f"{name} {value}" for name, value in parts)
+    )
+
+
+def minute(time: str | None) -> str:
+    """A time as ISO 8601 has it, to the minute, with its zone.
+
+    Examples
+    --------
+    >>> from fourrates.alerts.text import minute
+    >>> minute("2026-01-07T02:41:17.250Z")
+    '2026-01-07 02:41 UTC'
+    """
+    if not time:
+        return ""
+    zone = " UTC" if time.endswith("Z") else ""
+    return plain(time[:16].replace("T", " ")) + zone
+
+
+def since(started: str, found: str) -> str:
+    """Since when, and when that was found; of the same day the date is said once."""
+    if not found:
+        return ""
+    same = started[:10] == found[:10] and started[10:11] == " "
+    began = started.removesuffix(" UTC") if same else started
+    return (
+        (f"Since about {began}, found {found[11:]}" if same else f"Since about {began}, found {found}")
+        if started
+        else f"Found {found}"
+    )
+
+
+def message(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """The first line of an alert, and the rest with its links: what chat, mail and pagers show."""
+    first, _, rest = defused(str(payload.get("text", ""))).partition("\n")
+    links = payload.get("links") or {}
+    shown = [f"{name}: {links[key]}" for key, name in LINKS.items() if links.get(key)]
+    return first, "\n".join([*([rest] if rest else []), *shown])

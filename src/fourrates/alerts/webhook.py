@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from fourrates.alerts.channel import Alert, Failure, Impatient
 from fourrates.alerts.payload import encode
 from fourrates.alerts.signature import ID, SIGNATURE, TIMESTAMP, key_of, sign
-from fourrates.alerts.text import defused
+from fourrates.alerts.text import message
 
 if TYPE_CHECKING:
     import ssl
@@ -156,9 +156,9 @@ class Slack(Webhook):
         self.name = f"slack{self.name.removeprefix('webhook')}"  # a webhook of the same address is another channel
 
     def deliver(self, alert: Alert) -> None:
-        """Post it; Slack answers 200 where it has taken it."""
-        message = {"text": f"{defused(str(alert.payload.get('text', '')))}\n{alert.id}", "mrkdwn": False}
-        super().deliver(Alert(alert.id, encode(message), message))
+        """Post it; Slack answers 200 once it has it."""
+        body = {"text": "\n".join(part for part in message(alert.payload) if part), "mrkdwn": False}
+        super().deliver(Alert(alert.id, encode(body), body))
 
 
 def _finish_reading(answer: http.client.HTTPResponse, stream: socket.socket, seconds: float) -> None:

@@ -72,7 +72,16 @@ class _Serve(click.Group):
     type=click.FloatRange(min=0),
     default=60.0,
     metavar="SECONDS",
-    help="Between two notifications about a monitor; what happens meanwhile is told together.",
+    help="Between two notifications about a monitor; what happens meanwhile is sent together.",
+)
+@click.option(
+    "--public-url", envvar="FOURRATES_PUBLIC_URL", metavar="URL", help="The page as people reach it; alerts link to it."
+)
+@click.option(
+    "--runbook-url",
+    envvar="FOURRATES_RUNBOOK_URL",
+    metavar="URL",
+    help="A runbook that alerts link to; {monitor} in it is the monitor's name.",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
@@ -88,6 +97,8 @@ def serve(
     require_token: bool,
     allow_origin: tuple[str, ...],
     alert_interval: float,
+    public_url: str | None,
+    runbook_url: str | None,
     log_level: str,
 ) -> None:
     """Run the monitor service: HTTP in, a live page, alerts out.
@@ -115,6 +126,8 @@ def serve(
             token_required=True if require_token else None,
             origins=allow_origin,
             alert_interval=alert_interval,
+            public_url=public_url,
+            runbook_url=runbook_url,
             snapshot_bytes=snapshot_bytes,
             topics=topics,
         )

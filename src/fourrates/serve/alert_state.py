@@ -9,18 +9,22 @@ alert, which ends with the last of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from fourrates.alerts.payload import stable_id
+from fourrates.alerts.text import rates_now
+from fourrates.plain import state_record
+from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import AlertsConfig, seconds
 from fourrates.serve.notification import AlertItem
 from fourrates.serve.registry import Live
 from fourrates.serve.store import StoredFinding
 from fourrates.serve.views import segment_json
+from fourrates.watch.now import OpenDrift, harm
 
 SHIFT_LASTS = 86_400.0  # seconds after which a shift of the classes is the new normal
 MOST = 1_000  # alerts kept of one monitor
@@ -37,10 +41,12 @@ class Watched:
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
     mix: str = "report"  # what a shift of the classes is
     silenced_until: float | None = None
+    silences: Mapping[str, float] = field(default_factory=dict)  # of segments, by name
     position: int = 0  # changes whenever events, predictions or labels arrive, and only then
     warning: bool = False
     waiting_since: float | None = None  # since when the oldest prediction waits for its label
-    # The segments with an open drift, None for the overall stream, and their rates now in words; None if too many.
+    # The segments with an open drift, None for the overall stream, the worst first, and their rates now in words;
+    # None if too many.
     open: Sequence[tuple[dict[str, Any] | None, str]] | None = None
     damaged: bool = False  # it cannot be loaded: its alerts stay as they are until it can
 
@@ -51,8 +57,9 @@ def watched(live: Live) -> Watched:
     since = monitor.join.waiting_since if config.alerts.labels_overdue is not None else None
     opened = None
     if len(segments := monitor.watch.open_since) <= MOST:
-        words = {drift.segment: drift.rates_in_words() for drift in monitor.watch.now().open[:IN_WORDS]}
-        opened = [(segment_json(monitor, name), words.get(name, "")) for name in segments]
+        words = {drift.segment: _in_words(drift) for drift in monitor.watch.now().open[:IN_WORDS]}
+        worst_first = [*words, *(segments.keys() - words.keys())]
+        opened = [(segment_json(monitor, name), words.get(name, "")) for name in worst_first]
     return Watched(
         id=live.row.id,
         uid=live.row.uid,
@@ -60,11 +67,17 @@ def watched(live: Live) -> Watched:
         alerts=config.alerts,
         mix=config.mix,
         silenced_until=live.row.silenced_until,
+        silences=live.silences,
         position=monitor.events + sum(monitor.join.counts.values()),  # each row that arrives adds one or two
         warning=config.alerts.warnings and bool(monitor.events) and monitor.detector.warning_detected,
         waiting_since=float(since) if isinstance(since, int | float) and math.isfinite(since) else None,
         open=opened,
     )
+
+
+def _in_words(drift: OpenDrift) -> str:
+    worst_first = sorted(drift.rates.items(), key=lambda item: -harm(item[1]))
+    return rates_now({rate: state_record(state) for rate, state in worst_first}, drift.directions)
 
 
 class Active(msgspec.Struct, kw_only=True):
@@ -247,12 +260,16 @@ class MonitorAlerts:
         is_overdue = waits is not None and _is_over(rules.labels_overdue, self.now - waits)
         for kind, fires, text in (
             ("silent", is_silent, f"no events for more than {rules.silent_after}"),
-            ("labels_overdue", is_overdue, f"predictions wait for their labels for more than {rules.labels_overdue}"),
-            ("warning", rules.warnings and self.monitor.warning, "warning, a rate may be moving"),
+            (
+                "labels_overdue",
+                is_overdue,
+                f"labels are overdue, predictions have waited for more than {rules.labels_overdue}",
+            ),
+            ("warning", rules.warnings and self.monitor.warning, "warning, a rate may be moving; no drift yet"),
         ):
             active = self.firing(kind)
             if fires and active is None:
-                self._fire(kind, f"{self.monitor.name}: {text}")
+                self._fire(kind, text)
             elif not fires and active is not None:
                 self._end(active)
 
@@ -276,12 +293,19 @@ class MonitorAlerts:
                 del self.active[fingerprint]
             else:
                 self._end(active, text)
+                active.finding = None
 
     def forget_unnotified(self) -> None:
-        """While a monitor is silenced: what began and ended meanwhile is nothing to tell."""
+        """What began and ended during a silence is nothing to tell."""
         for fingerprint, active in list(self.active.items()):
-            if active.ends is not None and active.notified is None:
+            if active.ends is not None and active.notified is None and self._is_silenced(active):
                 del self.active[fingerprint]
+
+    def _is_silenced(self, active: Active) -> bool:
+        """Whether the monitor is silenced, or the segment of an alert."""
+        segment = active.segment
+        until = None if segment is None else self.monitor.silences.get(segment_name([*segment.values()]))
+        return self.now < max(until or 0.0, self.monitor.silenced_until or 0.0)
 
     # What is sent ---------------------------------------------------------------------------------------------
 
@@ -289,10 +313,12 @@ class MonitorAlerts:
         """The alerts to send, with the findings they are about; from now on they count as sent."""
         items = []
         words = {self.fingerprint("drift", segment): text for segment, text in self.monitor.open or ()}
+        order = {fingerprint: place for place, fingerprint in enumerate(words)}
         for fingerprint, active in list(self.active.items()):
-            if not active.pending or active.part:
+            if not active.pending or active.part or self._is_silenced(active):
                 continue
             parts = self._parts() if active.kind == "drift" and active.segment is None else []
+            parts.sort(key=lambda part: order.get(self.fingerprint("drift", part.segment), len(order)))
             for part in parts:
                 active.findings += part.findings
                 part.findings = []
@@ -306,6 +332,7 @@ class MonitorAlerts:
                     text=active.text,
                     now=words.get(fingerprint, "") if active.ends is None else "",
                     parts=tuple(part.segment for part in parts),
+                    parts_now=tuple(words.get(self.fingerprint("drift", part.segment), "") for part in parts),
                     over=active.over,
                     finding=None if active.finding is None else body_of(active.finding),
                     findings=tuple(active.findings),

@@ -24,7 +24,7 @@ from fourrates.alerts import Spool, channel_of
 from fourrates.disk_queue import QueueError
 from fourrates.serve.alert_state import MonitorAlerts, State, Watched
 from fourrates.serve.clock import Clock
-from fourrates.serve.notification import AlertItem, notification, test_notification
+from fourrates.serve.notification import NO_LINKS, AlertItem, Links, notification, trial_notification
 from fourrates.serve.store import Store, StoredFinding, StoreError
 
 log = logging.getLogger("fourrates.serve.alerts")
@@ -47,9 +47,10 @@ class Alerting:
         *,
         group_interval: float = GROUP_INTERVAL,
         repeat: float = REPEAT,
+        links: Links = NO_LINKS,
         clock: Clock | None = None,
     ) -> None:
-        self.store, self.channels, self.clock = store, channels, clock or Clock()
+        self.store, self.channels, self.clock, self.links = store, channels, clock or Clock(), links
         self.group_interval, self.repeat = group_interval, repeat
         self._lock = threading.Lock()
         self._states: dict[str, State] | None = None
@@ -87,7 +88,7 @@ class Alerting:
             self._loop.call_soon_threadsafe(self._woken.set)
 
     def acknowledge(self, uid: str, finding: str, now: float) -> None:
-        """Somebody has seen a drift: it is not repeated. If that makes it the new normal, an acceptance is found."""
+        """Somebody has seen a drift: it is not repeated."""
         with self._lock:
             state = self._all().get(uid)
             if state is None:
@@ -99,7 +100,7 @@ class Alerting:
 
     def test(self, monitor: str, addresses: Iterable[str], patience: float = 5.0) -> dict[str, Any]:
         """Send a test to the channels of a monitor, and tell what became of it."""
-        payload = test_notification(monitor, f"test-{uuid.uuid4().hex}")
+        payload = trial_notification(monitor, f"test-{uuid.uuid4().hex}", self.links)
         return {"id": payload["id"], "channels": self.channels.test(addresses, payload, patience)}
 
     def tick(self, now: float, watched: Sequence[Watched]) -> None:
@@ -143,9 +144,9 @@ class Alerting:
     def _resolve_removed(self, monitor: Watched, state: State, now: float) -> None:
         """Resolve what fires of a monitor that is there no more: whoever was notified would wait for it forever."""
         alerts = MonitorAlerts(monitor, state, now)
-        alerts.end_all(f"{monitor.name}: the monitor was removed")
+        alerts.end_all("the monitor was removed")
         if items := self._items(alerts):
-            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items))
+            self.channels.put(monitor.alerts.channels, notification(monitor.name, monitor.uid, items, self.links))
 
     def _items(self, alerts: MonitorAlerts) -> list[AlertItem]:
         def body_of(finding: str) -> dict[str, Any] | None:
@@ -182,10 +183,9 @@ class Alerting:
         alerts.end_closed()
         alerts.check_rules(self._last_arrival(alerts))
         alerts.expire(self.repeat)
-        if monitor.silenced_until is not None and now < monitor.silenced_until:
-            alerts.forget_unnotified()
-        elif now - state.notified >= self.group_interval and (items := self._items(alerts)):
-            state.outbox.append(notification(monitor.name, monitor.uid, items))
+        alerts.forget_unnotified()
+        if now - state.notified >= self.group_interval and (items := self._items(alerts)):
+            state.outbox.append(notification(monitor.name, monitor.uid, items, self.links))
             state.notified = now
         if msgspec.json.encode(state) != before:
             self._put(monitor.uid, state)

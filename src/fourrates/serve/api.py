@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from fourrates.serve import views
 from fourrates.serve.alerting import Alerting, check_channels
-from fourrates.serve.batch import CONFIG, KINDS, SEEN, AcceptedDrift, Batch
+from fourrates.serve.batch import ACCEPTED, CONFIG, KINDS, AcceptedDrift, Batch
 from fourrates.serve.bodies import Rejections, segment_name
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
@@ -26,6 +26,21 @@ from fourrates.serve.store import StoredFinding
 from fourrates.serve.writer import Writer
 
 SMALL = 1 << 20  # bytes of a body that is no batch
+LATELY = 200  # findings among which segments that closed lately are looked for
+
+
+class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
+    """Who has seen a drift, and why that is all."""
+
+    by: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    note: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
+
+
+class Silence(msgspec.Struct, forbid_unknown_fields=True):
+    """Until when there are no alerts, of a segment or of all."""
+
+    until: datetime
+    segment: dict[str, Any] | None = None
 
 
 def json(value: Any, status: int = 200) -> Response:
@@ -43,6 +58,17 @@ def number(request: Request, name: str, default: int, least: int, most: int) -> 
             422, "bad_query", f"{name}={text[:40]} is not a number from {least} to {most:,}", {"query": name}
         )
     return int(text)
+
+
+def queried_segment(request: Request) -> str | None:
+    """The name of the segment in the query, its values as a JSON list; None without one."""
+    text = request.query_params.get("segment")
+    if text is None:
+        return None
+    try:
+        return segment_name(msgspec.json.decode(text, type=list[Any]))
+    except (ValueError, RecursionError):
+        raise ApiError(422, "bad_query", f"segment={text[:80]} is not a JSON list", {"query": "segment"}) from None
 
 
 class Api:
@@ -69,7 +95,9 @@ class Api:
             ("GET", f"{monitor}/drifts/{{id}}", self.drift),
             ("GET", f"{monitor}/drifts/{{id}}/examples", self.examples),
             ("POST", f"{monitor}/drifts/{{id}}/acknowledge", self.acknowledge),
+            ("POST", f"{monitor}/drifts/{{id}}/accept", self.accept),
             ("GET", f"{monitor}/segments", self.segments),
+            ("GET", f"{monitor}/segments/series", self.segment_series),
             ("GET", f"{monitor}/series", self.series),
             ("GET", f"{monitor}/rejected", self.rejected),
             ("PUT", f"{monitor}/silence", self.silence),
@@ -95,7 +123,10 @@ class Api:
         def look() -> dict[str, list[dict[str, Any]]]:
             damaged = sorted(self.registry.damaged.items())
             return {
-                "monitors": [live.summary() for _, live in sorted(self.registry.lives.items())],
+                "monitors": [
+                    {**live.summary(), "spark": views.spark(live.monitor, self.writer.clock.now())}
+                    for _, live in sorted(self.registry.lives.items())
+                ],
                 "damaged": [{"name": name, "problem": problem} for name, (_, problem) in damaged],
             }
 
@@ -165,8 +196,11 @@ class Api:
         if of not in ("all", "overall"):
             raise ApiError(422, "bad_query", f"of={of[:40]} is neither all nor overall", {"query": "of"})
 
+        segment = queried_segment(request)
+
         def look(live: Live) -> list[StoredFinding]:
-            return self.registry.store.findings(live.row.id, limit, before, overall=of == "overall")
+            overall = of == "overall"
+            return self.registry.store.findings(live.row.id, limit, before, overall=overall, segment=segment)
 
         return json({"drifts": [finding_json(finding) for finding in await self._ask(request, look)]})
 
@@ -180,29 +214,40 @@ class Api:
         return Response(finding.examples or b'{"ids":[],"complete":false}', media_type="application/json")
 
     async def acknowledge(self, request: Request) -> Response:
-        """Somebody has seen it."""
-        finding = await self._finding(request)
-        now = self.writer.clock.now()
-        body = finding_json(finding)
-        if finding.kind == "drift":  # through the journal, like everything that changes the state of a monitor
-            segment = None if body["segment"] is None else segment_name([*body["segment"].values()])
-            seen = Batch(SEEN, now, 0, config=msgspec.json.encode(AcceptedDrift(segment, body["at"])))
-            await self.writer.submit(self.registry.get(request.path_params["name"]), seen, Rejections())
+        """Somebody has seen it: it is not repeated."""
+        return json(await self._acknowledge(request, await self._finding(request)))
 
-        def note(live: Live) -> tuple[dict[str, Any], str]:
-            self.registry.store.acknowledge(finding.id, now)
-            finding.acknowledged = now
-            body = finding_json(finding)
+    async def accept(self, request: Request) -> Response:
+        """The level since a drift is normal from now on."""
+        finding = await self._finding(request)
+        if finding.kind != "drift":
+            raise ApiError(409, "not_a_drift", "only a drift can be accepted as normal")
+        at = AcceptedDrift(finding.segment, msgspec.json.decode(finding.body)["at"])
+        batch = Batch(ACCEPTED, self.writer.clock.now(), 0, config=msgspec.json.encode(at))  # through the journal
+        await self.writer.submit(self.registry.get(request.path_params["name"]), batch, Rejections())
+        return json(await self._acknowledge(request, finding))
+
+    async def _acknowledge(self, request: Request, finding: StoredFinding) -> dict[str, Any]:
+        try:
+            given = msgspec.json.decode(await self._small(request) or b"{}", type=Acknowledgement)
+        except (ValueError, RecursionError) as error:
+            raise ApiError(422, "bad_acknowledgement", str(error)[:500]) from None
+        now = self.writer.clock.now()
+        body = finding_json(finding) | {"acknowledged_by": given.by, "note": given.note}
+
+        def note(live: Live) -> str:
+            self.registry.store.acknowledge(finding.id, now, msgspec.json.encode(body))
+            body["acknowledged"] = views.iso(now)
             if live.last_finding is not None and live.last_finding["id"] == finding.id:
                 live.last_finding = body
             if live.drift is not None and live.drift["id"] == finding.id:
                 live.drift = body
-            return body, live.row.uid
+            return live.row.uid
 
-        body, uid = await self._ask(request, note)
+        uid = await self._ask(request, note)
         await asyncio.to_thread(self.alerting.acknowledge, uid, finding.id, now)
         self.hub.publish("finding", request.path_params["name"], body)
-        return json(body)
+        return body
 
     async def _finding(self, request: Request) -> Any:
         wanted = request.path_params["id"]
@@ -212,15 +257,39 @@ class Api:
         return finding
 
     async def segments(self, request: Request) -> Response:
-        """Segments, those with the most evidence first."""
+        """Segments: those with an open drift or one that closed lately first, then by alarm level."""
         limit = number(request, "limit", 100, 1, 1_000)
         offset = number(request, "offset", 0, 0, 1 << 31)
-        return json(await self._ask(request, lambda live: views.segments(live.monitor, limit, offset)))
+        only = queried_segment(request)
+
+        def look(live: Live) -> dict[str, Any]:
+            lately = self._lately_closed(live)
+            return views.segments(live.monitor, limit, offset, lately=lately, silences=live.silences, only=only)
+
+        return json(await self._ask(request, look))
+
+    def _lately_closed(self, live: Live) -> set[str]:
+        """Segments in which something was found within a day."""
+        since = views.iso(self.writer.clock.now() - views.DAY) or ""
+        latest = [finding for finding in self.registry.store.findings(live.row.id, LATELY) if finding.segment]
+        return {finding.segment or "" for finding in latest if (finding_json(finding)["time"] or "") > since}
+
+    async def segment_series(self, request: Request) -> Response:
+        """How the recalls of a segment went."""
+        name = queried_segment(request)
+
+        def look(live: Live) -> dict[str, Any]:
+            if name is None or name not in live.monitor.segments:
+                raise ApiError(404, "no_segment", "there is no such segment in this monitor", {"query": "segment"})
+            return {"segment": views.segment_json(live.monitor, name), **live.monitor.drawn_segment(name)}
+
+        return json(await self._ask(request, look))
 
     async def series(self, request: Request) -> Response:
         """How the rates went."""
         points = number(request, "points", 600, 2, 2_000)
-        return json(await self._ask(request, lambda live: live.monitor.drawn(points)))
+        start = self.writer.clock.now() - number(request, "seconds", 1 << 31, 1, 1 << 31)
+        return json(await self._ask(request, lambda live: live.monitor.drawn(points, start)))
 
     async def rejected(self, request: Request) -> Response:
         """Rejected rows that were kept."""
@@ -231,21 +300,28 @@ class Api:
     # Silence --------------------------------------------------------------------------------------------------
 
     async def silence(self, request: Request) -> Response:
-        """No alerts until then."""
+        """No alerts until then, of a monitor or of a segment."""
         try:
-            until = msgspec.json.decode(await self._small(request), type=dict[str, datetime])["until"]
-            moment = (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, KeyError, OverflowError, RecursionError):
+            given = msgspec.json.decode(await self._small(request), type=Silence)
+            until = given.until if given.until.tzinfo else given.until.replace(tzinfo=UTC)
+            moment = until.timestamp()
+        except (ValueError, OverflowError, RecursionError):
             raise ApiError(422, "bad_silence", 'give {"until": a time in ISO 8601}', {"field": "until"}) from None
-        return await self._set_silence(request, moment)
+        segment = None if given.segment is None else segment_name([*given.segment.values()])
+        return await self._set_silence(request, moment, segment)
 
     async def unsilence(self, request: Request) -> Response:
         """Alerts again."""
-        return await self._set_silence(request, None)
+        return await self._set_silence(request, None, queried_segment(request))
 
-    async def _set_silence(self, request: Request, until: float | None) -> Response:
-        await self._ask(request, lambda live: self.registry.silence(live, until))
-        summary = await self._ask(request, Live.summary)
+    async def _set_silence(self, request: Request, until: float | None, segment: str | None) -> Response:
+        def change(live: Live) -> dict[str, Any]:
+            if segment is not None and segment not in live.monitor.segments:
+                raise ApiError(404, "no_segment", "there is no such segment in this monitor")
+            self.registry.silence(live, until, segment)
+            return live.summary()
+
+        summary = await self._ask(request, change)
         self.hub.publish("summary", summary["name"], summary)  # for the pages of others
         return json(summary)
 

@@ -29,6 +29,7 @@ from fourrates.serve.errors import ApiError, defect, unavailable
 from fourrates.serve.ingest import Disconnected
 from fourrates.serve.live import Hub
 from fourrates.serve.metrics import CONTENT_TYPE, Metrics, Observed, Sample, sample
+from fourrates.serve.notification import Links
 from fourrates.serve.openapi import openapi
 from fourrates.serve.registry import Registry
 from fourrates.serve.settings import Settings
@@ -92,7 +93,9 @@ class Service:
         self.feeds = [Feed(topic, self.registry, self.writer) for topic in topics]
         self.tokens = Tokens(settings.data)
         self.channels = Channels(settings.data)
-        self.alerting = Alerting(self.store, self.channels, group_interval=settings.alert_interval, clock=clock)
+        links = Links(settings.public_url, settings.runbook_url)
+        interval = settings.alert_interval
+        self.alerting = Alerting(self.store, self.channels, group_interval=interval, links=links, clock=clock)
         self.writer.on_findings = self.alerting.on_findings
         self.metrics = Metrics(self._samples, self._numbers)
         self.ready = False

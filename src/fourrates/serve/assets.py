@@ -1,4 +1,4 @@
-"""The files of the live page: its own, and what it shares with the report (style, charts, uPlot)."""
+"""The files of the live page: its own, and uPlot, which the report has too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ TYPES = {
     "svg": "image/svg+xml",
 }
 SHARED = {
-    "report.css": "page.css",
-    "chart.js": "chart.js",
     "uPlot.min.css": "vendor/uPlot.min.css",
     "uPlot.iife.min.js": "vendor/uPlot.iife.min.js",
 }

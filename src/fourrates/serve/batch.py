@@ -12,7 +12,7 @@ from fourrates.join.ids import Texts
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-EVENTS, PREDICTIONS, LABELS, CONFIG, SEEN = range(5)
+EVENTS, PREDICTIONS, LABELS, CONFIG, ACCEPTED = range(5)
 KINDS = {"events": EVENTS, "predictions": PREDICTIONS, "labels": LABELS}
 INTEGERS, TEXTS, JSON = "i", "s", "j"  # forms of ids
 
@@ -47,7 +47,7 @@ class Ids(msgspec.Struct, array_like=True, frozen=True):
 class Batch(msgspec.Struct, array_like=True):
     """Rows in the form of the journal; times are in seconds since 1970."""
 
-    kind: int  # EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; SEEN for a drift that somebody acknowledged
+    kind: int  # EVENTS, PREDICTIONS, LABELS; CONFIG for new settings; ACCEPTED for a drift that is normal from now on
     received: float  # when the server took it: the time of rows that have none
     size: int  # rows
     truths: bytes = b""  # class codes, one byte each; empty where the kind has none

@@ -7,6 +7,7 @@ comes back, and why nothing here looks at a clock.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,10 @@ from fourrates.findings import Finding, Shift
 from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
 from fourrates.plain import share_record
-from fourrates.serve.batch import CONFIG, EVENTS, LABELS, PREDICTIONS, SEEN, AcceptedDrift, Batch, Ids
+from fourrates.serve.batch import ACCEPTED, CONFIG, EVENTS, LABELS, PREDICTIONS, AcceptedDrift, Batch, Ids
 from fourrates.serve.config import MonitorConfig, seconds
+from fourrates.serve.label_delay import LabelDelay
+from fourrates.serve.segment_series import SegmentSeries
 from fourrates.serve.series import Series
 from fourrates.serve.settings import Settings
 from fourrates.state import pack, unpack
@@ -83,6 +86,8 @@ class Monitor:
         self.segments: dict[str, int] = {}  # their numbers, in the order of appearance
         self._names: list[str] = []
         self.series = Series(self.classes)
+        self.segment_series = SegmentSeries(self.classes)
+        self.label_delay = LabelDelay()
         self.join = LabelJoin(
             range(self.classes),
             max_waiting=settings.max_waiting,
@@ -119,9 +124,9 @@ class Monitor:
         if batch.kind == CONFIG:
             self._change(msgspec.json.decode(batch.config, type=MonitorConfig))
             return Outcome(NO_PAIRS, 0, 0)
-        if batch.kind == SEEN:
-            seen = msgspec.json.decode(batch.config, type=AcceptedDrift)
-            return Outcome(NO_PAIRS, 0, 0, self._accept(seen, batch.received))
+        if batch.kind == ACCEPTED:
+            accepted = msgspec.json.decode(batch.config, type=AcceptedDrift)
+            return Outcome(NO_PAIRS, 0, 0, self._accept(accepted, batch.received))
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
         numbers = None
         if self.config.by and batch.segment_codes:
@@ -138,6 +143,8 @@ class Monitor:
             self._tune()
         if self.series.wants(self.last_time):
             self.series.add(*self._present())
+            if self.config.by:
+                self.segment_series.note(self.last_time)
         return Outcome(pairs, batch.size - repeated, repeated, findings)
 
     def segment_numbers(self, names: Sequence[str]) -> Numbers:
@@ -169,8 +176,10 @@ class Monitor:
             made = self.join.both(ids, batch.codes("truths"), batch.codes("preds"), times, numbers)
         elif batch.kind == PREDICTIONS:
             made = self.join.predict(ids, batch.codes("preds"), times, numbers)
+            self.label_delay.predicted(ids, times)
         else:
             made = self.join.label(ids, batch.codes("truths"), times)
+            self.label_delay.labelled(ids, times)
         after = self.join.counts
         which = "repeated_labels" if batch.kind == LABELS else "repeated_predictions"
         is_every_row = len(made) == batch.size and batch.kind == EVENTS
@@ -197,6 +206,8 @@ class Monitor:
                 self._draw_alarm(finding, cells[: row_of(finding) - self.events + 1])
         self.confusion += np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         self.events += size
+        if pairs.segments is not None:
+            self.segment_series.count(pairs.segments, pairs.truths, pairs.preds)
         return findings
 
     def of_monitor(self, finding: Finding) -> Finding:
@@ -214,9 +225,9 @@ class Monitor:
         return segment is None and self.config.reference is not None
 
     def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
-        """Somebody has seen a drift: without a reference to come back to, the new level is normal from now on."""
+        """Somebody says that the level since a drift is normal from now on."""
         drift = self.watch.open_drift(seen.segment)
-        if drift is None or self.of_monitor(drift.drift).at > seen.at or self.has_reference(seen.segment):
+        if drift is None or self.of_monitor(drift.drift).at > seen.at:
             return []
         finding = self.watch.accept(seen.segment)
         if finding is None:
@@ -228,14 +239,28 @@ class Monitor:
         if self.last_time != self.last_time:
             return []
         baselines = [
-            share.value if (share := state.baseline) is not None else float("nan")
+            share.value if (share := state.normal) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
         ]
         return [self.series.point(self.events, self.last_time, self.detector.evidence, baselines, self.confusion)]
 
-    def drawn(self, most: int) -> dict[str, Any]:
-        """How the rates went, up to now, in a limited number of points."""
-        return self.series.as_json(self.names, most, self.classes - 1, self._present())
+    def drawn(self, most: int, start: float = -math.inf) -> dict[str, Any]:
+        """How the rates went, from a time up to now, in a limited number of points."""
+        return self.series.as_json(self.names, most, self.classes - 1, self._present(), start)
+
+    def drawn_segment(self, name: str) -> dict[str, Any]:
+        """How the recalls of a segment went."""
+        return self.segment_series.as_json(self.segments[name], self.names, self.last_time)
+
+    def spark(self, rate: str, segment: str | None, start: float) -> dict[str, Any] | None:
+        """A recall, overall or of a segment, from a time on, in a few points."""
+        if segment is None:
+            return self.series.spark(self.names.index(rate), start, self._present())
+        drawn = self.drawn_segment(segment)
+        if rate not in drawn["rates"]:
+            return None
+        points = [pair for pair in zip(drawn["time"], drawn["rates"][rate]["value"], strict=True) if pair[0] >= start]
+        return {"time": [time for time, _ in points], "value": [value for _, value in points]}
 
     def last_point(self) -> dict[str, Any]:
         """The last point of :meth:`drawn`."""
@@ -277,12 +302,14 @@ class Monitor:
     def snapshot(self) -> bytes:
         """Everything, as :meth:`restore` takes it."""
         stride, long, recent = self.series.to_state()
+        moments, segment_counts = self.segment_series.to_state()
         about = {
             "config": msgspec.to_builtins(self.config),
             **{name: getattr(self, name) for name in COUNTS + NUMBERS},
             "segments": self._names,
             "shift": self.shift,
             "stride": stride,
+            "moments": moments,
         }
         return pack(
             "Monitor",
@@ -292,6 +319,7 @@ class Monitor:
             join=self.join.to_bytes(),
             long=long,
             recent=recent,
+            segment_counts=segment_counts,
         )
 
     @classmethod
@@ -314,6 +342,7 @@ class Monitor:
             if len(monitor.segment_numbers(about["segments"])) != len(monitor.segments):
                 raise ValueError("the saved names of segments do not fit")
             monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
+            monitor.segment_series.restore(about["moments"], bytes(sections["segment_counts"]))
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved monitor does not fit itself ({error!r})") from None

@@ -6,17 +6,27 @@ fingerprint), so that what understands those understands these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
-from fourrates.alerts.payload import stable_id
-from fourrates.alerts.text import defused, plain
+import msgspec
+
+from fourrates.alerts.payload import CLOSED, stable_id
+from fourrates.alerts.text import defused, minute, plain, rates_now, rates_then, segment_in_words, since
 
 MOST = 100  # alerts in one notification
 LINES = 10  # of them in the text
 NAMED = 3  # segments in a sentence
+NO_DRIFT = "The classifier itself has not drifted."
+ENDED = {
+    "shift": "the class mix is the new normal",
+    "warning": "the warning is over",
+    "silent": "events arrive again",
+    "labels_overdue": "labels arrive again",
+}
 NAMES = {
     "drift": "ClassifierDrift",
     "shift": "ClassMixShift",
@@ -33,9 +43,11 @@ class AlertItem:
     Attributes
     ----------
     text, now
-        What happened, and how the rates are now, in words.
+        What happened, if there is no finding about it; and how the rates are now, in words.
     parts : tuple
-        Segments that drifted with the overall stream.
+        Segments that drifted with the overall stream, the worst first.
+    parts_now : tuple of str
+        How their rates are now, in words.
     over : bool
         Whether the overall stream is back, and only these are still open.
     finding, findings
@@ -50,6 +62,7 @@ class AlertItem:
     text: str
     now: str = ""
     parts: tuple[dict[str, Any] | None, ...] = ()
+    parts_now: tuple[str, ...] = ()
     over: bool = False
     finding: dict[str, Any] | None = None
     findings: tuple[str, ...] = ()
@@ -61,22 +74,56 @@ class AlertItem:
         return "firing" if self.ends is None else "resolved"
 
 
-def notification(monitor: str, uid: str, items: Sequence[AlertItem]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where a person looks: the address of the page, and a runbook; ``{monitor}`` in it is the monitor's name."""
+
+    public: str | None = None
+    runbook: str | None = None
+
+    def of(self, monitor: str, segment: Mapping[str, Any] | None, firing: bool, acknowledge: bool) -> dict[str, str]:
+        """The links of an alert.
+
+        Examples
+        --------
+        >>> Links("https://drift.example.org").of("card fraud", None, True, True)["look"]
+        'https://drift.example.org/#/monitor/card%20fraud'
+        """
+        found = {}
+        if self.public is not None:
+            found["look"] = f"{self.public.rstrip('/')}/#/monitor/{quote(monitor, safe='')}"
+            if segment is not None:
+                values = msgspec.json.encode([*segment.values()], enc_hook=str).decode()
+                found["look"] += f"/segment/{quote(values, safe='')}"
+            if acknowledge:
+                found["acknowledge"] = f"{found['look']}/acknowledge"
+        if self.runbook is not None and firing:
+            found["runbook"] = self.runbook.replace("{monitor}", quote(monitor, safe=""))
+        return found
+
+
+NO_LINKS = Links()
+
+
+def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Links = NO_LINKS) -> dict[str, Any]:
     """One notification about a monitor. Its id depends on nothing but its alerts.
 
     Examples
     --------
-    >>> one = AlertItem("f1", "drift", None, 0.0, None, "fraud: drift at event 5,080")
+    >>> one = AlertItem("f1", "silent", None, 0.0, None, "no events for more than 1 hour")
     >>> found = notification("fraud", "u1", [one])
     >>> found["status"], found["text"], found["alerts"][0]["startsAt"]
-    ('firing', 'fraud: drift at event 5,080', '1970-01-01T00:00:00Z')
+    ('firing', 'fraud: no events for more than 1 hour', '1970-01-01T00:00:00Z')
     """
     firing = [one for one in items if one.ends is None]
     first = (firing or list(items))[0]
     facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in items]
     kind = first.kind
-    if not firing and kind == "drift":  # new settings make normal anew without a finding
-        kind = first.finding["kind"] if first.finding is not None and first.finding["closes"] else "acceptance"
+    if not firing and kind == "drift":
+        kind = _closing(first)
+    segment = first.segment or (first.parts[0] if len(first.parts) == 1 else None)
+    segment = segment if len(items) == 1 else None
+    where = links.of(monitor, segment, bool(firing), bool(firing) and kind == "drift")
     body: dict[str, Any] = {
         "id": stable_id(uid, facts),
         "kind": kind,
@@ -85,9 +132,12 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem]) -> dict[str
         "monitor": monitor,
         "status": "firing" if firing else "resolved",
         "text": _text(monitor, items),
+        "links": where,
+        "thread": first.fingerprint,
+        "externalURL": links.public or "",
         "groupKey": f"{{}}:{{monitor={monitor!r}}}",
         "groupLabels": {"monitor": monitor},
-        "alerts": [_alert(monitor, one) for one in items[:MOST]],
+        "alerts": [_alert(monitor, one, links) for one in items[:MOST]],
         "truncatedAlerts": max(0, len(items) - MOST),
     }
     if first.finding is not None:  # what channels that know nothing of groups look at
@@ -96,7 +146,7 @@ def notification(monitor: str, uid: str, items: Sequence[AlertItem]) -> dict[str
     return body
 
 
-def test_notification(monitor: str, id: str) -> dict[str, Any]:
+def trial_notification(monitor: str, id: str, links: Links = NO_LINKS) -> dict[str, Any]:
     """A notification that says that it is a test."""
     return {
         "id": id,
@@ -105,41 +155,81 @@ def test_notification(monitor: str, id: str) -> dict[str, Any]:
         "stream": monitor,
         "monitor": monitor,
         "status": "firing",
-        "text": f"{plain(monitor)}: this is a test; nothing has drifted",
+        "text": f"{plain(monitor)}: test alert. Nothing has drifted.",
+        "links": links.of(monitor, None, True, False),
+        "thread": id,
         "alerts": [],
     }
 
 
 def _text(monitor: str, items: Sequence[AlertItem]) -> str:
-    lines = [_line(one) for one in items[:LINES]]
     if len(items) == 1:
-        return lines[0]
+        return _summary(monitor, items[0])
+    lines = [_summary(monitor, one).partition("\n")[0] for one in items[:LINES]]
     more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
     return "\n".join([f"{plain(monitor)}: {len(items):,} alerts", *lines, *more])
 
 
-def _line(one: AlertItem) -> str:
-    again = "still " if one.repeats and one.ends is None else ""
-    return ("resolved: " if one.ends is not None else again) + _summary(one).replace("\n", " ")
+def _closing(one: AlertItem) -> str:
+    """What ended a drift: the finding that closed it, or new settings, which set normal anew without one."""
+    return one.finding["kind"] if one.finding is not None and one.finding.get("closes") else "acceptance"
 
 
-def _summary(one: AlertItem) -> str:
-    """What happened, how it is now, and in which segments too."""
-    now = f". Now: {one.now}" if one.now else ""
-    names = [", ".join(f"{name}={value}" for name, value in (part or {}).items()) for part in one.parts[:NAMED]]
-    more = f" and {len(one.parts) - NAMED:,} more" if len(one.parts) > NAMED else ""
-    also = f". {'Still open' if one.over else 'Also'} in {'; '.join(names)}{more}" if names else ""
-    return defused(one.text + now + also)
+def _summary(monitor: str, one: AlertItem) -> str:
+    """What happened, how it is now, where, since when and found when: a line each."""
+    finding, name = one.finding or {}, plain(monitor)
+    prefix = "Resolved: " if one.ends is not None else "Still open: " if one.repeats else ""
+    found = minute(finding.get("time"))
+    where = f" in {segment_in_words(one.segment)}" if one.segment else ""
+    if one.ends is not None and (one.kind != "drift" or not finding):
+        lines = [f"{name}{where}: {ENDED.get(one.kind, one.text)}"]
+    elif one.ends is not None:
+        kind, closed = finding.get("kind", ""), bool(finding.get("closes"))
+        reported = rates_then(finding.get("changes") or (), kind) if closed else ""
+        ended = CLOSED[kind] if closed else "has new settings, the drift is closed"
+        lines = [_said(f"{name} {ended}{where}", reported)]
+        lines += ["Probably a false alarm."] if kind == "withdrawal" else []
+        lines += [f"Closed {found}"] if closed and found else []
+    elif one.kind == "drift" and finding:
+        changes = finding.get("changes") or []
+        unknown = {change["rate"]: {"now": None, "normal": change.get("before"), "enough": 1} for change in changes}
+        reported = rates_now(unknown, {change["rate"]: change["direction"] for change in changes})
+        lines = [_said(f"{name} drifted{where}", one.now or reported)]
+        if one.parts:
+            worst = f"{', most of all' if len(one.parts) > 1 else ''} in {segment_in_words(one.parts[0])}"
+            overall = one.now or reported
+            lines = [_said(f"{name} drifted{worst}", one.parts_now[0]), _said("Overall", overall) if overall else ""]
+            others = [segment_in_words(part) for part in one.parts[1 : 1 + NAMED]]
+            more = f" and {len(one.parts) - 1 - NAMED:,} more" if len(one.parts) > 1 + NAMED else ""
+            lines += [f"Also in {'; '.join(others)}{more}"] if others else []
+        if one.over:
+            names = "; ".join(segment_in_words(part) for part in one.parts[:NAMED])
+            lines = [f"{name}: overall back at normal, still open in {names}"]
+        lines += [since(minute(finding.get("started_time")), found)]
+    elif one.kind == "shift" and finding:
+        shares = str(finding.get("text", "")).partition(": class-mix shift: ")[2]
+        lines = [_said(f"{name}{where}: class-mix shift", plain(shares)), NO_DRIFT]
+        lines += [f"Found {found}"] if found else []
+    else:
+        lines = [f"{name}: {plain(one.text)}"]
+    return defused(prefix + "\n".join(line for line in lines if line))
 
 
-def _alert(monitor: str, one: AlertItem) -> dict[str, Any]:
+def _said(head: str, rates: str) -> str:
+    return f"{head}: {rates}" if rates else head
+
+
+def _alert(monitor: str, one: AlertItem, links: Links) -> dict[str, Any]:
     segment = {str(name): str(value) for name, value in (one.segment or {}).items()}
+    where = links.of(monitor, one.segment, one.ends is None, False)
+    runbook = {"runbook_url": where["runbook"]} if "runbook" in where else {}
     return {
         "status": one.status,
         "labels": {**segment, "alertname": NAMES.get(one.kind, one.kind), "monitor": monitor},
-        "annotations": {"summary": _summary(one)},
+        "annotations": {"summary": _summary(monitor, one), **runbook},
         "startsAt": _iso(one.starts),
         "endsAt": "0001-01-01T00:00:00Z" if one.ends is None else _iso(one.ends),  # as Go writes a time that is none
+        "generatorURL": where.get("look", ""),
         "fingerprint": one.fingerprint,
         "segment": one.segment,
         "segments": list(one.parts),

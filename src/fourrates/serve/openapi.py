@@ -88,9 +88,12 @@ SCHEMAS: dict[str, Schema] = {
         name=STRING,
         status=STATUS,
         evidence=SHARE,
-        events_per_hour=NUMBER,
         open=_list(_ref("OpenDrift")),
-        **_each(COUNT, "events", "waiting", "waiting_labels", "segments", "drifted_segments", "drifts"),
+        worst=_maybe(_record(segment=SEGMENT, rate=STRING, **RATE_NOW["properties"])),
+        label_delay=MAYBE_NUMBER,
+        **_each(
+            COUNT, "events", "events_last_hour", "waiting", "waiting_labels", "segments", "drifted_segments", "drifts"
+        ),
         **_each(MAYBE_MOMENT, "since", "last_event", "silenced_until"),
         **_each(_maybe(_ref("Finding")), "last_finding", "drift"),
     ),
@@ -137,6 +140,7 @@ SCHEMAS: dict[str, Schema] = {
         started_between=_maybe(_list(WHOLE)),
         changes=_list(_ref("Change")),
         **_each(STRING, "id", "monitor", "text"),
+        **_each(_maybe(STRING), "acknowledged_by", "note"),
         **_each(MAYBE_WHOLE, "drift", "since", "started"),
         **_each(MAYBE_MOMENT, "time", "started_time", "acknowledged"),
         **_each(_maybe(MATRIX), "confusion", "confusion_before", "confusion_after"),
@@ -147,7 +151,8 @@ SCHEMAS: dict[str, Schema] = {
         evidence=_maybe(SHARE),
         events=COUNT,
         rates=_map(_ref("RateNow")),
-        discovery=BOOL,
+        silenced_until=MAYBE_MOMENT,
+        **_each(BOOL, "pinned", "discovery"),
     ),
     "Taken": _record(findings=_list(STRING), **_each(COUNT, "accepted", "repeated", "rejected")),
 }
@@ -157,7 +162,8 @@ INGEST = ("POST", "ingest")
 ANSWERS: dict[tuple[str, str], Schema] = {
     INGEST: _ref("Taken"),
     ("GET", "/api/monitors"): _record(
-        monitors=_list(_ref("Summary")), damaged=_list(_record(name=STRING, problem=STRING))
+        monitors=_list({"allOf": [_ref("Summary"), _record(spark=_maybe(_record(time=NUMBERS, value=NUMBERS)))]}),
+        damaged=_list(_record(name=STRING, problem=STRING)),
     ),
     ("GET", ONE): _ref("Detail"),
     ("PUT", ONE): _ref("Detail"),
@@ -168,6 +174,8 @@ ANSWERS: dict[tuple[str, str], Schema] = {
         ids=_list({"type": ["integer", "number", "string"]}), complete=BOOL
     ),
     ("POST", f"{ONE}/drifts/{{id}}/acknowledge"): _ref("Finding"),
+    ("POST", f"{ONE}/drifts/{{id}}/accept"): _ref("Finding"),
+    ("GET", f"{ONE}/segments/series"): _record(segment=SEGMENT, time=NUMBERS, rates=OBJECT),
     ("GET", f"{ONE}/segments"): _record(segments=_list(_ref("Segment")), total=COUNT),
     ("GET", f"{ONE}/series"): _record(time=NUMBERS, event=NUMBERS, rates=OBJECT, evidence=NUMBERS, mix=NUMBERS),
     ("GET", f"{ONE}/rejected"): _record(rejected=_list(_record(time=_maybe(MOMENT), problem=STRING))),
@@ -190,12 +198,19 @@ BATCH: Schema = {
     "description": "`truth` and `pred` are other names of `y_true` and `y_pred`; `score` may stand for `y_pred`. "
     "With an `id` a pair counts once.",
 }
+ACKNOWLEDGEMENT: Schema = {"type": "object", "properties": _each(_maybe(STRING), "by", "note")}
 REQUIRED = {"events": ["y_true", "y_pred"], "predictions": ["id", "y_pred"], "labels": ["id", "y_true"]}
 BODIES: dict[tuple[str, str], Schema] = {
     **{("POST", f"{ONE}/{kind}"): {**BATCH, "required": names} for kind, names in REQUIRED.items()},
     ("PUT", ONE): _ref("MonitorConfig"),
     ("PATCH", ONE): {"type": "object", "description": "Fields of MonitorConfig; null sets the default."},
-    ("PUT", f"{ONE}/silence"): _record(until=MOMENT),
+    ("PUT", f"{ONE}/silence"): {
+        "type": "object",
+        "properties": {"until": MOMENT, "segment": SEGMENT},
+        "required": ["until"],
+    },
+    ("POST", f"{ONE}/drifts/{{id}}/acknowledge"): ACKNOWLEDGEMENT,
+    ("POST", f"{ONE}/drifts/{{id}}/accept"): ACKNOWLEDGEMENT,
 }
 
 
@@ -208,6 +223,7 @@ def _number(name: str, least: int, most: int, default: int) -> Schema:
     return _parameter(name, schema, f"From {least} to {most:,}.")
 
 
+OF_SEGMENT = _parameter("segment", STRING, 'The values of a segment in the order of `by`, as JSON: ["FR"].')
 LIMIT = _number("limit", 1, 1_000, 100)
 PARAMETERS: dict[tuple[str, str], list[Schema]] = {
     INGEST: [
@@ -227,9 +243,12 @@ PARAMETERS: dict[tuple[str, str], list[Schema]] = {
         LIMIT,
         _parameter("before", STRING, "The id of a finding: older ones than this."),
         _parameter("of", {"enum": ["all", "overall"]}, "Those of segments too, or the overall ones alone."),
+        OF_SEGMENT,
     ],
-    ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0)],
-    ("GET", f"{ONE}/series"): [_number("points", 2, 2_000, 600)],
+    ("GET", f"{ONE}/segments"): [LIMIT, _number("offset", 0, 1 << 31, 0), OF_SEGMENT],
+    ("GET", f"{ONE}/segments/series"): [OF_SEGMENT],
+    ("DELETE", f"{ONE}/silence"): [OF_SEGMENT],
+    ("GET", f"{ONE}/series"): [_number("points", 2, 2_000, 600), _number("seconds", 1, 1 << 31, 1 << 31)],
     ("GET", f"{ONE}/rejected"): [LIMIT],
     ("GET", "/api/stream"): [
         _parameter("monitor", STRING, "Only what is about this monitor."),
@@ -283,7 +302,7 @@ def _operation(method: str, route: Route) -> dict[str, Any]:
         content: dict[str, Any] = {JSON: {"schema": body}}
         if is_ingest:
             content |= {name: {"schema": STRING} for name in EXTRA_TYPES}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": body is not ACKNOWLEDGEMENT, "content": content}
     return operation
 
 
@@ -316,7 +335,7 @@ def _errors(method: str, path: str, has_body: bool, needs_token: bool) -> dict[s
         codes |= {"404"}
     if has_body:
         codes |= {"400", "413", "415"}
-    if method in ("PUT", "PATCH"):
+    if method in ("PUT", "PATCH") or path.endswith("/accept"):
         codes |= {"409"}
     content = {JSON: {"schema": _ref("Error")}}
     return {code: {"description": ERRORS[code], "content": content} for code in sorted(codes)}

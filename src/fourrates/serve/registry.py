@@ -42,6 +42,7 @@ class Live:
         self.drifts = self.rejected = 0
         self.last_finding: dict[str, Any] | None = None
         self.drift: dict[str, Any] | None = None  # the latest overall
+        self.silences: dict[str, float] = {}  # of segments, by name
 
     @property
     def name(self) -> str:
@@ -111,6 +112,7 @@ class Registry:
         live.plan = Plan(monitor.config)
         live.drifts = self.store.count_findings(row.id, "drift")
         live.rejected = self.store.count_rejected(row.id)
+        live.silences = {name: float(until) for name, until in self.store.documents(_silences(row)).items()}
         for finding in self.store.findings(row.id, 1):
             live.last_finding = finding_json(finding)
         if None in monitor.watch.open_since:
@@ -158,14 +160,23 @@ class Registry:
         row = self.damaged[name][0] if name in self.damaged else self.get(name).row
         with self._changing():
             self.store.remove_monitor(row.id)
+            for segment in self.store.documents(_silences(row)):
+                self.store.delete_document(_silences(row), segment)
         self.lives.pop(name, None)
         self.damaged.pop(name, None)
 
-    def silence(self, live: Live, until: float | None) -> None:
-        """No alerts until then."""
+    def silence(self, live: Live, until: float | None, segment: str | None = None) -> None:
+        """No alerts until then, of a monitor or of one of its segments."""
         with self._changing():
-            self.store.silence(live.row.id, until)
-        live.row.silenced_until = until
+            if segment is None:
+                self.store.silence(live.row.id, until)
+                live.row.silenced_until = until
+            elif until is None:
+                self.store.delete_document(_silences(live.row), segment)
+                live.silences.pop(segment, None)
+            else:
+                self.store.put_document(_silences(live.row), segment, str(until).encode())
+                live.silences[segment] = until
 
     def finding(self, live: Live, finding: Finding, first_event: int, pending: list[Entry]) -> StoredFinding:
         """A finding as the store keeps it, with its window; `pending` are batches that are not in it yet."""
@@ -203,6 +214,11 @@ class Registry:
                 return
         self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
+
+
+def _silences(row: MonitorRow) -> str:
+    """The kind of the documents that say which segments are silenced."""
+    return f"silences of {row.uid}"
 
 
 def finding_json(finding: StoredFinding) -> dict[str, Any]:

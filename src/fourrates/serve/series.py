@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ LONG, RECENT = 1_024, 600  # points of the whole life, and of late
 APART = 1.0  # seconds between two points, at most, while events come
 SOON = 0.05  # seconds between two points, at least
 POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
+LEAST = 25  # observations behind it at the beginning
+SPARK = 48  # points of a line in a table
 SHOWN = 8  # classes in the series of a monitor that has more
 
 
@@ -68,16 +71,10 @@ class Series:
         if len(self.recent) > RECENT:
             del self.recent[: len(self.recent) - RECENT]
 
-    def points(self, most: int, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
-        """A limited number of points, in order: those of the whole life, those of late, and the one of now."""
+    def points(self, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
+        """All points, in order: those of the whole life, those of late, and the one of now."""
         joined = {int(point[0]): point for point in (*self.long, *self.recent, *present)}
-        if not joined:
-            return np.empty((0, self.width))
-        rows = np.stack([joined[events] for events in sorted(joined)])
-        if len(rows) > most:
-            kept = np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))
-            rows = rows[kept]
-        return rows
+        return np.stack([joined[events] for events in sorted(joined)]) if joined else np.empty((0, self.width))
 
     def to_state(self) -> tuple[int, bytes, bytes]:
         """Everything, as :meth:`restore` takes it."""
@@ -104,13 +101,44 @@ class Series:
         }
         return {**{name: _last(column) for name, column in columns.items()}, "rates": rates}
 
-    def as_json(self, names: tuple[str, ...], most: int, share_of: int, present: Sequence[Point]) -> dict[str, Any]:
+    def as_json(
+        self, names: tuple[str, ...], most: int, share_of: int, present: Sequence[Point], start: float = -math.inf
+    ) -> dict[str, Any]:
         """The series as the page draws it; each rate over its latest observations, `POOLED` of them or more.
 
         `names` are those of the recalls, then of the precisions; `share_of` is the class whose share is the mix. It
-        ends with the `present` point: events after the last point that was taken may be all there ever are.
+        begins at the time `start`, and ends with the `present` point: events after the last point that was taken may
+        be all there ever are.
         """
-        return self._shown(self.points(most, present), names, share_of)
+        rows = self.points(present)
+        earlier = int((rows[:, 1] < start).sum())  # the first points shown pool observations of these
+        kept = np.unique(np.linspace(earlier, max(len(rows) - 1, earlier), most).round().astype(np.int64))
+        shown = np.concatenate([rows[:earlier], rows[kept[kept < len(rows)]]])
+        return self._shown(shown, names, share_of, first=earlier)
+
+    def spark(self, code: int, start: float, present: Sequence[Point]) -> dict[str, list[Any]] | None:
+        """A recall in a few points from a time on; None for a class that is not in the series."""
+        if code >= self.classes:
+            return None
+        joined = {int(point[0]): point for point in (*self.long[:: LONG // 128], *self.recent[::12], *present)}
+        rows = np.stack([point for _, point in sorted(joined.items())]) if joined else np.empty((0, self.width))
+        counts, right = rows[:, 3 + self.classes + code], rows[:, 3 + 3 * self.classes + code]
+        since = _since(counts, 0)
+        n = _gained(counts, since)
+        shown = np.flatnonzero((rows[:, 1] >= start) & (n >= LEAST))
+        shown = (
+            shown[np.unique(np.linspace(0, max(shown.size - 1, 0), SPARK).round().astype(np.int64))]
+            if shown.size
+            else shown
+        )
+        values = (_gained(right, since)[shown] / n[shown]).round(4)
+        return {"time": rows[shown, 1].round(3).tolist(), "value": values.tolist()}
+
+    def events_before(self, time: float) -> int:
+        """How many events there were at a time, as far as the points tell."""
+        points = self.recent if self.recent and self.recent[0][1] <= time else self.long
+        place = bisect_right(points, time, key=lambda point: float(point[1]))
+        return int(points[place - 1][0]) if place else 0
 
     def _shown(
         self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
@@ -128,12 +156,8 @@ class Series:
                     for ones, n in zip(_gained(right, since).tolist(), _gained(counts, since).tolist(), strict=True)
                 ]
                 baselines = rows[first:, 3 + c].tolist() if kind == 0 else [math.nan] * len(shares)
-                rates[names[kind * classes + c]] = {
-                    "value": [finite(share.value) for share in shares],
-                    "lower": [finite(share.lower) if share.n else None for share in shares],
-                    "upper": [finite(share.upper) if share.n else None for share in shares],
-                    "baseline": [finite(value) for value in baselines],
-                }
+                baseline = [finite(value) for value in baselines]
+                rates[names[kind * classes + c]] = {**rate_columns(shares), "baseline": baseline}
         since = _since(rows[:, 0], first)
         events = np.maximum(_gained(rows[:, 0], since), 1)
         share = _gained(rows[:, 3 + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
@@ -144,6 +168,14 @@ class Series:
             "evidence": [finite(value) for value in rows[first:, 2].tolist()],
             "mix": [finite(value) for value in share.tolist()],
         }
+
+
+def rate_columns(shares: list[Share]) -> dict[str, list[float | None]]:
+    """A rate with its interval, column by column; the first few observations would only draw a spike."""
+    return {
+        name: [finite(getattr(share, name)) if share.n >= LEAST else None for share in shares]
+        for name in ("value", "lower", "upper")
+    }
 
 
 def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]:

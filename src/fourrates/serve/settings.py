@@ -25,6 +25,8 @@ class Settings:
     snapshot_bytes: int = 32 << 20  # a monitor is saved when its journal is larger than this and twice its snapshot
     group_size: int = 512  # requests in one transaction
     alert_interval: float = 60.0  # seconds between two notifications about a monitor
+    public_url: str | None = None  # of the page as people reach it, for the links of alerts
+    runbook_url: str | None = None  # alerts link to it; {monitor} in it is the name of the monitor
     token_required: bool | None = None  # None: unless `host` is a loopback address
     origins: tuple[str, ...] = ()  # that a browser may call from (CORS)
     topics: tuple[str, ...] = ()  # kafka://broker:9092/topic?monitor=name, read besides requests

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,12 +13,15 @@ import numpy as np
 
 from fourrates.alerts.payload import stable_id
 from fourrates.alerts.text import plain
-from fourrates.findings import Drift, Finding, RateChange, Shift
+from fourrates.findings import Drift, Finding, RateChange, RateState, Shift
 from fourrates.plain import finite, share_record, state_record
+from fourrates.serve.bodies import segment_name
 from fourrates.serve.monitor import Monitor, row_of, seconds_of
+from fourrates.watch.now import OpenDrift, harm
 
-HOUR = 3600.0
+HOUR, DAY = 3_600.0, 86_400.0
 Q = 0.05  # the share of segments named in error
+CARRIED = 0.6  # of the harm, and of the events: segments that carry so much of the one with no more of the other
 OPEN = 20  # open drifts in a summary
 TITLES = {
     "drift": "drift",
@@ -52,22 +57,10 @@ def status_of(monitor: Monitor) -> tuple[str, float | None]:
 
 def time_of_event(monitor: Monitor, event: float) -> float | None:
     """About when an event came."""
-    points = monitor.series.points(1 << 30)
+    points = monitor.series.points()
     if not len(points):
         return None
     return float(np.interp(event, points[:, 0], points[:, 1]))
-
-
-def events_per_hour(monitor: Monitor, now: float) -> float:
-    """Events of the last hour, or at the rate of a shorter life."""
-    recent = monitor.series.recent
-    first = next((point for point in recent if 0 <= now - point[1] <= HOUR), None)
-    if first is None:
-        return 0.0
-    is_start = first[0] == monitor.series.long[0][0]  # its own events came in this hour, too
-    before = 0.0 if is_start else float(first[0])
-    span = max(now - float(first[1]), 60.0)
-    return round((monitor.events - before) * HOUR / span, 1)
 
 
 def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
@@ -80,12 +73,14 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
         "since": iso(since),
         "evidence": finite(min(monitor.detector.evidence, 1.0)) or 0.0,
         "events": monitor.events,
-        "events_per_hour": events_per_hour(monitor, now),
+        "events_last_hour": monitor.events - monitor.series.events_before(now - HOUR),
         "waiting": counts["waiting"],
         "waiting_labels": counts["waiting_labels"],
         "segments": len(monitor.segments),
         "drifted_segments": drifted_segments(monitor),
         "open": open_json(monitor),
+        "worst": worst(monitor),
+        "label_delay": monitor.label_delay.seconds,
         "last_event": iso(monitor.last_time),
     }
 
@@ -114,6 +109,59 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
             }
         )
     return shown
+
+
+def culprit(monitor: Monitor) -> OpenDrift | None:
+    """The open drift to name first: overall, or the worst segment if a few segments carry most of the harm."""
+    drifts = monitor.watch.now().open
+    inside = sorted((one for one in drifts if one.segment is not None), key=_fallen, reverse=True)
+    if not drifts or drifts[0].segment is not None:
+        return inside[0] if inside else None
+    harm_inside = sum(map(_fallen, inside))
+    if not inside or harm_inside < _fallen(drifts[0]) / 2:
+        return drifts[0]
+    covered = events = 0.0
+    for one in inside:
+        covered += _fallen(one)
+        events += monitor.segment_series.counts[monitor.segments[one.segment or ""], 0].sum()
+        if covered >= CARRIED * harm_inside:
+            break
+    return inside[0] if events <= CARRIED * monitor.events else drifts[0]
+
+
+def _fallen(drift: OpenDrift) -> float:
+    """The harm of the rates that fell: what rose in the same segment is no comfort."""
+    return sum(max(harm(state), 0.0) for state in drift.rates.values())
+
+
+def worst(monitor: Monitor) -> dict[str, Any] | None:
+    """The rate to show of a monitor: of its culprit, or the recall that is furthest below normal."""
+    drift = culprit(monitor)
+    if drift is None:
+        rates = dict(islice(monitor.detector.rates.items(), monitor.classes))
+        known = {rate: one for rate, one in rates.items() if one.now is not None and one.now.n >= one.enough}
+        rate = min(known or rates, key=lambda rate: _distance(rates[rate]))
+        return {"segment": None, "rate": rate, **state_record(rates[rate])}
+    if not drift.rates:
+        return None
+    rate = max(drift.rates, key=lambda rate: harm(drift.rates[rate]))
+    return {"segment": segment_json(monitor, drift.segment), "rate": rate, **state_record(drift.rates[rate])}
+
+
+def _distance(state: RateState) -> float:
+    """How far a rate is above normal, in widths of its interval."""
+    if state.now is None or not state.now.n or state.normal is None or not state.normal.n:
+        return 0.0
+    return (state.now.value - state.normal.value) / max(state.now.upper - state.now.lower, 1e-9)
+
+
+def spark(monitor: Monitor, now: float) -> dict[str, Any] | None:
+    """The worst rate over a day."""
+    found = worst(monitor)
+    if found is None:
+        return None
+    segment = None if found["segment"] is None else segment_name([*found["segment"].values()])
+    return monitor.spark(found["rate"], segment, now - DAY)
 
 
 def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
@@ -170,29 +218,45 @@ def segment_json(monitor: Monitor, name: str | None) -> dict[str, Any] | None:
     return None if name is None else dict(zip(monitor.config.by, msgspec.json.decode(name), strict=True))
 
 
-def segments(monitor: Monitor, limit: int, offset: int) -> dict[str, Any]:
-    """Segments by evidence, the strongest first; drifted ones before all others."""
+def segments(
+    monitor: Monitor,
+    limit: int,
+    offset: int,
+    *,
+    lately: Container[str] = (),
+    silences: Mapping[str, float],
+    only: str | None = None,
+) -> dict[str, Any]:
+    """Segments: open drifts by harm, those `lately` closed, then by alarm level; or `only` one of them."""
     streams = monitor.watch.segments
     if streams.bank is None:
         return {"segments": [], "total": 0}
     keys, evidence, events = streams.bank.alarm_levels()
     numbers = np.array(keys, np.int64)
-    drifted = np.isin(numbers, [streams.number(name) for name in monitor.watch.open_since if name is not None])
-    order = np.lexsort((numbers, -evidence, ~drifted))
+    open_since = monitor.watch.open_since
+    harms = {drift.segment: drift.harm for drift in monitor.watch.now().open}
+    names = [streams.names[number] for number in numbers.tolist()]
+    rank = np.array([0 if name in open_since else 1 if name in lately else 2 for name in names], np.int64)
+    harmed = np.array([harms.get(name, 0.0) for name in names])
+    order = np.lexsort((numbers, -evidence, -harmed, rank))
+    if only is not None:
+        order = order[[names[slot] == only for slot in order.tolist()]]
     named = {*streams.bank.discoveries(Q)} if len(order) else set()
     shown = []
     for slot in order[offset : offset + limit].tolist():
         number = int(numbers[slot])
         detector = streams.bank[number]
-        status = "drifted" if drifted[slot] else "warning" if detector.warning_detected else "stable"
+        status = "drifted" if not rank[slot] else "warning" if detector.warning_detected else "stable"
         shown.append(
             {
-                "segment": segment_json(monitor, streams.names[number]),
+                "segment": segment_json(monitor, names[slot]),
                 "status": status,
+                "pinned": bool(rank[slot] < 2),
                 "evidence": finite(min(float(evidence[slot]), 1.0)),
                 "events": int(events[slot]),
                 "rates": {name: state_record(state) for name, state in detector.rates.items()},
                 "discovery": number in named,
+                "silenced_until": iso(silences.get(names[slot] or "")),
             }
         )
     return {"segments": shown, "total": len(order)}
@@ -204,7 +268,7 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
     where = "" if segment is None else " (" + ", ".join(f"{k}={v}" for k, v in segment.items()) + ")"
     kind = finding.kind
     if isinstance(finding, Shift):
-        text = f"the classes shifted at event {finding.at:,}: share of positives {finding.before} to {finding.after}"
+        text = f"class-mix shift: positives {finding.before.value:.1%} to {finding.after.value:.1%}"
         changes: list[dict[str, Any]] = []
     else:
         text = sentence(finding, monitor.has_reference(finding.segment))
@@ -239,6 +303,8 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
         "confusion_after": None,
         "text": f"{plain(f'{name}{where}')}: {text}",
         "acknowledged": None,
+        "acknowledged_by": None,
+        "note": None,
     }
 
 

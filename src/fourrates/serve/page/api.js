@@ -1,4 +1,4 @@
-// What the page asks the server, and what the server tells it as it happens.
+// Questions to the server, and its stream of events.
 //
 // A token goes into a header and nowhere else, so the stream is read with fetch: an EventSource can send none.
 
@@ -63,27 +63,30 @@ async function json(path, options) {
 
 const of = (name, rest = "") => `api/monitors/${encodeURIComponent(name)}${rest}`;
 
+const query = (fields) => {
+  const given = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
+  return given.length ? `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : "";
+};
+const sent = (method, body) => ({ method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+const listed = (parts) => (parts ? JSON.stringify(Array.isArray(parts) ? parts : Object.values(parts)) : null); // a segment, by its values
+
 export const monitors = () => json("api/monitors").then((body) => body.monitors);
 export const monitor = (name) => json(of(name));
-export const series = (name, points) => json(of(name, `/series?points=${points}`));
-export const segments = (name, offset, limit) => json(of(name, `/segments?limit=${limit}&offset=${offset}`));
+export const patch = (name, change) => json(of(name), sent("PATCH", change));
+export const series = (name, points, seconds) => json(of(name, `/series${query({ points, seconds })}`));
+export const segments = (name, { limit, offset, segment }) => json(of(name, `/segments${query({ limit, offset, segment: listed(segment) })}`));
+export const segmentSeries = (name, segment) => json(of(name, `/segments/series${query({ segment: listed(segment) })}`));
 export const rejected = (name) => json(of(name, "/rejected"));
 export const examples = (name, id) => json(of(name, `/drifts/${encodeURIComponent(id)}/examples`)).then((body) => body.ids);
-export const acknowledge = (name, id) => json(of(name, `/drifts/${encodeURIComponent(id)}/acknowledge`), { method: "POST" });
+export const acknowledge = (name, id, who) => json(of(name, `/drifts/${encodeURIComponent(id)}/acknowledge`), sent("POST", who));
+export const accept = (name, id, who) => json(of(name, `/drifts/${encodeURIComponent(id)}/accept`), sent("POST", who));
 export const testAlert = (name) => json(of(name, "/test-alert"), { method: "POST" });
-export const endSilence = (name) => json(of(name, "/silence"), { method: "DELETE" });
+export const silence = (name, until, segment) => json(of(name, "/silence"), sent("PUT", { until, segment }));
+export const endSilence = (name, segment) => json(of(name, `/silence${query({ segment: listed(segment) })}`), { method: "DELETE" });
 
-export function findings(name, limit, before) {
-  const query = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
-  return json(of(name, `/drifts?limit=${limit}${query}`)).then((body) => body.drifts);
-}
-
-// Those of the whole, however many there are of segments: the charts are of the whole.
-export const overallFindings = (name) => json(of(name, "/drifts?of=overall&limit=100")).then((body) => body.drifts);
-
-export function silence(name, until) {
-  const body = JSON.stringify({ until });
-  return json(of(name, "/silence"), { method: "PUT", body, headers: { "Content-Type": "application/json" } });
+// The newest first: all, the overall ones alone, or those of a segment.
+export function findings(name, limit, { segment, overall, before } = {}) {
+  return json(of(name, `/drifts${query({ limit, before, of: overall ? "overall" : null, segment: listed(segment) })}`)).then((body) => body.drifts);
 }
 
 // The stream ------------------------------------------------------------------------------------------------

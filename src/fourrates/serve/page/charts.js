@@ -1,29 +1,34 @@
-// The rates and the evidence over time. All charts of a monitor share one horizontal axis, zoom and cursor.
+// The rates over time: a large chart of one of them, the others small beside it, and the volume below. One time axis, zoom and cursor.
 
-import { el, say } from "./dom.js";
-import { byOrder, clock, meaning, percent, rate, short, whole } from "./words.js";
+import { el, replace, say } from "./dom.js";
+import { byOrder, clock, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
 
-const HEIGHT = 180;
-const SHOWN = 4; // rates before the button for all
+const [LARGE, SMALL, STRIP] = [316, 84, 80]; // px high
+const BESIDE = 3; // small charts of rates before the button for all
 const FLOOR = 1e-4; // of an alarm: less is drawn as this
-const DECADES = [1e-3, 1e-2, 1e-1, 1];
 const POINTS = 2400; // kept in memory; then the older half is thinned
-const PAUSE = 200; // ms between two drawings of what came in
+const PAUSE = 200; // ms between two drawings of new points
+const BARS = 90; // of the volume
+const RANGES = [["15 min", 900], ["1 h", 3600], ["6 h", 21_600], ["1 day", 86_400], ["1 week", 604_800], ["All", null]];
+const SHORT = 1; // s: a life too short for a time axis
+const STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((x) => 60 * x), ...[1, 2, 7, 14, 28, 84, 364].map((x) => 86_400 * x)];
+const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
-const { css, drawMarks, motion, onKey, quantile, rateText } = fourratesChart; // report/chart.js
-const known = (x) => x !== null && x !== undefined;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
+const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
 
-// The points of a monitor, column by column, in the order of its events.
+// The points of a monitor or a segment, column by column, in their order.
 export class Series {
   constructor(body) {
-    this.time = body.time.map((t, i) => Math.max(t, body.time[i - 1] ?? t));
-    this.event = body.event;
-    this.evidence = body.evidence;
+    this.time = [];
+    for (const time of body.time) this.time.push(Math.max(time, this.time.at(-1) ?? time));
+    this.event = body.event ?? null;
+    this.evidence = body.evidence ?? null;
     this.rates = body.rates;
-    for (let i = 1; i < this.time.length; i++) this.time[i] = Math.max(this.time[i], this.time[i - 1]);
   }
 
-  get length() { return this.event.length; }
+  get length() { return this.time.length; }
 
   // False for a point that is already there.
   add(point) {
@@ -39,77 +44,54 @@ export class Series {
     return true;
   }
 
-  // Every second point of the older half leaves; gaps, where a new concept begins, stay.
+  // Every second point of the older half leaves.
   thin() {
     const half = this.length >> 1;
-    const kept = (i) => i >= half || i % 2 === 0;
-    const every = (list) => list.filter((_, i) => kept(i));
-    this.time = every(this.time);
-    this.event = every(this.event);
-    this.evidence = every(this.evidence);
+    const every = (list) => list.filter((_, i) => i >= half || i % 2 === 0);
+    for (const key of ["time", "event", "evidence"]) this[key] = every(this[key]);
     for (const columns of Object.values(this.rates)) for (const key of Object.keys(columns)) columns[key] = every(columns[key]);
   }
 
-  // The time of an event, on straight lines between the points.
-  timeOf(event) {
-    const { event: e, time: t } = this;
-    let low = 0, high = e.length - 1;
+  // The value of one column where another has a value, on straight lines between the points.
+  static at(xs, ys, x) {
+    let low = 0, high = xs.length - 1;
     if (high < 0) return null;
-    if (event <= e[0]) return t[0];
-    if (event >= e[high]) return t[high];
+    if (x <= xs[0]) return ys[0];
+    if (x >= xs[high]) return ys[high];
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (e[middle] <= event) low = middle; else high = middle;
+      if (xs[middle] <= x) low = middle; else high = middle;
     }
-    return t[low] + ((t[high] - t[low]) * (event - e[low])) / (e[high] - e[low] || 1);
+    return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low] || 1);
   }
+
 }
 
 export class Charts {
-  constructor() {
+  // `ask(seconds)` fetches the series of another range.
+  constructor(ask) {
+    this.ask = ask;
     this.series = null;
     this.missed = null; // points that come while the series is asked for, which it may not have
-    this.marks = []; // findings of the whole monitor
+    this.marks = []; // findings
+    this.overlays = []; // {label, href, series}: segments over the large chart
     this.charts = [];
     this.axis = "time";
+    this.range = null; // seconds back from the last point; null for all
     this.sight = null; // [first, last] when zoomed
-    this.width = null; // seconds or events back from now when following
+    this.lead = null; // the rate in the large chart
     this.everything = false;
-    this.rates = el("div.charts");
-    this.proof = el("div");
-    this.more = el("p");
-    this.all = el("button", { type: "button", onclick: () => this.showAll() }, "Show all");
-    this.chooser = el(
-      "select",
-      { onchange: () => this.by(this.chooser.value) },
-      el("option", { value: "time" }, "time"),
-      el("option", { value: "event" }, "event number"),
-    );
-    const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
-    const recovery = el("span", null, el("i.k-drift.recovery"), "recovery found");
-    this.node = el(
-      "div",
-      null,
-      el(
-        "div.tools",
-        null,
-        el("label", null, "Along ", this.chooser),
-        this.all,
-        el("span.soft.hint", null, "Drag to zoom, double-click for all. Keys: ← → read, + and - zoom, shift with ← → moves, 0 all."),
-      ),
-      el(
-        "div.key",
-        null,
-        key("curve", "the rate, with its 90 % interval"),
-        key("base", "the reference, or the baseline"),
-        key("drift", "drift found"),
-        recovery,
-        key("started", "when it started, 90 % certain"),
-      ),
-      this.rates,
-      this.more,
-      this.proof,
-    );
+    this.large = el("div.large");
+    this.small = el("div.small");
+    this.strip = el("div.strip");
+    this.more = el("div.small.more");
+    this.key = el("div.key");
+    this.all = el("button", { type: "button", onclick: () => this.showAll() }, "Reset zoom");
+    this.chooser = el("select", { onchange: () => this.by(this.chooser.value) }, el("option", { value: "time" }, "time"), el("option", { value: "event" }, "event number"));
+    this.axes = el("label", null, "X-axis ", this.chooser);
+    this.ranges = el("div.ranges", { role: "group", "aria-label": "Time range" }, RANGES.map(([text, length]) =>
+      el("button", { type: "button", "data-range": String(length), onclick: () => this.choose(length) }, text)));
+    this.node = el("div.plots", null, el("div.tools", null, this.ranges, this.axes, this.all, this.key), el("div.grid", null, el("div", null, this.large, this.strip), this.small), this.more);
     this.observer = new ResizeObserver(() => this.fit());
     this.observer.observe(this.node);
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -129,23 +111,33 @@ export class Charts {
     this.charts = [];
   }
 
-  // What is drawn ---------------------------------------------------------------------------------------------
+  // News -------------------------------------------------------------------------------------------------------
 
   // The series is asked for: from now on points are kept until it is here.
   expect() { this.missed = []; }
 
   load(series) {
-    for (const point of this.missed ?? []) series.add(point);
+    if (series.event) for (const point of this.missed ?? []) series.add(point);
     this.missed = null;
-    const known = this.series ? Object.keys(this.series.rates).join() : null;
+    const before = this.series && Object.keys(this.series.rates).join();
     this.series = series;
-    if (known === Object.keys(series.rates).join() && this.charts.length) this.draw();
+    this.axes.hidden = series.event === null;
+    const life = series.length ? series.time.at(-1) - series.time[0] : 0;
+    this.life = Math.max(this.life ?? 0, life);
+    this.ranges.hidden = this.life < RANGES[0][1];
+    for (const button of this.ranges.children) {
+      const length = Number(button.dataset.range);
+      button.hidden = length > this.life;
+      button.ariaPressed = String(button.dataset.range === String(this.range));
+    }
+    if (life < SHORT && series.event && !before) this.axis = this.chooser.value = "event"; // a batch: all at one moment
+    if (before === Object.keys(series.rates).join() && this.charts.length) this.draw();
     else this.build();
   }
 
   add(point) {
     this.missed?.push(point);
-    if (!this.series?.add(point) || this.pending) return;
+    if (!this.series?.event || !this.series.add(point) || this.pending) return;
     this.pending = setTimeout(() => {
       this.pending = null;
       this.draw();
@@ -153,70 +145,98 @@ export class Charts {
   }
 
   mark(findings) {
-    this.marks = findings.filter((one) => ["drift", "recovery"].includes(one.kind) && !one.segment);
+    this.marks = findings.filter((one) => ["drift", "recovery"].includes(one.kind));
     if (this.series) this.draw();
   }
 
-  // The rates as the monitor states them now, for the heads of the charts.
-  state(rates, reference) {
-    const fresh = JSON.stringify(reference) !== JSON.stringify(this.reference);
-    this.reference = reference;
-    for (const chart of this.charts) chart.now?.(rates?.[chart.name]);
-    this.stated = rates;
-    if (fresh && this.series) this.draw();
+  overlay(overlays) {
+    const names = (list) => list.map((one) => one.label).join();
+    const same = names(overlays) === names(this.overlays);
+    this.overlays = overlays;
+    if (!this.series) return;
+    if (same) this.draw(); else this.build();
   }
 
-  // What the rates are compared with, in a word.
-  get base() { return this.reference ? "reference" : "baseline"; }
+  // The rates as they are now, for the heads; `lead` is the one to show large unless a person chose another.
+  state(rates, lead, notes) {
+    this.stated = rates;
+    this.notes = notes;
+    const fresh = lead && !this.chosen && lead !== this.lead && this.series?.rates[lead];
+    if (lead && !this.chosen) this.lead = lead;
+    if (fresh && this.charts.length) this.build();
+    else for (const chart of this.charts) chart.now?.();
+  }
 
-  xs() { return this.axis === "time" ? this.series.time : this.series.event; }
-
-  // Where a finding stands on the axis: found, started, and between which two it started.
-  place(finding) {
-    const at = (event) => (this.axis === "event" ? event : this.series.timeOf(event));
-    const [first, last] = finding.started_between ?? [finding.started ?? finding.since ?? finding.at, finding.at];
-    const started = known(finding.started) ? at(finding.started) : null;
-    return { found: at(finding.at), started, first: at(first), last: at(last), recovery: finding.kind === "recovery" };
+  choose(length) {
+    this.range = length;
+    this.sight = null;
+    this.ask(length);
   }
 
   by(axis) {
-    this.axis = axis;
-    this.chooser.value = axis;
+    this.axis = this.chooser.value = axis;
     this.sight = null;
     this.build();
   }
 
+  // Drawing ----------------------------------------------------------------------------------------------------
+
+  xs() { return this.axis === "time" ? this.series.time : this.series.event; }
+
+  // A finding on the axis: found, started, and between which two it started.
+  place(finding) {
+    const { series } = this;
+    const recovery = finding.kind === "recovery";
+    const [first, last] = finding.started_between ?? [finding.started ?? finding.at, finding.at];
+    if (this.axis === "event") return { found: finding.at, started: finding.started, first, last, recovery };
+    const [found, started] = [seconds(finding.time), seconds(finding.started_time)];
+    const at = (event) => (series.event && !finding.segment ? Series.at(series.event, series.time, event) : started ?? found);
+    return { found, started, first: at(first), last: at(last), recovery };
+  }
+
   build() {
     this.clear();
+    for (const area of [this.large, this.small, this.strip, this.more]) area.replaceChildren();
     const names = Object.keys(this.series.rates).sort(byOrder);
-    const few = this.everything ? names : names.slice(0, SHOWN);
-    this.rates.replaceChildren();
-    this.proof.replaceChildren();
-    this.more.replaceChildren();
-    for (const name of few) this.rateChart(name);
-    if (few.length < names.length) {
-      const show = () => { this.everything = true; this.build(); this.rates.querySelectorAll(".chart")[SHOWN]?.focus(); };
+    if (!this.series.rates[this.lead]) this.lead = names[0];
+    const others = names.filter((name) => name !== this.lead);
+    this.rateChart(this.large, this.lead, LARGE);
+    for (const name of others.slice(0, BESIDE)) this.rateChart(this.small, name, SMALL);
+    if (this.series.evidence) this.levelChart();
+    if (this.series.event) this.volumeChart();
+    const rest = others.slice(BESIDE);
+    if (rest.length && !this.everything) {
+      const show = () => { this.everything = true; this.build(); this.more.querySelector(".chart")?.focus(); };
       this.more.append(el("button", { type: "button", onclick: show }, `Show all ${names.length} rates`));
-    }
-    this.evidenceChart();
-    if (this.stated) this.state(this.stated, this.reference);
+    } else for (const name of rest) this.rateChart(this.more, name, SMALL);
+    this.legend();
     this.draw();
+  }
+
+  legend() {
+    const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
+    replace(this.key, key("curve", `${short(this.lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"));
   }
 
   draw() {
     for (const { plot, columns } of this.charts) plot.setData(columns(), false);
+    for (const chart of this.charts) chart.now?.();
     this.scale();
   }
 
   extentOf() {
     const xs = this.xs();
-    return xs.length ? [xs[0], Math.max(xs.at(-1), xs[0] + 1)] : [0, 1];
+    const first = this.axis === "event" && xs.length === 1 ? 0 : xs[0];
+    return xs.length ? [first, Math.max(xs.at(-1), first + 1)] : [0, 1];
   }
 
   scale() {
     const [min, max] = this.sight ?? this.extentOf();
-    for (const { plot } of this.charts) plot.setScale("x", { min, max });
-    this.all.disabled = this.sight === null;
+    for (const { plot, columns, zoomed } of this.charts) {
+      if (zoomed) plot.setData(columns(), false); // what it counts depends on what is in sight
+      plot.setScale("x", { min, max });
+    }
+    this.all.hidden = this.sight === null;
   }
 
   zoom(min, max) {
@@ -239,165 +259,238 @@ export class Charts {
     const room = Math.max(2 * Math.abs(found - first), (end - begin) / 50);
     this.zoom(Math.min(first, found) - room, found + room);
     this.node.scrollIntoView({ behavior: motion() });
-    this.rates.querySelector(".chart")?.focus({ preventScroll: true });
+    this.large.querySelector(".chart")?.focus({ preventScroll: true });
   }
 
   fit() {
     for (const { plot, box } of this.charts) {
-      const width = Math.max(box.clientWidth - 20, 200);
+      const width = Math.max(box.clientWidth - 12, 180);
       if (Math.abs(width - plot.width) > 1) plot.setSize({ width, height: plot.height });
     }
   }
 
-  // Each chart ------------------------------------------------------------------------------------------------
+  // Each chart -------------------------------------------------------------------------------------------------
 
-  rateChart(name) {
-    const now = el("b.now.num");
-    const base = el("span.soft.num");
+  rateChart(area, name, height) {
+    const large = height === LARGE;
+    const over = large && this.axis === "time" ? this.overlays.filter(({ series }) => series.rates[name]) : [];
     const columns = () => {
       const { value, lower, upper, baseline } = this.series.rates[name];
-      const shipped = this.reference?.[name];
-      return [this.xs(), value, lower, upper, known(shipped) ? value.map(() => shipped) : baseline ?? value.map(() => null)];
+      const own = [this.xs(), value, lower, upper, baseline ?? value.map(() => this.stated?.[name]?.normal?.value ?? null)];
+      return over.length ? uPlot.join([own, ...over.map(({ series }) => [series.time, series.rates[name].value])]) : own;
     };
-    const edge = { points: { show: false }, stroke: () => css("--edge"), width: 0.5 };
+    const line = (stroke, more) => ({ stroke: () => css(stroke), points: { show: (u) => u.data[0].length < 3, size: 5 }, ...more });
+    const series = [
+      {}, line("--curve", { width: large ? 2 : 1.4 }), line("--edge", { width: 0.5 }), line("--edge", { width: 0.5 }), line("--soft", { width: 1, dash: [5, 4] }),
+      ...over.map((one, i) => line(one.tone, { width: 1.6, dash: DASHES[i % DASHES.length] })),
+    ];
+    const now = el("b.num");
+    const base = el("span.soft.num");
+    const title = large ? el("h3", null, short(name)) : el("h3", null, el("button.plain", { type: "button", onclick: () => this.enlarge(name), title: "Show large" }, short(name)));
+    const links = over.map((one, i) => el("a", { href: one.href }, el(`i.k-line.d${i}.${one.tone.slice(2)}`), one.label));
+    const head = [title, el("span.soft.meaning", null, meaning(name)), el("span.stand", null, now, " ", base), links.length > 0 && el("span.overlaid", null, links)];
     const told = (u, i) => {
-      const [, value, lower, upper, baseline] = u.data;
-      if (!known(value[i])) return "";
-      const interval = known(lower[i]) ? `, ${rate(lower[i])} to ${rate(upper[i])}` : "";
-      return `${short(name)} ${rate(value[i])}${interval}${known(baseline[i]) ? `; ${this.base} ${rate(baseline[i])}` : ""}`;
+      const [, value, lower, upper, baseline, ...others] = u.data.map((column) => column[i]);
+      const parts = [known(value) && `${short(name)} ${rate(value)}${known(lower) ? ` (${rate(lower)} to ${rate(upper)})` : ""}`, known(baseline) && `normal ${rate(baseline)}`];
+      others.forEach((x, n) => parts.push(known(x) && `${over[n].label} ${rate(x)}`));
+      return parts.filter(Boolean).join(", ");
     };
-    const options = {
-      scales: { y: { range: (u) => this.extent(u) } },
-      series: [
-        {},
-        { label: short(name), stroke: () => css("--curve"), width: 1.6, points: { show: false } },
-        { ...edge },
-        { ...edge },
-        { points: { show: false }, stroke: () => css("--soft"), width: 1, dash: [5, 4] },
-      ],
-      bands: [{ series: [3, 2], fill: () => css("--band") }],
-    };
-    const head = [el("h3", null, short(name), " ", el("span.soft.meaning", null, meaning(name))), el("p.stand", null, now, " ", base)];
-    const chart = this.chart(this.rates, `${short(name)}${meaning(name) ? `, ${meaning(name)}` : ""}`, head, options, columns, told, HEIGHT);
+    const marks = () => this.marks.filter((one) => !isRecall(name) || one.changes.some((change) => change.rate === name));
+    const options = { marks, series, bands: [{ series: [3, 2], fill: () => css("--band") }], scales: { y: { range: (u) => this.extent(u) } } };
+    const chart = this.chart(area, `${short(name)}, ${meaning(name)}`, head, options, columns, told, height);
     chart.name = name;
-    chart.now = (state) => {
-      const share = state?.now;
-      say(now, rate(share?.value));
-      const interval = share?.n ? `${rate(share.lower)} to ${rate(share.upper)} of ${whole(share.n)}` : "";
-      const level = this.reference?.[name] ?? state?.normal?.value ?? state?.baseline?.value;
-      say(base, `${interval}${known(level) ? `; ${this.base} ${rate(level)}` : ""}`);
+    chart.now = () => {
+      const state = this.stated?.[name];
+      say(now, rate(state?.now?.value));
+      const parts = [large && state?.now?.n && `${rate(state.now.lower)} to ${rate(state.now.upper)} of ${whole(state.now.n)}`, state?.normal?.n && `normally ${rate(state.normal.value)}`];
+      say(base, parts.filter(Boolean).join(", "));
     };
   }
 
-  evidenceChart() {
-    const told = (u, i) => (known(u.data[1][i]) ? `${percent(u.data[1][i] > FLOOR ? u.data[1][i] : this.series.evidence[i])} of an alarm` : "");
-    const alarm = (u) => {
-      const { ctx, bbox } = u;
+  // Have a person's choice in the large chart.
+  enlarge(name) {
+    this.lead = this.chosen = name;
+    this.build();
+    this.large.querySelector(".chart").focus();
+  }
+
+  levelChart() {
+    const told = (u, i) => (known(u.data[1][i]) ? `alarm level ${percent(Math.min(u.data[1][i], 1))}` : "");
+    const alarm = (u) => vertical(u, () => {
       const y = u.valToPos(1, "y", true);
-      ctx.save();
-      ctx.strokeStyle = ctx.fillStyle = css("--drift");
-      ctx.lineWidth = devicePixelRatio;
-      ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
-      ctx.beginPath();
-      ctx.moveTo(bbox.left, y);
-      ctx.lineTo(bbox.left + bbox.width, y);
-      ctx.stroke();
-      ctx.font = `600 ${11 * devicePixelRatio}px system-ui, sans-serif`;
-      ctx.textAlign = "left";
-      ctx.fillText("alarm", bbox.left + 6 * devicePixelRatio, y + 13 * devicePixelRatio);
-      ctx.restore();
-    };
-    const options = {
-      scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies: on this axis it climbs steadily
-      series: [{}, { label: "evidence", stroke: () => css("--curve"), width: 1.4, fill: () => css("--wide"), points: { show: false } }],
-      percent: true,
-      alarm,
-    };
+      u.ctx.moveTo(u.bbox.left, y);
+      u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+    }, "--drift", 1, 1, [5, 4]);
     const columns = () => {
       const shown = this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null));
       for (const one of this.marks) { // it reached the alarm there, also if that point was thinned out since
-        const place = one.kind === "drift" ? this.series.event.findIndex((event) => event > one.at) : -1;
+        const place = one.kind === "drift" && !one.segment ? this.series.event.findIndex((event) => event > one.at) : -1;
         if (place >= 0) shown[place] = 1;
       }
       return [this.xs(), shown];
     };
-    const head = [el("h3", null, "evidence ", el("span.soft.meaning", null, "how far it has come towards an alarm"))];
-    this.chart(this.proof, "Evidence for a drift", head, options, columns, told, 150);
+    const options = {
+      scales: { y: { distr: 3, log: 10, range: [FLOOR, 2] } }, // evidence multiplies: on this axis it climbs steadily
+      series: [{}, { stroke: () => css("--curve"), width: 1.4, fill: () => css("--band"), points: { show: false } }],
+      y: { splits: () => [1e-2, 1], filter: (u, splits) => splits, values: (u, splits) => splits.map((x) => `${100 * x} %`) },
+      alarm,
+    };
+    this.chart(this.small, "Alarm level", [el("h3", null, "Alarm level"), el("span.soft.meaning", null, "100 % raises the alarm")], options, columns, told, SMALL);
+  }
+
+  volumeChart() {
+    const columns = () => {
+      const [min, max] = this.sight ?? this.extentOf();
+      const edges = [...Array(BARS + 1)].map((_, i) => min + ((max - min) * i) / BARS);
+      const { time, event } = this.series;
+      const at = this.axis === "time" ? edges.map((x) => Series.at(time, event, x)) : edges;
+      return [edges.slice(1).map((x, i) => (x + edges[i]) / 2), edges.slice(1).map((_, i) => (at[i + 1] ?? 0) - (at[i] ?? 0))];
+    };
+    const unit = () => { const [min, max] = this.sight ?? this.extentOf(); return this.axis === "time" ? `in ${span((max - min) / BARS)}` : ""; };
+    const options = {
+      scales: { y: { range: (u, min, max) => [0, Math.max(max, 1)] } },
+      series: [{}, { stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } }],
+      y: { space: 24, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? brief(x) : "")) },
+    };
+    const note = el("span.soft");
+    const chart = this.chart(this.strip, "Volume", [el("h3", null, "Events"), note], options, columns, (u, i) => `${whole(u.data[1][i])} events ${unit()}`, STRIP);
+    chart.zoomed = true;
+    chart.now = () => say(note, this.notes ?? "");
   }
 
   chart(area, title, head, own, columns, told, height) {
-    const readout = el("div.readout", { "aria-live": "polite" });
-    const label = `${title}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.`;
-    const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": label }, el("header", null, ...head), readout);
+    const readout = el("span.readout.num", { "aria-live": "polite" });
+    const box = el("section.chart", { tabindex: 0, role: "group", "aria-label": `${title}, over time. Arrow keys read it, plus and minus zoom, 0 shows all.` }, el("header", null, ...head, readout));
     area.append(box);
+    const line = { stroke: () => css("--soft"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { show: false } };
     const numbers = (u, splits) => splits.map((x) => (Number.isInteger(x) ? whole(x) : ""));
-    const shares = (u, splits) => splits.map((x) => `${Number((100 * x).toPrecision(1))} %`);
-    const { setSelect, ...shared } = fourratesChart.options({
-      key: "monitor",
-      zoom: (min, max) => this.zoom(min, max),
-      values: {
-        x: { space: 70, values: this.axis === "time" ? stamps : numbers },
-        y: own.percent ? { size: 58, splits: () => DECADES, filter: (u, splits) => splits, values: shares } : { size: 58, space: 32, values: rateText },
-      },
-    });
     const options = {
-      ...shared,
-      width: Math.max(box.clientWidth - 20, 200),
+      width: Math.max(box.clientWidth - 12, 180),
       height,
+      legend: { show: false },
+      cursor: { sync: { key: "monitor", scales: ["x", null] }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       series: own.series,
       bands: own.bands,
       scales: { x: { time: this.axis === "time", range: (u, min, max) => [min, max] }, ...own.scales },
+      axes: [
+        { ...line, show: height !== SMALL, size: 26, space: 70, ...(this.axis === "time" ? { values: stamps, incrs: STEPS } : { values: numbers }) },
+        { ...line, size: 46, space: height === LARGE ? 36 : 26, gap: 3, values: rateText, ...own.y },
+      ],
+      padding: [6, height === SMALL ? 8 : 26, height === SMALL ? 6 : 0, 0],
       hooks: {
-        drawAxes: [(u) => drawMarks(u, this.marks.map((one) => this.place(one)))],
+        drawAxes: [(u) => drawMarks(u, (own.marks?.() ?? this.marks).map((one) => this.place(one)))],
         draw: own.alarm ? [own.alarm] : [],
         setCursor: [(u) => {
           const i = u.cursor.idx;
           const text = known(i) && u.cursor.left >= 0 ? told(u, i) : "";
-          say(readout, text ? `event ${whole(this.series.event[i])}, ${clock(this.series.time[i], { exact: true })}: ${text}` : "");
+          const where = text && (this.axis === "time" ? clock(u.data[0][i], { exact: true }) : `event ${whole(u.data[0][i])}`);
+          say(readout, text ? `${where}: ${text}` : "");
         }],
-        setSelect: [setSelect],
+        setSelect: [(u) => {
+          if (u.select.width > 4) this.zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+          u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        }],
       },
     };
     const plot = new uPlot(options, columns(), box);
     plot.over.addEventListener("dblclick", () => this.showAll());
-    box.addEventListener("keydown", (event) => onKey(event, plot, { zoom: (min, max) => this.zoom(min, max), all: () => this.showAll() }));
+    box.addEventListener("keydown", (event) => { if (event.target === box) this.onKey(event, plot); });
     const chart = { plot, box, columns, name: null };
     this.charts.push(chart);
     return chart;
   }
 
-  // From the lowest to the highest value in sight, with the interval where it has settled: right after a start it
-  // reaches from 0 to 1 and would make a flat line of everything else.
+  // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
+  onKey(event, plot) {
+    const { min, max } = plot.scales.x;
+    const width = max - min;
+    const read = (step) => {
+      const [xs, values] = plot.data;
+      let i = plot.cursor.idx ?? xs.findIndex((x) => x >= min);
+      do { i += step; } while (i > 0 && i < xs.length - 1 && !known(values[i]));
+      i = Math.min(Math.max(i, 0), xs.length - 1);
+      if (xs[i] < min || xs[i] > max) this.zoom(xs[i] - width / 2, xs[i] + width / 2);
+      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
+    };
+    const move = (step) => (event.shiftKey ? this.zoom(min + (step * width) / 4, max + (step * width) / 4) : read(step));
+    const closer = () => this.zoom(min + width / 4, max - width / 4);
+    const all = () => this.showAll();
+    const actions = { ArrowLeft: () => move(-1), ArrowRight: () => move(1), "+": closer, "=": closer, "-": () => this.zoom(min - width / 2, max + width / 2), 0: all, Escape: all };
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
+    actions[event.key]();
+    event.preventDefault();
+  }
+
+  // From the lowest to the highest value in sight, with the interval as far as it is usual.
   extent(u) {
-    const [xs, value, lower, upper, baseline] = u.data;
+    const [xs, value, lower, upper, ...others] = u.data;
     const [min, max] = this.sight ?? this.extentOf();
-    const seen = [];
-    for (let i = 0; i < xs.length; i++) if (xs[i] >= min && xs[i] <= max && known(value[i])) seen.push(i);
-    if (!seen.length) return [0, 1];
-    const lows = seen.map((i) => lower[i] ?? value[i]);
-    const highs = seen.map((i) => upper[i] ?? value[i]);
-    let low = quantile(lows, 0.1);
-    let high = quantile(highs, 0.9);
-    const width = (i) => (known(lower[i]) ? upper[i] - lower[i] : 0);
-    const usual = quantile(seen.map(width), 0.5);
-    for (const i of seen) {
-      if (width(i) <= 1.5 * usual) { low = Math.min(low, value[i]); high = Math.max(high, value[i]); }
-      if (known(baseline[i])) { low = Math.min(low, baseline[i]); high = Math.max(high, baseline[i]); }
+    const seen = [], points = [];
+    for (let i = 0; i < xs.length; i++) {
+      if (xs[i] < min || xs[i] > max) continue;
+      if (known(value[i])) seen.push(i);
+      for (const column of others) if (known(column[i])) points.push(column[i]);
     }
+    if (!seen.length) return [0, 1];
+    points.push(...seen.map((i) => value[i]), quantile(seen.map((i) => lower[i] ?? value[i]), 0.1), quantile(seen.map((i) => upper[i] ?? value[i]), 0.9));
+    const [low, high] = [Math.min(...points), Math.max(...points)];
     const room = Math.max(0.06 * (high - low), 0.01);
     return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
   }
 }
 
+// A path in a colour, inside the plot.
+function vertical(u, path, colour, alpha, width, dash) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.strokeStyle = css(colour);
+  ctx.globalAlpha = alpha;
+  ctx.lineWidth = width * devicePixelRatio;
+  ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+  ctx.beginPath();
+  path();
+  ctx.stroke();
+  ctx.restore();
+}
+
+// Findings under the curve: a line at each alarm, a band for its start. A recovery is blue and dashed, a drift orange and solid.
+function drawMarks(u, marks) {
+  const { ctx, bbox } = u;
+  const { min, max } = u.scales.x;
+  const x = (value) => Math.min(Math.max(u.valToPos(value, "x", true), bbox.left), bbox.left + bbox.width);
+  const shown = marks.filter((one) => one.found >= min && Math.min(one.first, one.found) <= max);
+  for (const one of shown) {
+    const colour = one.recovery ? "--recovery" : "--drift";
+    const line = (value, ...style) => vertical(u, () => { ctx.moveTo(x(value), bbox.top); ctx.lineTo(x(value), bbox.top + bbox.height); }, colour, ...style);
+    ctx.save();
+    ctx.globalAlpha = 0.16;
+    ctx.fillStyle = css(colour);
+    ctx.fillRect(x(one.first), bbox.top, Math.max(x(one.last) - x(one.first), devicePixelRatio), bbox.height);
+    ctx.restore();
+    if (known(one.started) && shown.length <= 20) line(one.started, 0.8, 1, [2, 3]);
+    if (one.found <= max) line(one.found, 1, shown.length <= 20 ? 2 : 1, one.recovery ? [7, 4] : []);
+  }
+}
+
+// Shares between 0 and 1, with as many digits as the step has.
+function rateText(u, splits, place, space, step) {
+  let digits = 1;
+  while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
+  return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
+}
+
+const brief = (x) => (x >= 1e6 ? `${x / 1e6} M` : x >= 1e4 ? `${x / 1e3} k` : whole(x));
+
 // Times on the axis, as fine as the steps are; the day where it changes.
 function stamps(u, splits, axis, space, step) {
   let day = null;
   return splits.map((x) => {
-    const full = clock(x, { exact: true, day: true });
-    const [date, time] = full.split(" ");
+    const [date, time] = clock(x, { exact: true, day: true }).split(" ");
     const fresh = date !== day && (day !== null || step >= 86400);
     day = date;
-    if (step >= 86400) return date.slice(5);
-    return fresh ? date.slice(5) : step < 60 ? time : time.slice(0, 5);
+    return fresh || step >= 86400 ? date.slice(5) : step < 60 ? time : time.slice(0, 5);
   });
 }

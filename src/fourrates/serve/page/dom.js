@@ -1,6 +1,6 @@
 // Elements made from names and values. A string is always text: nothing on this page parses markup.
 
-// What a reader could not see, or what turns the line around, is shown as its escape; joiners are parts of words and emoji.
+// Characters that a reader cannot see, or that turn the line around, are shown as escapes; joiners are parts of words and emoji.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const escaped = (c) => (c === "\u200c" || c === "\u200d" ? c : `\\u{${c.codePointAt(0).toString(16)}}`);
 
@@ -11,6 +11,8 @@ export function shortened(value, most = 100) {
   return shown.length <= most ? shown : `${shown.slice(0, most - 1)}…`;
 }
 
+const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+
 // el("p.soft", {title: "..."}, "text", node, [more]); on* are listeners, null and false are left out.
 export function el(what, attributes, ...children) {
   const [tag, ...classes] = what.split(".");
@@ -19,9 +21,9 @@ export function el(what, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : String(value));
+    else node.setAttribute(name, value === true && !name.startsWith("aria") ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...present(children));
   return node;
 }
 
@@ -32,7 +34,7 @@ export function say(node, text) {
 }
 
 export function replace(node, ...children) {
-  node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.replaceChildren(...present(children));
   return node;
 }
 
@@ -43,18 +45,39 @@ export function section(title, ...children) {
   return el("section", { "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
 
-// How far the evidence has come towards an alarm. It may stand a little past it: the bar ends where the alarm is.
-export function meter(label) {
+// The state as a shape, so that no colour is needed to tell it.
+export const mark = (status) => el(`i.mark.${status}`, { "aria-hidden": true });
+
+// How near the evidence is to an alarm; it may be a little past it: the bar ends where the alarm is.
+export function meter(share, status) {
+  const full = Math.max(0, Math.min(100, 100 * (status === "drifted" ? 1 : share ?? 0)));
+  const text = status === "drifted" ? "alarm open" : `${Math.round(full)} % of an alarm`;
   const fill = el("i");
-  const bar = el("div.meter", { role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
-  bar.show = (share, status) => {
-    if (status === "drifted") share = 1; // it is there; what is gathered since is for the next change
-    const percent = Math.max(0, Math.min(100, 100 * (share ?? 0)));
-    fill.style.width = `${percent}%`;
-    bar.className = `meter ${status ?? ""}`;
-    bar.setAttribute("aria-valuenow", Math.round(percent));
-    bar.setAttribute("aria-valuetext", `${Math.round(percent)} % of an alarm`);
-    return bar;
-  };
-  return bar;
+  fill.style.width = `${full}%`;
+  return el(`div.meter.${status ?? "share"}`, { role: "meter", "aria-label": "Alarm level", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(full), "aria-valuetext": text }, fill);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+const [WIDTH, HEIGHT] = [120, 22];
+
+function shape(name, attributes) {
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+}
+
+// A small line without axes: {time, value}, and the level that is normal.
+export function spark(points, normal) {
+  const values = points?.value.filter((value) => value !== null) ?? [];
+  if (values.length < 2) return null;
+  const all = normal === null ? values : [...values, normal];
+  const middle = (Math.max(...all) + Math.min(...all)) / 2;
+  const half = Math.max((Math.max(...all) - Math.min(...all)) / 2, 0.05);
+  const [first, last] = [points.time[0], Math.max(points.time.at(-1), points.time[0] + 1)];
+  const y = (value) => (HEIGHT / 2 - ((value - middle) / half) * (HEIGHT / 2 - 2)).toFixed(1);
+  const line = points.value.map((value, i) => value !== null && `${(((points.time[i] - first) / (last - first)) * WIDTH).toFixed(1)},${y(value)}`).filter(Boolean);
+  const drawn = shape("svg", { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" });
+  if (normal !== null) drawn.append(shape("path", { class: "normal", d: `M0,${y(normal)}H${WIDTH}` }));
+  drawn.append(shape("path", { class: "line", d: `M${line.join("L")}` }));
+  return drawn;
 }

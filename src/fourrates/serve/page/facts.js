@@ -1,9 +1,9 @@
-// What else there is to know about a monitor: the mix of its classes, how its errors scatter, what came in, its settings.
+// More about a monitor: class mix, error clustering, ingestion and settings.
 
 import * as api from "./api.js";
 import { el, printable, replace, say, section, shortened } from "./dom.js";
 import { matrix } from "./matrix.js";
-import { byOrder, percent, rate, scatter, short, whole } from "./words.js";
+import { byOrder, clustering, percent, rate, short, whole } from "./words.js";
 
 const LISTED = 12;
 
@@ -14,11 +14,11 @@ export class Classes {
     this.mix = el("dl.mix");
     this.shift = el("p");
     this.counts = el("div.matrices");
-    this.scatter = el("dl.scatter");
+    this.clustering = el("dl.scatter");
     this.node = el("div.pair", null,
-      section("The true classes", this.mix, this.shift),
-      section("How the errors scatter", el("p.soft", null, "Errors that come in runs tell less than their number. The evidence is weighed by it, so that the budget of false alarms is kept."), this.scatter),
-      section("Counts", this.counts));
+      section("Class mix", this.mix, this.shift),
+      section("Error clustering", el("p.soft", null, "Errors in runs carry less information than scattered ones; the alarm level accounts for it."), this.clustering),
+      section("Confusion matrix", this.counts));
   }
 
   show(one) {
@@ -33,29 +33,29 @@ export class Classes {
       shares.length > LISTED && [el("dt.soft", null, "others"), el("dd.soft", null, `${whole(shares.length - LISTED)} more`)]);
     if (!shares.length) replace(this.mix, el("dt.soft", null, "Not known yet."));
     const { shift } = one;
-    const moved = shift && `The share of positives went from ${rate(shift.before.value)} to ${rate(shift.after.value)} around event ${whole(shift.started)}. That is no drift of the classifier, though its precisions move with it.`;
-    say(this.shift, moved ?? (shares.length ? "No shift was found." : ""));
-    replace(this.scatter, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
-      .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, scatter(state.dispersion))]));
+    const moved = shift && `Shifted: positives went from ${percent(shift.before.value)} to ${percent(shift.after.value)}. The classifier has not drifted, though its precisions move.`;
+    say(this.shift, moved ?? (shares.length ? "No class-mix shift." : ""));
+    replace(this.clustering, Object.entries(one.rates ?? {}).sort(([a], [b]) => byOrder(a, b)).filter(([, state]) => state.dispersion !== null && state.dispersion !== undefined).slice(0, LISTED)
+      .map(([name, state]) => [el("dt", null, short(name)), el("dd", null, clustering(state.dispersion))]));
     const counted = one.confusion?.flat().some((count) => count > 0);
     replace(this.counts, counted ? matrix("All events so far", one.confusion, one.labels) : el("p.soft", null, "None yet."));
   }
 }
 
-// What came in ------------------------------------------------------------------------------------------------
+// Ingestion -----------------------------------------------------------------------------------------------------
 
 const COUNTS = {
-  pairs: ["Pairs", "a prediction and its label, counted once"],
-  waiting: ["Predictions that wait", "their labels have not come"],
-  waiting_labels: ["Labels that wait", "their predictions have not come"],
-  expired: ["Expired", "predictions whose label did not come in time"],
-  displaced: ["Displaced", "predictions that had to leave because too many waited"],
-  late_labels: ["Late labels", "came after their prediction had left"],
-  unmatched: ["Unmatched labels", "left without a prediction: are the ids the same on both sides?"],
+  pairs: ["Pairs", "a prediction and its label"],
+  waiting: ["Awaiting labels", "predictions without a label yet"],
+  waiting_labels: ["Awaiting predictions", "labels without a prediction yet"],
+  expired: ["Expired", "predictions whose label came too late or never"],
+  displaced: ["Displaced", "predictions dropped because too many waited"],
+  late_labels: ["Late labels", "arrived after their prediction had expired"],
+  unmatched: ["Unmatched labels", "never had a prediction: are the ids the same on both sides?"],
   repeated_predictions: ["Repeated predictions", "ids sent again, counted once"],
   repeated_labels: ["Repeated labels", "ids sent again, counted once"],
   repeated: ["Repeated", "sent again, counted once"],
-  rejected: ["Set aside", "rows that could not be used"],
+  rejected: ["Rejected rows", "could not be used"],
 };
 const LOSSES = new Set(["expired", "displaced", "late_labels", "unmatched", "rejected"]);
 
@@ -65,8 +65,8 @@ export class Arrivals {
     this.notice = notice;
     this.body = el("tbody");
     this.rows = el("div");
-    this.button = el("button", { type: "button", hidden: true, onclick: () => this.list() }, "Show the rows that were set aside");
-    this.node = section("What came in", el("table.settings", null, this.body), el("p", null, this.button), this.rows);
+    this.button = el("button", { type: "button", hidden: true, onclick: () => this.list() }, "Show rejected rows");
+    this.node = section("Ingestion", el("table.settings", null, this.body), el("p", null, this.button), this.rows);
   }
 
   show(one) {
@@ -92,12 +92,12 @@ export class Arrivals {
 
 // Settings ----------------------------------------------------------------------------------------------------
 
-const MIX = { report: "reported, but no alarm", alarm: "an alarm", ignore: "not looked at" };
+const MIX = { report: "reported, no alarm", alarm: "an alarm", ignore: "ignored" };
 
 export class Settings {
   constructor() {
     this.body = el("tbody");
-    this.node = section("Settings", el("table.settings", null, this.body));
+    this.node = el("details.fold", null, el("summary", null, "Settings"), el("table.settings", null, this.body));
   }
 
   show(one) {
@@ -108,18 +108,18 @@ export class Settings {
     const total = config.reference?.flat().reduce((a, b) => a + b, 0);
     const right = config.reference?.reduce((sum, row, i) => sum + row[i], 0);
     const told = [
-      ["False alarms", config.budget ? `at most ${config.budget}, on average, while nothing changes: one in ${whole(one.arl)} events` : one.arl ? `at most one in ${whole(one.arl)} events while nothing changes, on average` : null],
-      ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is the positive one`],
-      ["Compared with", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % of them right` : "its own past"],
-      ["After a drift", total ? "open until it is withdrawn or the rates are back at the reference" : "open until it is withdrawn, the rates are back where they were, or it is acknowledged"],
+      ["False-alarm budget", config.budget ? `${config.budget}: one in ${whole(one.arl)} events while nothing changes, on average` : one.arl ? `one in ${whole(one.arl)} events while nothing changes, on average` : null],
+      ["Classes", labels.length > 2 ? classes : `${classes}; ${shortened(config.positive ?? labels.at(-1), 40)} is positive`],
+      ["Normal", total ? `a reference of ${whole(total)} events, ${(100 * right / total).toFixed(1)} % correct` : "the baseline it has learned"],
+      ["A drift stays open", "until it is withdrawn, the rates are back at normal, or somebody accepts the new level"],
       ["Segments by", config.by?.length ? config.by.map((name) => shortened(name, 40)).join(", ") : "none"],
-      ["Labels may take", config.max_wait ?? "as long as they need"],
-      ["Shifts of the classes", MIX[config.mix] ?? config.mix],
-      ["Positive from a score of", config.threshold],
-      ["Alerts go to", alerts.channels?.length ? alerts.channels.map(channel).join(", ") : "nowhere yet: this page only"],
-      ["Warnings", alerts.warnings === undefined ? null : alerts.warnings ? "sent as alerts" : "shown, not sent"],
-      ["No events for", alerts.silent_after && `${alerts.silent_after}: an alert`],
-      ["Labels overdue after", alerts.labels_overdue && `${alerts.labels_overdue}: an alert`],
+      ["Labels may take", config.max_wait ?? "any time"],
+      ["A class-mix shift is", MIX[config.mix] ?? config.mix],
+      ["Score threshold", config.threshold],
+      ["Alerts go to", alerts.channels?.length ? alerts.channels.map(channel).join(", ") : "nowhere: this page only"],
+      ["Warnings", alerts.warnings === undefined ? null : alerts.warnings ? "sent as alerts" : "shown here only"],
+      ["Alert if no events for", alerts.silent_after],
+      ["Alert if labels are overdue by", alerts.labels_overdue],
     ];
     replace(this.body, told.filter(([, value]) => value !== null && value !== undefined && value !== "")
       .map(([name, value]) => el("tr", null, el("th", { scope: "row" }, name), el("td", null, printable(value)))));

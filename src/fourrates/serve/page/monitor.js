@@ -1,62 +1,49 @@
-// One monitor: how it stands, its rates and the evidence over time, what was found, its segments, classes and settings.
+// One monitor, or one of its segments: the verdict, the rates over time, what can be done, segments, findings, classes and settings.
 
+import { Actions } from "./actions.js";
 import * as api from "./api.js";
 import { Charts, Series } from "./charts.js";
-import { el, meter, printable, say, section, shortened } from "./dom.js";
+import { el, mark, replace, say, shortened } from "./dom.js";
 import { Arrivals, Classes, Settings } from "./facts.js";
 import { Findings } from "./findings.js";
+import { address } from "./overview.js";
 import { Segments } from "./segments.js";
-import { advice, ago, clock, headline, percent, seconds, several, span, whole, withFinding } from "./words.js";
+import { ago, isRecall, isYoung, known, sameSegment, seconds, segment, several, span, story, verdict, whole, withFinding } from "./words.js";
 
 const POINTS = 600;
 const PAUSE = 2000; // ms between two looks at what is not sent with the stream: segments, counts, intervals
-
-const SILENCES = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
-
-// The rates of the reference, by the names of the rates: recalls in the order of the labels, then precisions.
-function references({ config, labels, rates }) {
-  const counts = config?.reference;
-  if (!counts) return null;
-  const place = labels.map((label) => config.labels.indexOf(label));
-  const shares = [(i) => counts[i], (i) => counts.map((row) => row[i])].flatMap((line) =>
-    place.map((i) => counts[i][i] / line(i).reduce((a, b) => a + b, 0)));
-  return Object.fromEntries(Object.keys(rates ?? {}).map((name, i) => [name, shares[i]]));
-}
+const OVERLAID = 3; // segments over the large chart
 
 export class MonitorView {
-  constructor(name, notice) {
+  // `values` are those of a segment, in the order of its columns; null for the monitor itself.
+  constructor(name, values, notice) {
     this.monitor = name;
-    this.notice = notice;
+    this.values = values;
+    this.segment = null; // as {column: value}, when it is known
     this.one = null;
     this.asked = 0; // questions for everything so far: only the answer to the latest is shown
     this.acted = 0; // what a person did so far
-    this.ofWhole = []; // findings of the whole as of that question
     this.told = null; // the last summary of the stream since that question
-    this.state = el("em");
+    this.state = el("em", null, "Loading…");
     this.rest = el("span");
     this.lead = el("p.lead");
-    this.advice = el("p.advice", { hidden: true });
-    this.bar = meter("evidence");
-    this.share = el("span.num");
-    this.header = el("header", null,
-      el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", el("span.name", null, shortened(name))),
-      el("h1", null, this.state, this.rest),
-      this.lead,
-      this.advice,
-      el("div.standing", null, el("span.soft", null, "evidence"), this.bar, this.share, this.actions()));
-    this.charts = new Charts();
-    this.findings = new Findings(name, {
-      labels: () => this.one?.labels,
-      show: (finding) => this.charts.show(finding),
-      notice,
-    });
-    this.segments = new Segments(name);
+    this.facts = el("span.num");
+    this.where = el("span");
+    this.actions = new Actions(this, notice);
+    this.actions.node.hidden = true;
+    this.header = el("header", { "aria-busy": true },
+      el("p.kicker", null, el("a", { href: "#/" }, "All monitors"), " / ", values ? el("a", { href: address(name) }, shortened(name)) : el("span.name", null, shortened(name)), this.where, this.facts),
+      el("h1", null, this.state, this.rest), this.lead, this.actions.node);
+    this.charts = new Charts((length) => this.redraw(length));
+    this.findings = new Findings(this, { labels: () => this.one?.labels, show: (finding) => this.charts.show(finding), actions: this.actions, notice });
+    this.segments = values ? null : new Segments(name);
     this.classes = new Classes();
     this.arrivals = new Arrivals(name, notice);
     this.settings = new Settings();
-    this.over = section("The rates over time", this.charts.node);
-    this.main = el("main", { hidden: true }, this.over, this.findings.node, this.segments.node, this.classes.node, this.arrivals.node, this.settings.node);
-    this.node = el("div", null, this.header, this.main);
+    const rest = values ? [] : [this.classes.node, this.arrivals.node, this.settings.node];
+    this.skeleton = el("main.skeleton", { "aria-hidden": true }, el("i"), el("i"), el("i"));
+    this.main = el("main", { hidden: true }, this.charts.node, this.segments?.node, this.findings.node, rest);
+    this.node = el("div", null, this.header, this.skeleton, this.main);
   }
 
   close() {
@@ -66,7 +53,7 @@ export class MonitorView {
     this.charts.close();
   }
 
-  // What came ---------------------------------------------------------------------------------------------------
+  // News ---------------------------------------------------------------------------------------------------------
 
   async refresh() {
     const mine = ++this.asked;
@@ -74,54 +61,100 @@ export class MonitorView {
     this.told = null;
     this.charts.expect();
     try {
-      const [one, series, ofWhole] = await Promise.all(
-        [api.monitor(this.monitor), api.series(this.monitor, POINTS), api.overallFindings(this.monitor)]);
+      const [one, row, series, ofThis] = await Promise.all([api.monitor(this.monitor), this.row(), this.series(), this.marked()]);
       if (mine !== this.asked) return;
-      this.ofWhole = ofWhole;
-      this.take(one, acted);
-      this.main.hidden = false;
-      await Promise.all([this.findings.refresh(), this.segments.refresh()]);
-      if (mine !== this.asked) return;
-      this.findings.stand(this.one.drift);
+      this.ofThis = ofThis;
+      this.take(one, row, acted);
+      this.main.hidden = this.actions.node.hidden = false;
+      this.skeleton.hidden = true;
+      this.header.ariaBusy = "false";
+      this.render();
       this.charts.load(new Series(series));
       this.mark();
+      await Promise.all([this.findings.refresh(), this.segments?.refresh()]);
+      if (mine !== this.asked) return;
+      this.mark();
       this.render();
+      if (this.asks && !this.actions.acknowledge.hidden) this.actions.acknowledge.click();
+      this.asks = false;
+      await this.overlay();
     } catch (error) {
       if (mine !== this.asked) return;
       if (error.status !== 404) throw error;
-      say(this.state, "No such monitor");
+      this.header.className = "waiting";
+      say(this.state, error.code === "no_segment" ? "No segment with these values" : "No monitor with this name");
       say(this.rest, "");
-      say(this.lead, "It was deleted, or it never was. The list has those that are there.");
-      this.main.hidden = true;
+      replace(this.lead, "See ", el("a", { href: this.values ? address(this.monitor) : "#/" }, this.values ? "the monitor" : "all monitors"), ".");
+      this.main.hidden = this.skeleton.hidden = this.actions.node.hidden = true;
     }
   }
 
-  // The charts have what was found in the whole, also where the list is full of segments.
+  unreachable() { if (!this.one) say(this.state, "The server does not answer."); }
+
+  series() { return this.values ? api.segmentSeries(this.monitor, this.values) : api.series(this.monitor, POINTS, this.charts.range); }
+
+  // The findings that the charts mark: of this stream alone, however many the segments have.
+  marked() { return api.findings(this.monitor, 100, this.values ? { segment: this.values } : { overall: true }); }
+
+  async row() { return this.values && (await api.segments(this.monitor, { segment: this.values })).segments[0]; }
+
   mark() {
-    this.charts.mark([...new Map([...this.ofWhole, ...this.findings.all].map((one) => [one.id, one])).values()]);
+    const own = [...this.ofThis, ...this.findings.all].filter((one) => sameSegment(one.segment, this.segment));
+    this.charts.mark([...new Map(own.map((one) => [one.id, one])).values()]);
+  }
+
+  async redraw(length) {
+    this.charts.expect();
+    const series = await this.series();
+    if (!this.closed && length === this.charts.range) this.charts.load(new Series(series));
+  }
+
+  // The pinned segments over the large chart; over that of a segment, the monitor as a whole.
+  async overlay() {
+    const { asked } = this;
+    const pinned = this.values ? [] : this.segments.pinned.slice(0, OVERLAID);
+    const found = await Promise.all(this.values ? [api.series(this.monitor, 240, null)] : pinned.map((parts) => api.segmentSeries(this.monitor, Object.values(parts))));
+    if (asked !== this.asked) return;
+    const of = (i) => (this.values ? { label: "overall", href: address(this.monitor), tone: "--soft" } : { label: segment(pinned[i]), href: address(this.monitor, pinned[i]), tone: i === 0 ? "--drift" : "--other" });
+    this.charts.overlay(found.map((body, i) => ({ ...of(i), series: new Series(body) })));
   }
 
   // An answer that was under way while the stream went on, or a person did something, is older than that.
-  take(one, acted) {
-    this.one = {
-      ...one,
-      ...(this.told?.events > one.events ? this.told : {}),
-      ...(acted === this.acted ? {} : { silenced_until: this.one?.silenced_until }),
-    };
+  take(one, row, acted) {
+    const kept = acted === this.acted ? null : this.one?.silenced_until;
+    this.one = { ...one, ...(this.told?.events > one.events ? this.told : {}) };
+    if (this.values) this.narrow(row);
+    if (kept !== null && kept !== undefined) this.one.silenced_until = kept;
+  }
+
+  // What a monitor tells, about one of its segments alone.
+  narrow(row) {
+    this.segment = row.segment;
+    const open = this.one.open.filter((drift) => sameSegment(drift.segment, row.segment));
+    const rates = Object.entries(row.rates).filter(([name]) => isRecall(name));
+    const far = ([, { now, normal }]) => (now?.n && normal?.n ? (now.value - normal.value) / (now.upper - now.lower || 1) : 0);
+    const moved = open.length ? rates.filter(([name]) => name in open[0].now) : rates.filter(([, state]) => state.now?.n >= state.enough);
+    const [name, state] = (moved.length ? moved : rates).reduce((a, b) => (far(a) <= far(b) ? a : b));
+    const last = this.findings.all[0] ?? this.ofThis[0] ?? null;
+    Object.assign(this.one, { ...row, open, worst: { segment: row.segment, rate: name, ...state }, drifted_segments: 0, last_finding: last });
   }
 
   event(name, data) {
-    if (name === "point" && data.monitor === this.monitor) this.charts.add(data);
+    if (name === "point" && data.monitor === this.monitor && !this.values) this.charts.add(data);
     else if (name === "finding" && data.monitor === this.monitor) {
+      if (this.values && !sameSegment(data.segment, this.segment)) return;
       this.findings.add(data);
+      if (!this.one) return;
       this.mark();
-      if (this.one) this.one = withFinding(this.one, data);
+      this.one = withFinding(this.one, data);
       this.render();
       this.look(0);
     } else if (name === "summary" && data.name === this.monitor) {
       this.told = data;
-      this.one = { ...this.one, ...data };
-      this.render();
+      if (!this.values) {
+        this.one = { ...this.one, ...data };
+        this.render();
+      }
       this.look(PAUSE);
     } else if (name === "removed" && data.name === this.monitor) this.refresh();
   }
@@ -144,11 +177,13 @@ export class MonitorView {
     this.pending = null;
     this.looking = true;
     try {
-      const one = await api.monitor(this.monitor);
+      const [one, row] = await Promise.all([api.monitor(this.monitor), this.row()]);
       if (asked === this.asked) {
-        this.take(one, acted);
+        this.take(one, row, acted);
         this.render();
-        await this.segments.refresh();
+        await this.segments?.refresh();
+        if (this.values) await this.redraw(this.charts.range);
+        await this.overlay();
       }
     } catch { /* the connection tells */ }
     this.looking = false;
@@ -159,103 +194,44 @@ export class MonitorView {
 
   tick() { this.render(); }
 
-  // What is shown -----------------------------------------------------------------------------------------------
+  // A person has silenced it, or ended that: shown at once.
+  silenced(until) {
+    this.acted++;
+    this.one.silenced_until = until;
+    this.render();
+    (until ? this.actions.quiet : this.actions.loud).focus();
+  }
+
+  // What is shown --------------------------------------------------------------------------------------------------
 
   render() {
     const { one } = this;
-    if (!one?.status) return;
-    const [state, rest] = headline(one);
+    if (!one?.status || this.main.hidden) return;
+    const shown = { segment: null, ...one };
+    const [state, rest] = verdict(shown);
     this.header.className = one.status;
-    say(this.state, state);
-    say(this.rest, rest && (state === "Drifted" || state === "Recovered" || state === "Warning" ? `: ${rest}` : ` ${rest}`));
+    if (this.segment) say(this.where, ` / ${segment(this.segment)}`);
+    if (this.state.textContent !== state) replace(this.state, mark(isYoung(one) ? "waiting" : one.status), state);
+    say(this.rest, rest && `: ${rest}`);
     document.title = `${state}: ${shortened(this.monitor, 40)}`;
+    const told = story(shown).join(" · ");
+    say(this.lead, told && told[0].toUpperCase() + told.slice(1));
     const last = seconds(one.last_event);
-    const since = seconds(one.since);
-    const told = [
-      `${several(one.events, "event")}, ${whole(one.events_per_hour)} an hour${last === null ? "" : `, the last ${ago(last)}`}`,
-      one.waiting ? `${several(one.waiting, "prediction")} wait for labels` : null,
-      one.status === "drifted" && since !== null ? `drifted for ${span(Date.now() / 1000 - since)}` : null,
-      one.segments && !rest.includes("segment") ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : null,
+    const facts = [
+      several(one.events, "event"),
+      !this.values && `${whole(one.events_last_hour)} in the last hour`,
+      last !== null && `last ${ago(last)}`,
+      one.waiting && !this.values && `${several(one.waiting, "prediction")} awaiting labels`,
     ];
-    say(this.lead, `${told.filter(Boolean).join("; ")}.`);
-    this.advice.hidden = one.status !== "drifted";
-    say(this.advice, one.status === "drifted" ? advice(one) : "");
-    this.bar.show(one.evidence, one.status);
-    const share = percent(Math.min(one.evidence ?? 0, 1));
-    say(this.share, one.status === "drifted" ? `alarm; ${share} towards the next` : `${share} of an alarm`);
-    const silenced = seconds(one.silenced_until);
-    const quiet = silenced !== null && silenced > Date.now() / 1000;
-    this.loud.hidden = quiet;
-    this.quiet.hidden = !quiet;
-    if (quiet) say(this.until, `Alerts are silenced until ${clock(silenced)}`);
-    if (!this.main.hidden && (one.drift?.id ?? null) !== this.findings.standing) {
-      this.findings.stand(one.drift);
-      this.mark();
-    }
-    this.charts.state(one.rates, references(one));
+    say(this.facts, ` · ${facts.filter(Boolean).join(" · ")}`);
+    this.findings.stand(one.open);
+    const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && one.open?.some((open) => open.at === found.at && sameSegment(open.segment, found.segment) && sameSegment(open.segment, one.worst?.segment))) : one.drift;
+    this.actions.show(one, drift);
+    const lag = known(one.label_delay) ? `labels take ${one.label_delay < 1 ? "under 1 s" : `about ${span(one.label_delay)}`}` : "";
+    this.charts.state(one.rates, one.worst?.rate, lag);
+    if (this.values) return;
     this.classes.show(one);
     this.arrivals.show(one);
     this.settings.show(one);
   }
-
-  // What a person can do ----------------------------------------------------------------------------------------
-
-  actions() {
-    this.length = el("select", { "aria-label": "For how long" }, SILENCES.map(([text, hours]) => el("option", { value: hours }, text)));
-    this.loud = el("span.group", null,
-      el("button", { type: "button", onclick: () => this.silence() }, "Silence alerts for"), this.length);
-    this.until = el("span.soft");
-    this.quiet = el("span.group", { hidden: true }, this.until,
-      el("button", { type: "button", onclick: () => this.endSilence() }, "End silence"));
-    this.test = el("button", { type: "button", onclick: () => this.testAlert() }, "Send a test alert");
-    return el("div.buttons", null, this.loud, this.quiet, this.test);
-  }
-
-  async act(what, done, failed) {
-    try {
-      const answer = await what();
-      if (done) this.notice(typeof done === "function" ? done(answer) : done);
-      this.look(0);
-      return answer;
-    } catch (error) {
-      this.notice(`${failed}: ${printable(error.message)}`, true);
-      return null;
-    }
-  }
-
-  async silence() {
-    const until = new Date(Date.now() + 3.6e6 * Number(this.length.value)).toISOString();
-    await this.act(async () => {
-      await api.silence(this.monitor, until);
-      this.acted++;
-      this.one.silenced_until = until;
-      this.render();
-      this.quiet.querySelector("button").focus();
-    }, "Alerts are silenced. Findings still appear here.", "Not silenced");
-  }
-
-  async endSilence() {
-    await this.act(async () => {
-      await api.endSilence(this.monitor);
-      this.acted++;
-      this.one.silenced_until = null;
-      this.render();
-      this.loud.querySelector("button").focus();
-    }, "Alerts are sent again.", "The silence did not end");
-  }
-
-  async testAlert() {
-    this.test.disabled = true;
-    const answer = await this.act(() => api.testAlert(this.monitor), null, "No test alert was sent");
-    if (answer) this.notice(...outcome(answer.channels ?? []));
-    this.test.disabled = false;
-  }
-}
-
-// What became of a test alert, and whether that is bad news.
-function outcome(channels) {
-  if (!channels.length) return ["This monitor has no channels yet: name some in its settings, under alerts.", true];
-  const failed = channels.filter((one) => !one.delivered);
-  if (!failed.length) return [`The test alert has arrived at ${several(channels.length, "channel")}.`, false];
-  return [failed.map((one) => printable(`Not delivered to ${one.channel}: ${one.problem}`)).join("; "), true];
 }

@@ -1,12 +1,14 @@
-// All monitors at a glance: how each stands, since when, how near it is to an alarm, and whether events still come.
+// All monitors at a glance, a row each: state, worst rate now against normal, a day of it, where, and whether labels and events come.
 
 import * as api from "./api.js";
-import { el, meter, printable, say, section, shortened } from "./dom.js";
-import { STATES, URGENCY, ago, clock, headline, percent, seconds, several, span, story, whole, withFinding } from "./words.js";
+import { el, mark, printable, say, section, shortened, spark } from "./dom.js";
+import { STATES, URGENCY, ago, clock, harm, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole, withFinding } from "./words.js";
 
 const MANY = 8; // from here on there is a field to find one by name
+const AGAIN = 60_000; // ms between two looks at the lines of a day, which the stream does not carry
+const COLUMNS = ["Monitor", "State", "Worst rate", "Last day", "Where", "Label lag", "Last event", "Last hour"];
 
-export const address = (name) => `#/monitor/${encodeURIComponent(name)}`;
+export const address = (name, parts) => `#/monitor/${encodeURIComponent(name)}${parts ? `/segment/${encodeURIComponent(JSON.stringify(Object.values(parts)))}` : ""}`;
 
 export class Overview {
   constructor() {
@@ -14,17 +16,18 @@ export class Overview {
     this.rows = new Map();
     this.all = new Map();
     this.asked = 0; // questions so far: only the answer to the latest is shown
-    this.told = new Map(); // what the stream told since then, by name; null for a monitor that was removed
-    this.state = el("em");
+    this.told = new Map(); // news of the stream since then, by name; null for a monitor that was removed
+    this.state = el("em", null, "Loading…");
     this.rest = el("span");
     this.lead = el("p.lead");
-    this.header = el("header", null, el("p.kicker", null, "fourrates monitors"), el("h1", null, this.state, this.rest), this.lead);
-    this.list = el("ul.monitors");
+    this.header = el("header", { "aria-busy": true }, el("h1", null, this.state, this.rest), this.lead);
+    this.body = el("tbody", null, [...Array(6)].map(() => el("tr.skeleton", { "aria-hidden": true }, COLUMNS.map(() => el("td", null, el("i"))))));
+    this.table = el("table.monitors", null, el("thead", null, el("tr", null, COLUMNS.map((name) => el("th", { scope: "col" }, name)))), this.body);
     this.field = el("input", { type: "search", placeholder: "Find a monitor", "aria-label": "Find a monitor by its name", oninput: () => this.arrange() });
     this.tools = el("div.tools", { hidden: true }, this.field);
     this.begin = this.beginning();
-    this.main = el("main", null, this.tools, this.list, this.begin);
-    this.node = el("div", null, this.header, this.main);
+    this.begin.hidden = true;
+    this.node = el("div", null, this.header, el("main", null, this.tools, this.table, this.begin));
   }
 
   close() { this.asked++; }
@@ -32,35 +35,44 @@ export class Overview {
   async refresh() {
     const mine = ++this.asked;
     this.told.clear();
+    this.looked = Date.now();
     const fresh = await api.monitors();
     if (mine !== this.asked) return;
     this.all = new Map(fresh.map((one) => [one.name, one]));
     for (const [name, one] of this.told) { // the stream went on while the answer was under way
       if (one === null) this.all.delete(name);
-      else if (!(one.events < this.all.get(name)?.events)) this.all.set(name, one);
+      else if (!(one.events < this.all.get(name)?.events)) this.put(name, one);
     }
+    if (!this.loaded) this.body.replaceChildren();
     this.loaded = true;
+    this.header.ariaBusy = "false";
     this.render();
   }
 
   event(name, data) {
     if (name === "summary") this.tell(data.name, data);
     else if (name === "removed") this.tell(data.name, null);
-    else if (name === "finding") {
-      const one = this.all.get(data.monitor);
-      if (!one) return;
-      this.tell(data.monitor, withFinding(one, data));
-    } else return;
-    this.render();
+    else if (name === "finding" && this.all.has(data.monitor)) this.tell(data.monitor, withFinding(this.all.get(data.monitor), data));
+    else return;
+    if (this.loaded) this.render();
   }
+
+  put(name, one) { this.all.set(name, { spark: this.all.get(name)?.spark ?? null, ...one }); }
 
   tell(name, one) {
     this.told.set(name, one);
     if (one === null) this.all.delete(name);
-    else this.all.set(name, one);
+    else this.put(name, one);
   }
 
-  tick() { if (this.loaded) this.render(); }
+  tick() {
+    if (!this.loaded) return;
+    this.render();
+    if (Date.now() - this.looked > AGAIN) this.refresh().catch(() => { /* the connection tells */ });
+  }
+
+  // The server does not answer, and nothing was shown yet.
+  unreachable() { if (!this.loaded) say(this.state, "The server does not answer."); }
 
   render() {
     const monitors = [...this.all.values()];
@@ -75,118 +87,99 @@ export class Overview {
       this.rows.get(one.name).show(one);
     }
     this.tools.hidden = monitors.length <= MANY;
-    this.begin.hidden = monitors.length > 0 || !this.loaded;
+    this.table.hidden = monitors.length === 0;
+    this.begin.hidden = monitors.length > 0;
     this.arrange();
   }
 
-  // Those that need a person first, then by name: the order does not change while nothing happens.
+  // Those that need a person first, the most harmed before all, then by name: the order rests while nothing happens.
   arrange() {
     const wanted = this.field.value.trim().toLowerCase();
-    const order = [...this.all.values()].sort(
-      (a, b) => URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status) || (a.name < b.name ? -1 : 1),
-    );
-    order.forEach((one, place) => {
+    this.order = [...this.all.values()].sort((a, b) =>
+      URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status) || harm(b) - harm(a) || (a.name < b.name ? -1 : 1));
+    this.order.forEach((one, place) => {
       const { node } = this.rows.get(one.name);
       node.hidden = !one.name.toLowerCase().includes(wanted);
-      if (this.list.children[place] !== node) this.list.insertBefore(node, this.list.children[place] ?? null);
+      if (this.body.children[place] !== node) this.body.insertBefore(node, this.body.children[place] ?? null);
     });
   }
 
   head(monitors) {
-    const drifted = monitors.filter((one) => one.status === "drifted");
-    const warned = monitors.filter((one) => one.status === "warning");
-    const segments = monitors.filter((one) => one.status !== "drifted" && one.drifted_segments);
-    let state = "No monitors", rest = " yet", status = "stable";
-    if (drifted.length) {
-      status = "drifted";
-      const latest = drifted.reduce((a, b) => (seconds(a.since) >= seconds(b.since) ? a : b));
-      state = monitors.length === 1 ? "Drifted" : `${whole(drifted.length)} of ${several(monitors.length, "monitor")} drifted`;
-      rest = `: ${monitors.length > 1 ? `${shortened(latest.name, 40)}, where ` : ""}${headline(latest)[1]}`;
-    } else if (warned.length) {
-      status = "warning";
-      [state, rest] = [warned.length === 1 ? "A warning" : several(warned.length, "warning"), `: ${warned.map((one) => shortened(one.name, 40)).slice(0, 3).join(", ")}`];
-    } else if (monitors.length) {
-      [state, rest] = ["No drift", segments.length ? ` as a whole; segments of ${shortened(segments[0].name, 40)} drifted` : ""];
+    const of = (status) => monitors.filter((one) => one.status === status);
+    const [drifted, warned] = [of("drifted"), of("warning")];
+    const status = drifted.length ? "drifted" : warned.length ? "warning" : monitors.length ? "stable" : "waiting";
+    const first = (drifted.length ? drifted : warned).reduce((a, b) => (a && harm(a) >= harm(b) ? a : b), null);
+    let state = monitors.length ? "No drift is open" : "No monitors yet";
+    if (first && monitors.length === 1) [state] = verdict(first);
+    else if (drifted.length) state = `${whole(drifted.length)} of ${several(monitors.length, "monitor")} drifted`;
+    else if (warned.length) state = several(warned.length, "warning");
+    let rest = "";
+    if (first) {
+      const [word, text] = verdict(first);
+      rest = monitors.length === 1 ? `: ${text}` : `. Worst: ${shortened(first.name, 40)}${word.replace(/^\w+/, "")}, ${text}`;
     }
     this.header.className = status;
     say(this.state, state);
     say(this.rest, rest);
-    const hourly = monitors.reduce((sum, one) => sum + (one.events_per_hour ?? 0), 0);
+    const hourly = monitors.reduce((sum, one) => sum + (one.events_last_hour ?? 0), 0);
     const waiting = monitors.reduce((sum, one) => sum + (one.waiting ?? 0), 0);
-    const counted = monitors.length > 1 ? `${several(monitors.length, "monitor")}, ` : "";
-    say(this.lead, monitors.length ? `${counted}${several(hourly, "event")} an hour${waiting ? `; ${several(waiting, "prediction")} wait for labels` : ""}.` : "");
+    const young = monitors.filter(isYoung).length;
+    const told = [`${several(hourly, "event")} in the last hour`, waiting && `${several(waiting, "prediction")} awaiting labels`, young && `${several(young, "monitor")} too young to say`];
+    say(this.lead, monitors.length ? told.filter(Boolean).join(" · ") : "Create a monitor, then send labelled predictions.");
     document.title = drifted.length ? `(${drifted.length} drifted) fourrates` : "fourrates";
   }
 
-  // A server that knows no monitor says how to make the first one.
+  // A server without monitors shows how to make the first.
   beginning() {
     const base = new URL("api/monitors/fraud", document.baseURI).href;
-    const command = (text) => el("pre", { tabindex: 0 }, text);
+    const command = (text) => {
+      const copy = el("button", { type: "button", onclick: () => navigator.clipboard?.writeText(text).then(() => say(copy, "Copied")) }, "Copy");
+      return el("div.command", null, el("pre", { tabindex: 0 }, text), copy);
+    };
     return section(
-      "The first monitor",
-      el("p", null, "A monitor is made by naming it, and fed with pairs of what was true and what your classifier said:"),
+      "Your first monitor",
       command(`curl -X PUT ${base} -H 'Content-Type: application/json' \\\n  -d '{"labels": [0, 1], "positive": 1, "arl": 100000}'`),
       command(`curl ${base}/events -H 'Content-Type: application/json' \\\n  -d '{"y_true": [0, 1, 1], "y_pred": [0, 1, 0]}'`),
-      el("p.soft", null, "It appears here as soon as it is there."),
+      el("p.soft", null, "To see a drift first, run ", el("code", null, "make serve-demo"), "."),
     );
   }
-}
-
-// Since when it is stable: since the last drift ended, if there was one.
-function calm(one) {
-  if (one.status !== "stable") return "";
-  const last = one.last_finding;
-  if (last?.closes && !last.segment) return `since ${clock(seconds(last.time))}`;
-  return one.drifts ? "" : "no drift so far";
 }
 
 class Row {
   constructor(name) {
-    const fact = (label, ...nodes) => el("div", null, el("dt", null, label), el("dd.num", null, ...nodes));
-    this.dot = el("i.dot");
-    this.status = el("b");
-    this.since = el("span.soft");
-    this.bar = meter("evidence");
-    this.share = el("span.num");
-    this.hourly = el("span");
-    this.last = el("span.soft");
-    this.waiting = el("span");
-    this.story = el("p.story");
-    this.node = el(
-      "li",
-      null,
-      el("h2", null, el("a.name", { href: address(name) }, shortened(name))),
-      el(
-        "dl",
-        null,
-        fact("status", this.dot, this.status, " ", this.since),
-        fact("evidence", this.bar, this.share),
-        fact("events an hour", this.hourly, " ", this.last),
-        fact("labels waiting", this.waiting),
-      ),
-      this.story,
-    );
+    this.cells = Object.fromEntries(["state", "rate", "spark", "where", "lag", "last", "hour"].map((key, i) => [key, el(`td.${key}`, { "data-label": COLUMNS[i + 1] })]));
+    this.shown = {};
+    this.node = el("tr", null, el("th", { scope: "row" }, el("a.name", { href: address(name) }, shortened(name))), Object.values(this.cells));
+  }
+
+  // Touch a cell only when what it says has changed.
+  put(key, ...parts) {
+    const text = JSON.stringify(parts.map((part) => part?.outerHTML ?? part));
+    if (this.shown[key] === text) return;
+    this.shown[key] = text;
+    this.cells[key].replaceChildren(...parts.filter(Boolean));
   }
 
   show(one) {
-    this.node.className = `monitor ${one.status}`;
-    this.dot.className = `dot ${one.status}`;
+    const { worst, status } = one;
+    this.node.className = `monitor ${status}`;
+    const soft = (text) => el("span.soft", null, text);
     const since = seconds(one.since);
+    const silenced = seconds(one.silenced_until) > Date.now() / 1000;
+    const word = isYoung(one) ? "Young" : STATES[status] ?? printable(status);
+    this.put("state", mark(isYoung(one) ? "waiting" : status), el("b", null, word), since !== null && soft(` ${span(Date.now() / 1000 - since)}`), silenced && soft(` silenced until ${clock(seconds(one.silenced_until))}`));
+    const quoted = worst && worst.now?.n >= worst.enough;
+    if (!worst || status === "waiting") this.put("rate", soft("–"));
+    else if (!quoted) this.put("rate", `${short(worst.rate)} `, soft(`needs ${needs(worst.rate, worst)}`));
+    else this.put("rate", `${short(worst.rate)} `, el(status === "drifted" && worst.now.value < worst.normal?.value ? "b.num.worse" : "b.num", null, rate(worst.now.value)), soft(worst.normal?.n ? ` normally ${rate(worst.normal.value)}` : ""));
+    this.put("spark", spark(one.spark, worst?.normal?.n ? worst.normal.value : null));
+    const harmed = one.open?.find((open) => open.segment !== null)?.segment;
+    const more = (one.drifted_segments ?? 0) - 1;
+    if (harmed) this.put("where", el("a", { href: address(one.name, harmed) }, segment(harmed)), more > 0 && soft(` +${whole(more)}`));
+    else this.put("where", soft(status === "drifted" ? "overall" : one.segments ? several(one.segments, "segment") : ""));
     const last = seconds(one.last_event);
-    say(this.status, STATES[one.status]?.toLowerCase() ?? printable(one.status));
-    say(this.since, since === null ? calm(one) : `since ${clock(since)}, ${span(Date.now() / 1000 - since)}`);
-    this.bar.show(one.evidence, one.status);
-    say(this.share, one.status === "drifted" ? "alarm" : percent(Math.min(one.evidence ?? 0, 1)));
-    say(this.hourly, whole(one.events_per_hour));
-    say(this.last, last === null ? "none yet" : `last ${ago(last)}`);
-    say(this.waiting, whole(one.waiting));
-    const silenced = seconds(one.silenced_until);
-    const notes = [];
-    const [, rest] = headline(one);
-    if (one.status !== "stable" || one.drifted_segments) notes.push(rest);
-    else if (one.last_finding) notes.push(`last finding: ${story(one.last_finding)}`);
-    if (one.segments && !rest.includes("segment")) notes.push(one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted` : `${several(one.segments, "segment")}, all stable`);
-    if (silenced && silenced > Date.now() / 1000) notes.push(`alerts are silenced until ${clock(silenced)}`);
-    say(this.story, notes.filter(Boolean).join(" · "));
+    this.put("lag", known(one.label_delay) ? one.label_delay < 1 ? "under 1 s" : span(one.label_delay) : soft(one.waiting ? `${whole(one.waiting)} waiting` : "–"));
+    this.put("last", last === null ? soft("none yet") : ago(last));
+    this.put("hour", whole(one.events_last_hour));
   }
 }

@@ -1,10 +1,10 @@
-// The page: which view is open, the connection, and what a person is told. Views are in overview.js and monitor.js.
+// The page: which view is open, the connection, and notices. Views are in overview.js and monitor.js.
 
 import * as api from "./api.js";
 import { say } from "./dom.js";
 import { MonitorView } from "./monitor.js";
 import { Overview } from "./overview.js";
-import { span } from "./words.js";
+import { clock } from "./words.js";
 
 const content = document.getElementById("content");
 const connection = document.getElementById("connection");
@@ -13,9 +13,10 @@ const forget = document.getElementById("forget");
 
 let view = null;
 let feed = null;
-let lost = null; // since when the connection is gone, in ms, and when the next attempt is
+let lost = null; // since when the connection is gone, in ms
+let heard = null; // when the server last answered, in seconds
 
-// What a person is told ---------------------------------------------------------------------------------------
+// Notices -----------------------------------------------------------------------------------------------
 
 let fading = null;
 function tell(text, failed = false) {
@@ -29,9 +30,7 @@ function tell(text, failed = false) {
 function showConnection() {
   document.body.classList.toggle("stale", lost !== null);
   connection.className = `connection ${lost === null ? "live" : "lost"}`;
-  if (lost === null) { say(connection, "live"); return; }
-  const gone = span((Date.now() - lost.since) / 1000);
-  say(connection, `Connection lost ${gone} ago. What you see is from before; trying again.`);
+  say(connection, lost === null ? "Live" : heard === null ? "Reconnecting…" : `Showing last known state of ${clock(heard, { exact: true })}. Reconnecting…`);
 }
 
 // Fetch everything again; what fails now is fetched when the connection is back.
@@ -39,26 +38,28 @@ async function refresh() {
   const mine = view;
   try {
     await mine.refresh();
+    heard = Date.now() / 1000;
   } catch (error) {
     if (mine !== view) return;
     if (error instanceof api.Refused) tell(error.message, true);
-    else if (!(error instanceof TypeError)) throw error;
+    else if (error instanceof TypeError) mine.unreachable();
+    else throw error;
   }
 }
 
 // Views -------------------------------------------------------------------------------------------------------
 
+// The monitor in the address, and the values of a segment in it; null where there is none.
 function chosen() {
-  const found = /^#\/monitor\/(.+)$/.exec(location.hash);
-  if (!found) return null;
-  try { return decodeURIComponent(found[1]); } catch { return null; }
+  const [, name, values] = /^#\/monitor\/([^/]+)(?:\/segment\/([^/]+))?(?:\/acknowledge)?$/.exec(location.hash) ?? [];
+  try { return [name ? decodeURIComponent(name) : null, values ? JSON.parse(decodeURIComponent(values)) : null]; } catch { return [null, null]; }
 }
 
 function open() {
   feed?.close();
   view?.close();
-  const name = chosen();
-  view = name === null ? new Overview() : new MonitorView(name, tell);
+  const [name, values] = chosen();
+  view = name === null ? new Overview() : new MonitorView(name, values, tell);
   content.replaceChildren(view.node);
   const mine = view;
   const listener = {
@@ -71,11 +72,16 @@ function open() {
     },
     lost() {
       if (mine !== view) return;
-      lost ??= { since: Date.now() };
+      lost ??= Date.now();
       showConnection();
+      mine.unreachable();
     },
-    event(kind, data) { if (mine === view) mine.event(kind, data); },
+    event(kind, data) {
+      heard = Date.now() / 1000;
+      if (mine === view) mine.event(kind, data);
+    },
   };
+  mine.asks = location.hash.endsWith("/acknowledge"); // as alerts link to it
   refresh();
   feed = new api.Feed(view.monitor, listener);
 }

@@ -1,10 +1,11 @@
-// The segments of a monitor, those with the most evidence first, a page at a time: a thousand are as quick as three.
+// The segments of a monitor, a page at a time: those with an open drift, or one that closed within a day, then by alarm level.
 
 import * as api from "./api.js";
-import { el, meter, replace, say, section } from "./dom.js";
-import { byOrder, percent, rate, segment, short, whole } from "./words.js";
+import { el, mark, meter, replace, say, section } from "./dom.js";
+import { address } from "./overview.js";
+import { STATES, byOrder, clock, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
 
-const PAGE = 25;
+const PAGE = 20;
 const SHOWN = 4; // rates in columns of their own
 
 export class Segments {
@@ -12,16 +13,16 @@ export class Segments {
     this.monitor = monitor;
     this.offset = 0;
     this.total = 0;
+    this.pinned = []; // the segments to draw over the large chart
     this.asked = 0; // questions so far: only the answer to the latest is shown
-    this.lead = el("p.soft");
     this.head = el("tr");
     this.body = el("tbody");
     this.place = el("span.num", { role: "status" });
     this.back = el("button", { type: "button", onclick: () => this.go(-PAGE) }, "Previous");
     this.next = el("button", { type: "button", onclick: () => this.go(PAGE) }, "Next");
     this.pager = el("div.tools", null, this.back, this.next, this.place);
-    this.table = el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, el("table.streams.segments", null, el("thead", null, this.head), this.body));
-    this.node = section("Segments, the most evidence first", this.lead, this.table, this.pager);
+    this.table = el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, el("table.segments", null, el("thead", null, this.head), this.body));
+    this.node = section("Segments", el("p.soft", null, "Each is watched by itself, all under one false-alarm budget. Significant: still so after correcting for their number."), this.table, this.pager);
     this.node.hidden = true;
   }
 
@@ -33,29 +34,35 @@ export class Segments {
   async refresh() {
     const { offset } = this;
     const mine = ++this.asked;
-    const { segments, total } = await api.segments(this.monitor, offset, PAGE);
+    const { segments, total } = await api.segments(this.monitor, { limit: PAGE, offset });
     if (mine !== this.asked) return; // the reader, or the stream, went on while the answer was under way
+    if (offset === 0) this.pinned = segments.filter((one) => one.pinned).map((one) => one.segment);
     this.total = total;
     this.node.hidden = total === 0;
     if (!total) return;
-    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].sort(byOrder).slice(0, SHOWN);
-    replace(this.head, ["segment", "status", "evidence", "events", ...rates.map(short)].map((name) => el("th", { scope: "col" }, name)));
+    const drop = ({ now, normal, enough }) => (now?.n >= enough && normal?.n ? normal.value - now.value : 0);
+    const fall = (name) => Math.max(0, ...segments.filter((one) => one.pinned).map((one) => drop(one.rates[name]))); // of many classes, those that fell
+    const rates = [...new Set(segments.flatMap((one) => Object.keys(one.rates ?? {})))].filter(isRecall).sort((a, b) => byOrder(a, b) || fall(b) - fall(a)).slice(0, SHOWN);
+    replace(this.head, ["Segment", "State", ...rates.map(short), "Alarm level", "Events"].map((name) => el("th", { scope: "col" }, name)));
     replace(this.body, segments.map((one) => this.row(one, rates)));
     say(this.place, `${whole(offset + 1)} to ${whole(offset + segments.length)} of ${whole(total)}`);
     this.back.disabled = offset === 0;
     this.next.disabled = offset + segments.length >= total;
     this.pager.hidden = total <= PAGE;
-    say(this.lead, total === 1 ? "Watched by itself, under the same budget." : "Each is watched by itself, all under one budget. Among many some always look odd; one that stands out does so for their number, too.");
   }
 
   row(one, rates) {
-    const told = { stable: "stable", warning: "a warning stands", drifted: "drifted", waiting: "waiting for labels" };
-    const bar = meter("evidence").show(one.evidence, one.status);
-    return el("tr", null,
-      el("th", { scope: "row" }, el("span.name", null, segment(one.segment)), one.discovery && el("span.tag.alarm", null, "stands out")),
-      el("td", null, el(`i.dot.${one.status}`), told[one.status] ?? one.status),
-      el("td.evidence", null, bar, el("span.num", null, percent(Math.min(one.evidence ?? 0, 1)))),
-      el("td", null, whole(one.events)),
-      rates.map((name) => el("td", { title: `of ${whole(one.rates?.[name]?.now?.n)}` }, rate(one.rates?.[name]?.now?.value))));
+    const silenced = seconds(one.silenced_until) > Date.now() / 1000;
+    return el(`tr.${one.status}`, null,
+      el("th", { scope: "row" }, el("a.name", { href: address(this.monitor, one.segment) }, segment(one.segment))),
+      el("td", null, mark(one.status), STATES[one.status] ?? one.status, one.pinned && one.status !== "drifted" && el("span.soft", null, ", lately drifted"), one.discovery && el("span.tag", null, "Significant"), silenced && el("span.soft", null, ` silenced until ${clock(seconds(one.silenced_until))}`)),
+      rates.map((name) => this.rate(name, one.rates?.[name])),
+      el("td.level", null, meter(one.evidence, one.status), el("span.num", null, one.status === "drifted" ? "alarm open" : percent(Math.min(one.evidence ?? 0, 1)))),
+      el("td.num", null, whole(one.events)));
+  }
+
+  rate(name, state) {
+    if (!state?.now?.n || state.now.n < state.enough) return el("td.soft", null, state ? `needs ${needs(name, state)}` : "–");
+    return el("td.num", { title: `${rate(state.now.lower)} to ${rate(state.now.upper)} of ${whole(state.now.n)}` }, el("b", null, rate(state.now.value)), el("span.soft", null, state.normal?.n ? ` normally ${rate(state.normal.value)}` : ""));
   }
 }

@@ -1,33 +1,43 @@
-// Numbers, times and findings as a person would say them; the same words as in the report (report/words.py).
+// Numbers, times and states as a person would say them.
 
 import { printable, shortened } from "./dom.js";
 
-const RATES = {
-  tpr: "the share of positives that were found (recall)",
-  tnr: "the share of negatives that were left alone",
-  ppv: "the share of positive predictions that were right (precision)",
-  npv: "the share of negative predictions that were right",
+const MEANINGS = {
+  tpr: "positives caught (recall)",
+  tnr: "negatives correctly passed",
+  ppv: "positive predictions that were right (precision)",
+  npv: "negative predictions that were right",
 };
+const OBSERVED = { tpr: "positives", tnr: "negatives", ppv: "positive predictions", npv: "negative predictions" };
 
 export const STATES = { stable: "Stable", warning: "Warning", drifted: "Drifted", waiting: "Waiting" };
 // The order in which a person should look at them.
 export const URGENCY = ["drifted", "warning", "waiting", "stable"];
 
-export const whole = (x) => (x === null || x === undefined ? "–" : Math.round(x).toLocaleString("en-US"));
-export const rate = (x) => (x === null || x === undefined || Number.isNaN(x) ? "–" : x.toFixed(3));
+export const known = (x) => x !== null && x !== undefined && !Number.isNaN(x);
+export const whole = (x) => (known(x) ? Math.round(x).toLocaleString("en-US") : "–");
+export const rate = (x) => (known(x) ? x.toFixed(3) : "–");
 export const percent = (x) => (x >= 0.0995 || x === 0 ? `${Math.round(100 * x)} %` : `${(100 * x).toFixed(x >= 0.00995 ? 1 : 2)} %`);
 export const several = (n, noun) => `${whole(n)} ${noun}${n === 1 ? "" : "s"}`;
+const listed = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
+
+const labelOf = (name) => (name.includes(":") ? name.slice(name.indexOf(":") + 1) : null);
 
 export function short(name) {
-  const at = name.indexOf(":");
-  return shortened(at < 0 ? name : `${name.slice(0, at)} of ${name.slice(at + 1)}`);
+  const label = labelOf(name);
+  return shortened(label === null ? name : `${name.slice(0, name.indexOf(":"))} of ${label}`);
 }
 
-// As the report has them; those of several classes stay as they come.
+// As the report has them; those of several classes stay as they come, recalls first.
 const ORDER = ["tpr", "tnr", "ppv", "npv"];
 export const byOrder = (a, b) => ORDER.indexOf(a) - ORDER.indexOf(b);
+export const isRecall = (name) => name === "tpr" || name === "tnr" || name.startsWith("recall:");
 
-export const meaning = (name) => RATES[name] ?? "";
+export function meaning(name) {
+  const label = labelOf(name);
+  if (label === null) return MEANINGS[name] ?? "";
+  return name.startsWith("recall:") ? `${shortened(label, 40)} recognised` : `predictions of ${shortened(label, 40)} that were right`;
+}
 
 // Times -----------------------------------------------------------------------------------------------------
 
@@ -35,7 +45,7 @@ const two = (x) => String(x).padStart(2, "0");
 
 export const seconds = (iso) => (iso ? Date.parse(iso) / 1000 : null);
 
-// In the time of the reader, and the day only where it is not today.
+// In the time of the reader, with the day unless it is today.
 export function clock(epoch, { exact = false, day = false } = {}) {
   const at = new Date(epoch * 1000);
   const time = `${two(at.getHours())}:${two(at.getMinutes())}${exact ? `:${two(at.getSeconds())}` : ""}`;
@@ -44,129 +54,117 @@ export function clock(epoch, { exact = false, day = false } = {}) {
 }
 
 export function span(duration) {
-  const units = [[86400, "day"], [3600, "h"], [60, "min"]];
-  for (const [size, unit] of units) {
-    if (duration >= size) {
-      const n = Math.floor(duration / size);
-      return unit === "day" ? several(n, "day") : `${n} ${unit}`;
-    }
+  for (const [size, unit] of [[86400, "day"], [3600, "h"], [60, "min"]]) {
+    const n = Math.floor(duration / size);
+    if (n) return unit === "day" ? several(n, "day") : `${n} ${unit}`;
   }
   return `${Math.max(0, Math.floor(duration))} s`;
 }
 
-export const ago = (epoch) => {
-  const passed = Date.now() / 1000 - epoch;
-  return passed < 2 ? "now" : `${span(passed)} ago`;
-};
+export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "now" : `${span(Date.now() / 1000 - epoch)} ago`);
 
-// Findings --------------------------------------------------------------------------------------------------
+// How things are ----------------------------------------------------------------------------------------------
 
-export const segment = (parts) => shortened(Object.entries(parts).map(([name, value]) => `${name} ${value}`).join(", "));
+// "country FR"; but "shop 7", not "shop shop 7".
+const named = ([name, value]) => (String(value).toLowerCase().startsWith(name.toLowerCase()) ? String(value) : `${name} ${value}`);
+export const segment = (parts) => shortened(Object.entries(parts).map(named).join(", "));
+export const sameSegment = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 
-// What became of a drift, after what moved.
-const SEQUELS = {
-  confirmation: ", confirmed",
-  withdrawal: ", so the drift was withdrawn",
-  improvement: ", not back at normal",
-  acceptance: ", accepted as normal",
-};
-export const ENDED = ["withdrawal", "acceptance"]; // these tell where a rate is, whatever the alarm said
+const isKnown = ({ now, enough }) => now?.n > 0 && now.n >= enough;
 
-export function move(change, kind) {
-  const { before, after } = change;
-  if (kind === "recovery" && after) return `${short(change.rate)} is back at ${rate(after.value)}`;
-  if (ENDED.includes(kind) && before && after) return `${short(change.rate)} was ${rate(before.value)}, is ${rate(after.value)}`;
-  const verb = change.direction === "down" ? "fell" : "rose";
-  return before && after ? `${short(change.rate)} ${verb} from ${rate(before.value)} to ${rate(after.value)}` : `${short(change.rate)} ${verb}`;
+// How many more observations a rate needs before it is worth quoting.
+export function needs(name, { now, enough }) {
+  const label = labelOf(name);
+  const left = Math.max(enough - (now?.n ?? 0), 1);
+  return `${whole(left)} more ${label === null ? OBSERVED[name] ?? "events" : `of class ${shortened(label, 40)}`}`;
 }
 
-const TOLD = 2; // rates in a headline
-
-export function moves(finding) {
-  if (finding.kind === "shift" || !finding.changes?.length) return printable(finding.text ?? "");
-  const told = finding.changes.slice(0, TOLD).map((one) => move(one, finding.kind));
-  const left = finding.changes.length - told.length;
-  return told.join(" and ") + (left > 0 ? ` and ${several(left, "rate")} more` : "") + (SEQUELS[finding.kind] ?? "");
+// A rate now against normal; before it is known, which way it moved.
+export function level(name, state, direction) {
+  const normal = state.normal?.n ? `normally ${rate(state.normal.value)}` : "";
+  if (isKnown(state)) return `${short(name)} ${rate(state.now.value)}${normal && `, ${normal}`}`;
+  const moved = { down: "fell", up: "rose" }[direction] ?? "moved";
+  return `${short(name)} ${moved}${state.normal?.n ? ` from ${rate(state.normal.value)}` : ""}; needs ${needs(name, state)} to say how far`;
 }
 
-// Where, what and when, in a line.
-export function story(finding) {
-  const where = finding.segment ? `${segment(finding.segment)}: ` : "";
-  const began = seconds(finding.started_time);
-  const when = began !== null ? ` around ${clock(began)}` : finding.time ? `, found ${clock(seconds(finding.time))}` : "";
-  return `${where}${moves(finding)}${finding.kind === "shift" ? "" : when}`;
-}
+// The open drift that is named first: that of the rate the server calls the worst.
+export const culprit = (one) => one.open?.find((open) => sameSegment(open.segment, one.worst?.segment)) ?? one.open?.[0] ?? null;
+export const harm = (one) => (one.open?.[0]?.segment === null ? one.open[0].harm : (one.open ?? []).reduce((sum, open) => sum + open.harm, 0));
+export const isYoung = (one) => one.status === "stable" && one.worst !== null && !isKnown(one.worst);
 
-const OBSERVED = { tpr: " positives", tnr: " negatives" };
-
-// A rate now, with its interval and normal; or which way it moved, and how many observations it still needs.
-function rateNow(name, { now, normal, enough }, direction) {
-  const expected = normal?.n ? `normal ${rate(normal.value)}` : "";
-  if (!now?.n || now.n < enough) {
-    const moved = { down: "fell, by how much is", up: "rose, by how much is" }[direction] ?? "is";
-    return `${short(name)} ${moved} not yet known: ${whole(now?.n ?? 0)} of about ${whole(enough)}${OBSERVED[name] ?? ""}${expected && ` (${expected})`}`;
+// A word for the state, and what there is to say: the culprit, its rate now and normally.
+export function verdict(one) {
+  const { worst, status } = one;
+  if (status === "drifted") {
+    const open = culprit(one);
+    const where = worst?.segment ?? open?.segment;
+    return [`Drifted${where ? ` in ${segment(where)}` : ""}`, worst ? level(worst.rate, worst, open?.directions[worst.rate]) : ""];
   }
-  return `${short(name)} ${rate(now.value)} (${rate(now.lower)} to ${rate(now.upper)} of ${whole(now.n)}${expected && `; ${expected}`})`;
+  if (status === "warning") return ["Warning", `a rate may be moving; alarm level ${percent(one.evidence)}`];
+  if (status === "waiting") return one.waiting ? ["Waiting for labels", `${several(one.waiting, "prediction")} so far`] : ["Waiting", "for the first events"];
+  if (isYoung(one)) {
+    const lacking = one.rates ? Object.entries(one.rates).filter(([name, state]) => isRecall(name) && !isKnown(state)).sort(([a], [b]) => byOrder(a, b)).slice(0, 3) : [[worst.rate, worst]];
+    return ["Too early to say", `needs ${listed(lacking.map(([name, state]) => needs(name, state)))}`];
+  }
+  return [recovered(one) ? "Recovered" : "Stable", worst ? level(worst.rate, worst) : ""];
 }
 
-// An open drift: where, the rates now, since when, and whether the events since bear it out.
-export function present(open) {
-  const where = open.segment ? `${segment(open.segment)}: ` : "";
-  const rates = Object.entries(open.now).sort(([a], [b]) => byOrder(a, b));
-  const named = rates.slice(0, TOLD).map(([name, state]) => rateNow(name, state, open.directions[name])).join(" and ");
-  const left = rates.length - TOLD;
-  const began = seconds(open.started_time);
-  const when = began !== null ? `, since about ${clock(began)}` : `, found ${clock(seconds(open.time))}`;
-  return `${where}${named}${left > 0 ? ` and ${several(left, "rate")} more` : ""}${when} (${open.confirmed ? "confirmed" : "not yet confirmed"})`;
+// Within the day a drift of the same stream closed because the rates came back.
+function recovered({ last_finding: last, segment: of }) {
+  return last?.kind === "recovery" && last.closes && sameSegment(last.segment, of) && Date.now() / 1000 - seconds(last.time) < 86400;
 }
 
-// What to say of a monitor that drifted: the whole before its segments, which often moved with it.
-export function cause(one) {
-  return one.drift ?? (["drift", "confirmation"].includes(one.last_finding?.kind) ? one.last_finding : null);
+// The rest of the story, in short phrases.
+export function story(one) {
+  const open = culprit(one);
+  const told = [];
+  if (one.status === "drifted" && open) {
+    const began = seconds(open.started_time);
+    told.push(`${began === null ? "" : `since about ${clock(began)}, `}found ${clock(seconds(open.time))}`, open.confirmed ? "confirmed" : "not yet confirmed");
+    const overall = open.segment && one.open.find((other) => other.segment === null);
+    if (overall?.now[one.worst.rate]) told.push(`overall ${level(one.worst.rate, overall.now[one.worst.rate], overall.directions[one.worst.rate])}`);
+    const others = Object.keys(open.now).filter((name) => name !== one.worst.rate);
+    if (others.length) told.push(level(others[0], open.now[others[0]], open.directions[others[0]]) + (others.length > 1 ? ` and ${several(others.length - 1, "rate")} more` : ""));
+  }
+  if (one.drifted_segments) told.push(`${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted`);
+  const last = one.last_finding;
+  if (one.status === "stable" && last?.closes && sameSegment(last.segment, one.segment)) {
+    told.push(last.kind === "withdrawal" ? `a drift was withdrawn ${clock(seconds(last.time))}: the events since the alarm do not bear it out`
+      : last.kind === "acceptance" ? `a new level was accepted as normal ${clock(seconds(last.time))}` : `a drift closed ${clock(seconds(last.time))}`);
+  }
+  return told;
 }
 
 // A monitor after something was found in it, or somebody acknowledged what was found before.
 export function withFinding(one, finding) {
   const last = one.last_finding;
   const latest = !last || last.id === finding.id || seconds(finding.time) >= seconds(last.time);
-  const whole = finding.kind === "drift" && !finding.segment && (one.drift?.id === finding.id || latest);
-  return { ...one, ...(latest ? { last_finding: finding } : {}), ...(whole ? { drift: finding } : {}) };
+  const overall = finding.kind === "drift" && !finding.segment && (one.drift?.id === finding.id || latest);
+  return { ...one, ...(latest ? { last_finding: finding } : {}), ...(overall ? { drift: finding } : {}) };
 }
 
-// What to do about an open drift.
-export function advice(one) {
-  const why = cause(one);
-  const began = seconds(why?.started_time) ?? seconds(one.since);
-  const look = `What to do: look for what changed in the data or the model${began === null ? "" : ` around ${clock(began)}`}; retrain on the examples of the drift below`;
-  const seen = why?.acknowledged ? "It was acknowledged" : "Acknowledge it to stop reminders";
-  const then = one.config?.reference && !why?.segment ? "; it stays open until the rates are back at the reference." : "; what is now is then the new normal.";
-  return `${look}. ${seen}${then}`;
+// Findings --------------------------------------------------------------------------------------------------
+
+export const KINDS = {
+  drift: "Drift", confirmation: "Drift confirmed", withdrawal: "Drift withdrawn", recovery: "Recovery",
+  improvement: "Improvement", acceptance: "Accepted as normal", shift: "Class-mix shift",
+};
+export const ENDED = ["withdrawal", "acceptance"]; // these say where a rate is, whatever the alarm said
+
+export function moves(finding) {
+  if (!finding.changes?.length) return printable(finding.text ?? "").replace(/^.*?: class-mix shift: /, "");
+  const told = finding.changes.slice(0, 2).map(({ rate: name, direction, before, after }) => {
+    if (!before || !after) return `${short(name)} ${direction === "down" ? "fell" : "rose"}`;
+    if (ENDED.includes(finding.kind)) return `${short(name)} ${rate(after.value)}, was ${rate(before.value)}`;
+    return `${short(name)} ${rate(before.value)} → ${rate(after.value)}`;
+  });
+  const left = finding.changes.length - told.length;
+  return told.join("; ") + (left > 0 ? ` and ${several(left, "rate")} more` : "");
 }
 
-// How a monitor stands: a word, and what there is to say about it.
-export function headline(one) {
-  const last = one.last_finding;
-  const why = cause(one);
-  if (one.status === "drifted" && one.open?.length) return ["Drifted", present(one.open[0])];
-  if (one.status === "drifted" && why) return ["Drifted", story(why)];
-  if (one.status === "drifted") {
-    const which = one.drifted_segments ? `${whole(one.drifted_segments)} of ${several(one.segments, "segment")}` : "";
-    return ["Drifted", [which, one.since ? `since ${clock(seconds(one.since))}` : ""].filter(Boolean).join(", ")];
-  }
-  if (one.status === "warning") return ["Warning", `${percent(one.evidence)} of the evidence that an alarm takes`];
-  if (one.status === "waiting") return ["Waiting", one.waiting ? "predictions are here, their labels are not" : "for its first events"];
-  if (one.drifted_segments) return ["Stable", `as a whole, but ${several(one.drifted_segments, "segment")} drifted`];
-  if (last?.kind === "recovery" && !last.segment) return ["Recovered", story(last)];
-  if (last?.kind === "withdrawal" && !last.segment) return ["Stable", "after a drift that was withdrawn: the events since the alarm do not bear it out"];
-  return ["Stable", one.since ? `since ${clock(seconds(one.since))}` : ""];
-}
-
-// Scatter ---------------------------------------------------------------------------------------------------
-
-export function scatter(factor) {
-  if (factor === null || factor === undefined) return "not known yet";
-  if (factor < 1.15) return "as independent errors do";
+export function clustering(factor) {
+  if (!known(factor)) return "not known yet";
+  if (factor < 1.15) return "none";
   const times = factor < 9.95 ? factor.toFixed(1) : whole(factor);
-  const words = factor < 2 ? "a little more" : factor < 5 ? "clearly more" : "far more";
-  return `${words} than independent errors do: ${times} times`;
+  return `${factor < 2 ? "slight" : factor < 5 ? "clear" : "strong"}: errors vary ${times} times as much as independent ones`;
 }

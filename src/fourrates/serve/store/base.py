@@ -349,15 +349,23 @@ class Store(ABC):
     # What was found -------------------------------------------------------------------------------------------
 
     def findings(
-        self, monitor: int, limit: int, before: str | None = None, *, overall: bool = False, kind: str | None = None
+        self,
+        monitor: int,
+        limit: int,
+        before: str | None = None,
+        *,
+        overall: bool = False,
+        segment: str | None = None,
+        kind: str | None = None,
     ) -> list[StoredFinding]:
-        """The latest findings, the newest first: those before one of them, without segments, of one kind."""
+        """The latest findings, the newest first: those before one of them, overall, of a segment, of one kind."""
         where = "monitor = ?"
         values: list[Any] = [monitor]
         if overall:
             where += " AND segment IS NULL"
-        if kind is not None:
-            where, values = f"{where} AND kind = ?", [*values, kind]
+        for column, wanted in (("segment", segment), ("kind", kind)):
+            if wanted is not None:
+                where, values = f"{where} AND {column} = ?", [*values, wanted]
         if before is not None:
             earlier = "sequence < (SELECT sequence FROM findings WHERE id = ? AND monitor = ?)"
             where, values = f"{where} AND {earlier}", [*values, before, monitor]
@@ -379,9 +387,9 @@ class Store(ABC):
         """How many findings of a kind there are."""
         return int(self._read("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", monitor, kind)[0][0])
 
-    def acknowledge(self, number: str, at: float | None) -> None:
-        """Somebody has seen it."""
-        self._write("UPDATE findings SET acknowledged = ? WHERE id = ?", at, number)
+    def acknowledge(self, number: str, at: float | None, body: bytes) -> None:
+        """Somebody has seen it; the new body says who."""
+        self._write("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", at, body, number)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
         """Findings that were not given to the alerts yet, in order."""

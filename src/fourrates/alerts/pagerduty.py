@@ -1,0 +1,67 @@
+"""Alerts as PagerDuty's Events API v2 wants them: a trigger opens an incident, its resolve closes the same one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fourrates.alerts.channel import Alert
+from fourrates.alerts.payload import encode
+from fourrates.alerts.text import LINKS, defused, message
+from fourrates.alerts.webhook import Webhook
+
+EVENTS = "https://events.pagerduty.com/v2/enqueue"
+MILD = ("ClassMixShift", "ClassifierWarning")
+LONGEST = 1_024  # characters of a summary
+
+
+class PagerDuty(Webhook):
+    """Sends an event for each alert of a notification; an alert has the same key while it fires and when it resolves.
+
+    Parameters
+    ----------
+    key : str
+        The integration key of a service.
+    url : str
+        The address of the API.
+    """
+
+    def __init__(self, key: str, url: str = EVENTS) -> None:
+        super().__init__(url)
+        self.key = key
+        self.name = f"pagerduty {hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+    def deliver(self, alert: Alert) -> None:
+        """Post the events; PagerDuty counts one with a known key once, so that all can be sent again."""
+        for event in self._events(alert.payload):
+            super().deliver(Alert(alert.id, encode(event), event))
+
+    def _events(self, payload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        links = payload.get("links") or {}
+        alone = {
+            "status": payload.get("status", "firing"),
+            "fingerprint": payload.get("thread") or payload["id"],
+            "annotations": {"summary": "\n".join(message(payload))},
+            "labels": {"monitor": payload.get("stream", "")},
+        }
+        for one in payload.get("alerts") or [alone]:
+            summary, _, details = defused(one["annotations"]["summary"]).partition("\n")
+            event: dict[str, Any] = {
+                "routing_key": self.key,
+                "event_action": "resolve" if one["status"] == "resolved" else "trigger",
+                "dedup_key": one["fingerprint"],
+            }
+            if event["event_action"] == "trigger":
+                mild = one["labels"].get("alertname") in MILD
+                event["client"] = "fourrates"
+                event["payload"] = {
+                    "summary": summary[:LONGEST],
+                    "source": one["labels"]["monitor"] or "fourrates",
+                    "severity": "warning" if mild else "error",
+                    "custom_details": details,
+                }
+                event["links"] = [
+                    {"href": links[name], "text": text} for name, text in LINKS.items() if links.get(name)
+                ]
+            yield event

@@ -1,0 +1,133 @@
+// What a person can do about a monitor or a segment: each a button, most with a short dialog.
+
+import * as api from "./api.js";
+import { el, printable } from "./dom.js";
+import { clock, culprit, sameSegment, seconds, segment, several } from "./words.js";
+
+const LENGTHS = [["1 hour", 1], ["8 hours", 8], ["1 day", 24], ["1 week", 168]];
+const WHO = "fourrates-who"; // whoever acknowledges is asked for the name once
+
+// Ask for some fields in a dialog; null if the person thought better of it.
+function ask(title, text, fields, confirm) {
+  const inputs = fields.map(({ label, node }, i) => { node.id = `field-${i}`; return [el("label", { for: node.id }, label), node]; });
+  const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, el("form", { method: "dialog" },
+    el("h2", { id: "dialog-title" }, title), el("p", null, text), inputs,
+    el("p.buttons", null, el("button", { value: "", formnovalidate: true }, "Cancel"), el("button.main", { value: "yes" }, confirm))));
+  document.body.append(dialog);
+  dialog.querySelector("form").addEventListener("keydown", (event) => { // Enter means yes, not the first button
+    if (event.key === "Enter" && event.target.matches("input, select")) { event.preventDefault(); dialog.querySelector(".main").click(); }
+  });
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => {
+    dialog.remove();
+    resolve(dialog.returnValue === "yes" ? fields.map(({ node }) => node.value.trim()) : null);
+  }));
+}
+
+const who = () => ({ label: "Who", node: el("input", { autocomplete: "name", value: localStorage.getItem(WHO) ?? "" }) });
+const why = (hint) => ({ label: "Why (optional)", node: el("input", { placeholder: hint, maxlength: 2000 }) });
+
+export class Actions {
+  // `view` has the monitor's name, its segment or null, its state and `look`; `notice` tells a person.
+  constructor(view, notice) {
+    Object.assign(this, { view, notice });
+    const button = (text, act) => el("button", { type: "button", onclick: async (event) => { event.target.disabled = true; await act(); event.target.disabled = false; } }, text);
+    this.acknowledge = button("Acknowledge", () => this.onOpen((drift) => this.see(drift)));
+    this.accept = button("Accept as normal", () => this.onOpen((drift) => this.see(drift, true)));
+    this.download = button("Download training IDs", () => this.onOpen((drift) => this.ids(drift)));
+    this.loud = button("Silence alerts", () => this.silence());
+    this.quiet = button("End silence", () => this.endSilence());
+    this.reference = button("New reference", () => this.newReference());
+    this.test = button("Send test alert", () => this.testAlert());
+    this.note = el("span.soft");
+    this.node = el("div.buttons", { role: "group", "aria-label": "Actions" }, this.acknowledge, this.accept, this.download, this.loud, this.quiet, this.reference, this.test, this.note);
+  }
+
+  show({ status, silenced_until: until }, drift) {
+    const open = status === "drifted";
+    this.accept.hidden = this.download.hidden = !open;
+    this.acknowledge.hidden = !open || Boolean(drift?.acknowledged);
+    const silenced = seconds(until) > Date.now() / 1000;
+    this.loud.hidden = silenced;
+    this.quiet.hidden = !silenced;
+    this.reference.hidden = this.test.hidden = this.view.segment !== null;
+    const seen = open && drift?.acknowledged ? acknowledged(drift) : "";
+    this.note.textContent = [seen, silenced ? `Alerts silenced until ${clock(seconds(until))}` : ""].filter(Boolean).join(" · ");
+  }
+
+  async act(what, done, failed) {
+    try {
+      const answer = await what();
+      if (done) this.notice(done);
+      this.view.look(0);
+      return answer ?? true;
+    } catch (error) {
+      this.notice(`${failed}: ${printable(error.message)}`, true);
+      return null;
+    }
+  }
+
+  // The finding of the open drift that the headline is about.
+  async onOpen(act) {
+    const open = culprit(this.view.one);
+    if (!open) return;
+    const found = await this.act(() => api.findings(this.view.monitor, 100, { segment: open.segment, overall: open.segment === null }), null, "The drift could not be loaded");
+    const drift = found?.find((one) => one.kind === "drift" && one.at === open.at && sameSegment(one.segment, open.segment));
+    if (drift) await act(drift);
+    else if (found) this.notice("This drift is no longer open.", true);
+  }
+
+  async see(drift, accept = false) {
+    const where = drift.segment ? ` in ${segment(drift.segment)}` : "";
+    const given = accept
+      ? await ask("Accept as normal", `The level since the alarm${where} becomes normal, and the drift closes. Do this after a new model was deployed, or if the change is wanted.`, [who(), why("new model 2.4 deployed")], "Accept")
+      : await ask("Acknowledge", `Reminders about the drift${where} stop. It stays open until the rates are back, it is withdrawn, or somebody accepts it as normal.`, [who(), why("looking into it")], "Acknowledge");
+    if (!given) return;
+    localStorage.setItem(WHO, given[0]);
+    const body = { by: given[0] || null, note: given[1] || null };
+    const send = accept ? api.accept : api.acknowledge;
+    await this.act(() => send(this.view.monitor, drift.id, body), accept ? "Accepted as normal." : "Acknowledged.", accept ? "Not accepted" : "Not acknowledged");
+  }
+
+  // The ids of the events since a drift started, to retrain on.
+  async ids(drift) {
+    const ids = await this.act(() => api.examples(this.view.monitor, drift.id), null, "The ids could not be loaded");
+    if (!ids) return;
+    if (!ids.length) { this.notice("No ids were sent with these events."); return; }
+    const href = URL.createObjectURL(new Blob([ids.map((id) => `${id}\n`)], { type: "text/plain" }));
+    el("a", { href, download: `drift-${drift.id}-ids.txt` }).click();
+    this.notice(`${several(ids.length, "id")} since the drift started.`);
+  }
+
+  async silence() {
+    const length = el("select", null, LENGTHS.map(([text, hours]) => el("option", { value: hours }, text)));
+    const of = this.view.segment ? segment(this.view.segment) : "this monitor";
+    const given = await ask("Silence alerts", `No alerts about ${of} for a while. Findings still appear here.`, [{ label: "For", node: length }], "Silence");
+    if (!given) return;
+    const until = new Date(Date.now() + 3.6e6 * Number(given[0])).toISOString();
+    if (await this.act(() => api.silence(this.view.monitor, until, this.view.segment), "Alerts are silenced.", "Not silenced")) this.view.silenced(until);
+  }
+
+  async endSilence() {
+    if (await this.act(() => api.endSilence(this.view.monitor, this.view.segment), "Alerts are sent again.", "The silence did not end")) this.view.silenced(null);
+  }
+
+  async newReference() {
+    const counts = el("textarea", { rows: 3, spellcheck: "false", required: true }, JSON.stringify(this.view.one.config.reference ?? this.view.one.confusion));
+    const given = await ask("New reference", "Counts of the validation data as JSON: a row for each true class, a column for each predicted one. The comparison restarts and open drifts close.", [{ label: "Counts", node: counts }], "Set reference");
+    if (given) await this.act(() => api.patch(this.view.monitor, { reference: JSON.parse(given[0]) }), "The reference is set.", "Not set");
+  }
+
+  async testAlert() {
+    const answer = await this.act(() => api.testAlert(this.view.monitor), null, "No test alert was sent");
+    if (!answer) return;
+    const failed = answer.channels.filter((one) => !one.delivered);
+    if (!answer.channels.length) this.notice("This monitor has no channels yet. Add some to its settings, under alerts.", true);
+    else if (!failed.length) this.notice(`The test alert arrived at ${several(answer.channels.length, "channel")}.`);
+    else this.notice(failed.map((one) => printable(`Not delivered to ${one.channel}: ${one.problem}`)).join("; "), true);
+  }
+}
+
+export function acknowledged({ acknowledged: time, acknowledged_by: by, note }) {
+  return `Acknowledged ${clock(seconds(time))}${by ? ` by ${printable(by)}` : ""}${note ? `: ${printable(note)}` : ""}`;
+}

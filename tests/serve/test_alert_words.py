@@ -1,0 +1,117 @@
+"""What alerts say, for every kind and channel, as files to be read aloud; FOURRATES_GOLDEN=1 writes them anew."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fourrates.alerts import Alert, PagerDuty, Slack
+from fourrates.alerts.payload import encode
+from fourrates.alerts.text import message
+from fourrates.serve.notification import AlertItem, Links, notification, trial_notification
+
+GOLDEN = Path(__file__).parent / "golden"
+LINKS = Links("https://drift.example.org", "https://wiki.example.org/runbooks/{monitor}")
+AT = 1_767_754_000.0  # 2026-01-07 02:46:40 UTC
+NORMAL, ALARM, SINCE = {"value": 0.742, "n": 9_000}, {"value": 0.31, "n": 40}, {"value": 0.748, "n": 2_100}
+FR = {"country": "FR"}
+OVERALL_NOW, FR_NOW = "tpr (positives caught) 0.580, normally 0.742", "tpr (positives caught) 0.121, normally 0.690"
+
+
+def finding(kind="drift", after=ALARM, segment=None, **more):
+    change = {"rate": "tpr", "direction": "down" if kind == "drift" else "up", "before": NORMAL, "after": after}
+    closes = kind in ("recovery", "withdrawal", "acceptance")
+    times = {"time": "2026-01-07T03:04:11.250Z", "started_time": "2026-01-07T02:41:00.000Z"}
+    return {"kind": kind, "segment": segment, "closes": closes, "changes": [change], **times, **more}
+
+
+def item(kind="drift", ends=None, **more):
+    return AlertItem(
+        **{"fingerprint": "0123456789abcdef", "kind": kind, "segment": None, "starts": AT, "ends": ends, "text": ""}
+        | more
+    )
+
+
+def resolved(kind, **more):
+    return item(ends=AT + 3_600, finding=finding(kind, SINCE), **more)
+
+
+SHIFT = {"kind": "shift", "changes": [], "closes": False, "time": "2026-01-07T03:04:11.250Z"}
+SHIFT["text"] = "card fraud: class-mix shift: positives 2.0% to 5.1%"
+KINDS = {
+    "drift": [item(finding=finding())],
+    "drift now known": [item(finding=finding(), now=OVERALL_NOW)],
+    "drift in a segment": [item(segment=FR, finding=finding(segment=FR), now=FR_NOW)],
+    "drift carried by one segment": [item(finding=finding(), now=OVERALL_NOW, parts=(FR,), parts_now=(FR_NOW,))],
+    "drift in many segments": [
+        item(
+            finding=finding(),
+            now=OVERALL_NOW,
+            parts=(FR, {"country": "DE"}, {"country": "IT"}),
+            parts_now=(FR_NOW, "", ""),
+        )
+    ],
+    "drift repeated": [item(finding=finding(), now=OVERALL_NOW, repeats=1)],
+    "drift open in a segment only": [
+        item(finding=finding("recovery", SINCE) | {"closes": True}, over=True, parts=(FR,), parts_now=(FR_NOW,))
+    ],
+    "recovery": [resolved("recovery")],
+    "recovery of a segment": [resolved("recovery", segment=FR)],
+    "withdrawal": [resolved("withdrawal")],
+    "acceptance": [resolved("acceptance")],
+    "new reference": [item(ends=AT + 3_600, finding=finding())],
+    "monitor removed": [item(ends=AT + 3_600, text="the monitor was removed")],
+    "class-mix shift": [item("shift", finding=SHIFT)],
+    "warning": [item("warning", text="warning, a rate may be moving; no drift yet")],
+    "no events": [item("silent", text="no events for more than 30 minutes")],
+    "events again": [item("silent", ends=AT + 3_600, text="no events for more than 30 minutes")],
+    "labels overdue": [item("labels_overdue", text="labels are overdue, predictions have waited for more than 2 days")],
+    "several": [
+        item(finding=finding(), now=OVERALL_NOW),
+        item("silent", text="no events for more than 30 minutes", fingerprint="f2"),
+    ],
+    "test": None,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alerts_read_as_written(kind, receiver):
+    items = KINDS[kind]
+    payload = (
+        trial_notification("card fraud", "t1", LINKS)
+        if items is None
+        else notification("card fraud", "u1", items, LINKS)
+    )
+    alert = Alert(payload["id"], encode(payload), payload)
+    Slack(receiver.url).deliver(alert)
+    PagerDuty("k" * 32, receiver.url).deliver(alert)
+    slack, *pages = [json.loads(request.body) for request in receiver.requests]
+    title, body = message(payload)
+    parts = {
+        "Slack": slack["text"],
+        "Mail": f"Subject: {title}\n\n{body}",
+        "PagerDuty": "\n".join(json.dumps(page, indent=2) for page in pages),
+        "Webhook": json.dumps(
+            {key: payload.get(key) for key in ("kind", "status", "thread", "text", "links")}, indent=2
+        ),
+    }
+    written = "".join(f"=== {name}\n{text}\n\n" for name, text in parts.items())
+    path = GOLDEN / f"{kind.replace(' ', '-')}.txt"
+    if os.environ.get("FOURRATES_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(written)
+    assert written == path.read_text()
+    shown = slack["text"] + title + body
+    assert payload["id"] not in shown or items is None
+    assert "event " not in shown, "no event numbers"
+
+
+@pytest.mark.parametrize("kind", ["recovery", "withdrawal", "acceptance"])
+def test_what_closes_a_drift_closes_its_thread(kind, receiver):
+    for one in (KINDS["drift"], KINDS[kind]):
+        payload = notification("card fraud", "u1", one, LINKS)
+        PagerDuty("k" * 32, receiver.url).deliver(Alert(payload["id"], encode(payload), payload))
+    opened, closed = [json.loads(request.body) for request in receiver.requests]
+    assert (opened["event_action"], closed["event_action"]) == ("trigger", "resolve")
+    assert opened["dedup_key"] == closed["dedup_key"]
