@@ -389,7 +389,7 @@ def test_a_batch_with_one_bad_row_changes_nothing(keys, y_true, y_pred, message,
         (lambda: {"groups": {"a": fr.FourRates()}}, "without group_of"),
         (lambda: {"groups": {"a": fr.FourRates(labels=(0, 1, 2))}, "group_of": {}}, "group 'a' has the labels"),
         (lambda: {"groups": {"a": fr.LFR()}, "group_of": {}}, "group 'a' is LFR, the bank has FourRates"),
-        (lambda: {"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "and the same mix"),
+        (lambda: {"groups": {"a": fr.FourRates(mix="ignore")}, "group_of": {}}, "the same mix and the same strata"),
         pytest.param(
             lambda: {"detector": fr.LFR(), "groups": {"a": fr.LFR((0.8, 0.9))}, "group_of": {}},
             "the same number of decays",
