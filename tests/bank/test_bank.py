@@ -594,7 +594,7 @@ def test_of_two_processes_that_save_to_one_file_the_winner_is_whole(tmp_path):
 @pytest.mark.parametrize("scale", [1, 0x9E3779B97F4A7C15])
 @pytest.mark.parametrize(
     ("detector", "size"),
-    [(fr.LFR, 200), (fr.FourRates, 1_450)],
+    [(fr.LFR, 200), (fr.FourRates, 1_560)],
     ids=["LFR", "FourRates"],
     indirect=["detector"],
 )

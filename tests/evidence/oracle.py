@@ -6,7 +6,6 @@ with the package, and no arithmetic.
 """
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -534,10 +533,10 @@ class Oracle:
         started = self.events - (round(ages[best]) if began is None else self.taken - began)
         seen = {c: self.since(c, way, None if owner is not None else ages, best) for c, way in ways.items()}
         others = [c for c, recall in enumerate(self.recalls) if c not in ways and not recall.moved]
-        for c in others:
+        for c in others if len(self.recalls[0].strata) == 1 else ():
             watched = [way for way, side in ((-1, "up"), (1, "down")) if self.sides != side]
             errors, way = max((self.errors(c, way, *self.since(c, way, ages, best)), way) for way in watched)
-            if errors > -NormalDist().inv_cdf(ALSO / len(others)):
+            if errors > math.sqrt(ALSO**2 + 2 * math.log(len(others))):
                 ways[c], seen[c] = way, self.since(c, way, ages, best)
         ways = dict(sorted(ways.items()))
         fitting = {c: way for c, way in ways.items() if self.fits(c, way, *seen[c])}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS = NUMBERS["STEPS"]
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
-ALSO = NormalDist().cdf(-2.1)  # the chance that a recall that did not move is named besides those that did
+ALSO = 2.1  # standard errors from which on a recall is named besides those that moved; more where there are many
 FEWEST = 8  # observations since it moved, and before, of one that is named besides
 FURTHEST = 2**32 - 1  # events before an alarm, as an episode has them
 
@@ -178,9 +177,14 @@ def _confusion_shares(record: Any, c: int, d: int) -> tuple[Share, Share]:
 def _moved_too(
     rules: FourRatesRules, record: Any, named: set[int], weights: onset.Floats, ages: onset.Floats
 ) -> list[Moved]:
-    """The other recalls that differ, since the change started, by more than chance would have them."""
+    """The other recalls that differ, since the change started, by more than chance would have them.
+
+    With strata that cannot be said: a rate since then is that of some strata more than of others.
+    """
+    if rules.strata > 1:
+        return []
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
-    errors = -NormalDist().inv_cdf(ALSO / max(len(others), 1))
+    errors = math.sqrt(ALSO**2 + 2 * math.log(max(len(others), 1)))
     found, down = [], rules.layout.watched[0][:SIZES].any()
     ways = [way for way, watched in ((-1, down), (1, rules.layout.watched[0][SIZES:].any())) if watched]
     for c in others:

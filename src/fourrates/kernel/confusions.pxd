@@ -119,3 +119,20 @@ cdef inline Confusion* fade_pair(Confusion* cells, const Confusing* confusing, i
         if loss > 0:
             pair.pair[i] = <float>(pair.pair[i] * exp(-loss) - weight * expm1(-loss) / expm1(loss / (of_c + of_d)))
     return pair
+
+
+cdef inline void weigh(Confusion* cells, const Confusing* confusing, int classes, const double* powers,
+                       double* found) noexcept nogil:
+    """Bring all up to date, and add their evidence to `found`, which is zero; a negative power: nobody looks at the class."""
+    cdef int c, d, at
+    for c in range(classes):
+        for d in range(classes):
+            at = c * classes + d
+            if c == d or powers[c] < 0:
+                continue
+            if c < d and powers[d] >= 0:
+                fade_pair(cells, confusing, classes, c, d, powers[c], powers[d])
+                found[at] += sum_steps(cells[at].pair)
+                found[d * classes + c] += sum_steps(cells[at].pair)
+            fade(cells + at, confusing, powers[c], cells[c * (classes + 1)].hits)
+            found[at] += sum_steps(cells[at].evidence)

@@ -1,12 +1,12 @@
 """Evidence for a change, and the second look at it: rules and record of FourRates."""
 
-from libc.math cimport log
+from libc.math cimport exp, log
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
 from fourrates.kernel.confusions cimport Confusing
-from fourrates.kernel.dispersion cimport BLOCKS, Dispersion, Tempering
+from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, Tempering, close_block
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
@@ -96,6 +96,15 @@ cdef struct Episode:
     float[2][3] mixed               # the share of positives, tnr and tpr, before and after; for two classes
 
 
+cdef inline double weighted(const Look* look, const double* support) noexcept nogil:
+    """The likelihood ratio of a look, by the logarithms of those of its lanes."""
+    cdef double found = 0.0
+    cdef int i
+    for i in range(SIZES):
+        found += look.weight[i] * exp(min(support[i], 300.0))
+    return found
+
+
 cdef inline void clear(Recall* recall) noexcept nogil:
     """There is no evidence that it moved."""
     recall.total = 0.0
@@ -157,6 +166,31 @@ cdef struct Shared:
     Lanes lanes
     float[BLOCKS] signed, both   # of the present pairs of blocks, as in a recall
     Dispersion dispersion
+
+
+cdef inline void note_blocks(Recall* recall, Shared* shared, const Stratum* own, const Tempering* tempering, int right,
+                             float variance, float base, int64_t events) noexcept nogil:
+    """An observation's part in the dispersion of its recall and of all; `own` is its stratum, if there are any."""
+    cdef bint known = recall.n > SMALLEST  # before, little is known of what to expect
+    recall.phase = (recall.phase + 1) & (PERIOD - 1)
+    if own == NULL:
+        recall.block += right
+        recall.residual += right
+    elif known and own.n > SMALLEST:
+        recall.block += variance
+        recall.residual += right - base
+    else:
+        known = False
+    if recall.phase % SMALLEST == 0:
+        close_block(recall.signed, recall.both, &recall.dispersion, tempering, PERIOD + recall.phase,
+                    recall.block, recall.residual, variance if own == NULL else <float>0.0)
+        recall.block = recall.residual = 0.0
+    if known:
+        shared.block += variance
+        shared.residual += right - base
+    if events % SMALLEST == 0:
+        close_block(shared.signed, shared.both, &shared.dispersion, tempering, events, shared.block, shared.residual, 0.0)
+        shared.block = shared.residual = 0.0
 
 
 cdef inline void bound(Recall* recall, float events, Shared* shared) noexcept nogil:

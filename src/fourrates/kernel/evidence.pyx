@@ -13,15 +13,15 @@ follows an alarm or a decision is :mod:`fourrates.evidence.life`.
 """
 
 cimport cython
-from libc.math cimport exp, log, log1p
+from libc.math cimport log, log1p
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_reach, temper
-from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, fade, fade_pair, sum_steps
-from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, close_block, dispersions
+from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, weigh
+from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, dispersions
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, sum_lanes,
 )
@@ -34,9 +34,8 @@ from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, R
 from fourrates.kernel.strata cimport Stratum, count_in, log_odds, mean_of, rate_in
 
 NUMBERS = {  # for those who read records in Python
-    "STEPS": STEPS,
-    "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD, "RECENT": RECENT,
-    "EARLIEST": EARLIEST, "LATEST": LATEST,
+    "STEPS": STEPS, "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD,
+    "RECENT": RECENT, "EARLIEST": EARLIEST, "LATEST": LATEST,
     "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
     "RECOVER": RECOVER, "IMPROVE": IMPROVE, "STAY": STAY,
@@ -357,7 +356,6 @@ cdef class EvidenceRules(Rules):
         cdef Ratios here
         cdef float gap
         cdef double total
-        cdef bint known
         cdef int state = QUIET, s
         cdef Stratum* own = self.strata_of(record, truth) + stratum
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
@@ -392,27 +390,8 @@ cdef class EvidenceRules(Rules):
         recall.last = <uint32_t>shared.taken
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
-            recall.phase = (recall.phase + 1) & (PERIOD - 1)
-            known = recall.n > SMALLEST  # before, little is known of what to expect
-            if self.strata == 1:
-                recall.block += right
-                recall.residual += right
-            elif known and own.n > SMALLEST:
-                recall.block += ratios.variance
-                recall.residual += right - ratios.base
-            else:
-                known = False
-            if recall.phase % SMALLEST == 0:
-                close_block(recall.signed, recall.both, &recall.dispersion, &self.tempering, PERIOD + recall.phase,
-                            recall.block, recall.residual, ratios.variance if self.strata == 1 else <float>0.0)
-                recall.block = recall.residual = 0.0
-            if known:
-                shared.block += ratios.variance
-                shared.residual += right - ratios.base
-            if (head.events >> FLAGS) % SMALLEST == 0:
-                close_block(shared.signed, shared.both, &shared.dispersion, &self.tempering,
-                            <int64_t>(head.events >> FLAGS), shared.block, shared.residual, 0.0)
-                shared.block = shared.residual = 0.0
+            note_blocks(recall, shared, own if self.strata > 1 else NULL, &self.tempering, right, ratios.variance,
+                        ratios.base, <int64_t>(head.events >> FLAGS))
         if self.watch_mix:
             if self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right]):
                 state = SHIFT
@@ -448,23 +427,13 @@ cdef class EvidenceRules(Rules):
     def confused(self, uint8_t[::1] record, list classes):
         """The evidence for each confusion of these classes, as of now, by class and prediction."""
         cdef char* at = <char*>&record[0]
-        cdef Confusion* cells = <Confusion*>(at + self.confusions)
-        cdef Confusion* cell
-        cdef float power
-        cdef int c, d
-        found = np.zeros((self.classes, self.classes))
+        cdef int c
+        cdef double[:, ::1] found = np.zeros((self.classes, self.classes))
+        cdef double[::1] powers = np.full(self.classes, -1.0)
         for c in classes:
-            power = self.recall(at, c).power[BLOCKS - 1]
-            for d in range(self.classes):
-                cell = cells + c * self.classes + d
-                if c < d and d in classes:
-                    fade_pair(cells, &self.confusing, self.classes, c, d, power, self.recall(at, d).power[BLOCKS - 1])
-                    found[c, d] += sum_steps(cell.pair)
-                    found[d, c] += sum_steps(cell.pair)
-                if c != d:
-                    fade(cell, &self.confusing, power, cells[c * (self.classes + 1)].hits)
-                    found[c, d] += sum_steps(cell.evidence)
-        return found
+            powers[c] = self.recall(at, c).power[BLOCKS - 1]
+        weigh(<Confusion*>(at + self.confusions), &self.confusing, self.classes, &powers[0], &found[0, 0])
+        return np.asarray(found)
 
     @cython.final
     cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right,
@@ -555,32 +524,23 @@ cdef class EvidenceRules(Rules):
         cdef const Look* other
         cdef const Recall* recall
         cdef double[SIZES] support
-        cdef double found = 0.0
-        cdef int i, k
-        for i in range(SIZES):
-            support[i] = 0.0
+        cdef int k
+        memset(support, 0, sizeof(support))
         for k in range(self.classes):
             other, recall = self.look(record, k), self.recall(record, k)
             if k == c or (together and look.direction != ALONE and other.direction == look.direction and recall.moved
                           and other.condition != RECOVERING and not other.settled):
                 self.add_support(recall, other, k, look.direction, self.distrust, support)
-        for i in range(SIZES):
-            found += look.weight[i] * exp(min(support[i], 300.0))
-        return found
+        return weighted(look, support)
 
     @cython.final
     cdef double recovery_support(self, char* record, int c) noexcept nogil:
         """How much better the observations since a recall may be back go with being away than with normal."""
         cdef const Look* look = self.look(record, c)
         cdef double[SIZES] support
-        cdef double found = 0.0
-        cdef int i
-        for i in range(SIZES):
-            support[i] = 0.0
+        memset(support, 0, sizeof(support))
         self.add_support(self.recall(record, c), look, c, ALONE, 1.0, support)
-        for i in range(SIZES):
-            found += look.weight[i] * exp(min(support[i], 300.0))
-        return found
+        return weighted(look, support)
 
     @cython.final
     cdef inline bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,
