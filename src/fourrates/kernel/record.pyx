@@ -152,6 +152,7 @@ cdef class SingleStream(Pairs):
     def record_bytes(self):
         """The record, as it is now."""
         self._idle()
+        self.rules.load_checked(self.record)  # what is only worked out again is no part of it
         return self.record[:self.rules.size]
 
     def _set_record(self, record):
