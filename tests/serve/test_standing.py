@@ -131,9 +131,9 @@ def test_a_drift_away_from_the_reference_stays_open_though_somebody_has_seen_it(
 def test_a_false_alarm_is_withdrawn_and_nothing_is_open_any_more(start):
     monitor = Monitored(start)
     monitor.send(4_000, 0.85, 1, 1e9)
-    (drift,) = monitor.send(100, 0.45, 2, 1e9 + 60)
+    (drift,) = monitor.send(74, 0.45, 2, 1e9 + 60)
     assert monitor.ask()["status"] == "drifted"
-    (withdrawal,) = monitor.send(400, 0.85, 3, 1e9 + 120)
+    (withdrawal,) = monitor.send(600, 0.85, 3, 1e9 + 120)
     assert monitor.ask()["status"] == "stable"
     found = monitor.ask(f"/drifts/{withdrawal}")
     assert (found["kind"], found["closes"]) == ("withdrawal", True)
