@@ -245,6 +245,7 @@ def _smallest(
         order = [detector.labels.values.index(label) for label in detector.labels.given]
         disperse = max(dispersion.get(rate_names(detector.labels.values)[which], 1.0), 1.0)
         known = {"reference": counts[np.ix_(order, order)].tolist(), "after": "restart", "dispersion": disperse}
+        known["strata"] = None  # on average over them
         detector = FourRates(**watch.detector.parameters | known)
         for span in spans:
             fall = smallest_fall(detector, counts, which, span, LARGE) if span >= WITHIN[0] / 10 else None
