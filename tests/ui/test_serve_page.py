@@ -113,7 +113,7 @@ def test_the_rates_of_a_matrix_are_those_of_the_monitor(server, seen, labels, po
 
 
 def test_a_drift_reaches_the_alarm_in_the_chart_of_the_evidence_and_a_recovery_asks_nothing(server, seen):
-    server.put("m", arl=5_000)
+    server.put("m", arl=20_000)
     for part in (sound(3_000), broken(600), sound(3_000, 1)):
         server.send("m", *part)
         time.sleep(0.1)
@@ -129,8 +129,8 @@ def test_a_drift_reaches_the_alarm_in_the_chart_of_the_evidence_and_a_recovery_a
 def test_a_withdrawn_drift_is_told_and_nothing_is_open(server, seen):
     server.put("m", arl=20_000, reference=None)
     server.send("m", *pairs(4_000, 0.85, 1))
-    server.send("m", *pairs(70, 0.45, 2))
-    server.send("m", *pairs(400, 0.85, 3))
+    server.send("m", *pairs(74, 0.45, 2))
+    server.send("m", *pairs(600, 0.85, 3))
     browser = seen(server, "m")
     until(browser, "return document.querySelectorAll('.drift').length === 2")
     assert text(browser, "h1").startswith("Stable: tpr 0.8")
