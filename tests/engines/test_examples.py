@@ -19,8 +19,8 @@ def run(name):
 def test_the_example_on_kafka_finds_oslo():
     done = run("on_kafka.py")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("drift at") == 1
-    assert "Oslo: drift at" in done.stdout
+    assert done.stdout.count("drifted: ") == 1
+    assert "Oslo drifted: tpr" in done.stdout
 
 
 @pytest.mark.skipif(spark_session.missing() is not None, reason=str(spark_session.missing()))
