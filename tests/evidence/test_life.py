@@ -114,6 +114,19 @@ def test_now_is_the_latest_observations_when_nothing_is_open():
     assert now.value == pytest.approx(right[-now.n :].mean())
 
 
+def test_after_a_recovery_now_has_nothing_of_the_time_away():
+    detector, random = fr.FourRates(100_000, reference=REFERENCE), np.random.default_rng(5)
+    truth, pred = (np.concatenate(part) for part in zip(*(pairs(random, *one) for one in (NORMAL, FALL)), strict=True))
+    detector.update_many(truth, pred)
+    truth, pred = pairs(random, *NORMAL)
+    found = [one for t, p in zip(truth, pred, strict=True) for one in (detector.update(t, p), *detector.findings)[1:]]
+    recovery = next(one for one in found if one.kind == "recovery")
+    now, seen = detector.rates["tpr"].now, (truth == pred)[truth == 1]
+    assert now.n >= recovery.changes[0].after.n
+    assert now.value == pytest.approx(seen[-now.n :].mean(), abs=0.01), "as many of the latest"
+    assert now.lower < 0.8 < now.upper
+
+
 def test_false_alarms_are_mostly_withdrawn_and_the_watch_goes_on():
     # About 60 false alarms; nine in ten are withdrawn on other seeds, four standard errors below that is .77.
     drifts = withdrawn = 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fourrates.alerts import Alert, PagerDuty, Slack
+import fourrates as fr
+from fourrates.alerts import Alert, PagerDuty, Slack, finding_alert
 from fourrates.alerts.payload import encode
 from fourrates.alerts.text import message
 from fourrates.serve.notification import AlertItem, Links, notification, trial_notification
@@ -16,6 +17,7 @@ LINKS = Links("https://drift.example.org", "https://wiki.example.org/runbooks/{m
 AT = 1_767_754_000.0  # 2026-01-07 02:46:40 UTC
 NORMAL, ALARM, SINCE = {"value": 0.742, "n": 9_000}, {"value": 0.31, "n": 40}, {"value": 0.748, "n": 2_100}
 FR = {"country": "FR"}
+COST = "Costs about 1,300 a day (900 to 1,700)"
 OVERALL_NOW, FR_NOW = "tpr (positives caught) 0.580, normally 0.742", "tpr (positives caught) 0.121, normally 0.690"
 
 
@@ -52,6 +54,9 @@ KINDS = {
             parts_now=(FR_NOW, "", ""),
         )
     ],
+    "drift with its cost": [
+        item(finding=finding(), now=f"{OVERALL_NOW}\n{COST}", parts=(FR,), parts_now=(f"{FR_NOW}\n{COST}",))
+    ],
     "drift repeated": [item(finding=finding(), now=OVERALL_NOW, repeats=1)],
     "drift open in a segment only": [
         item(finding=finding("recovery", SINCE) | {"closes": True}, over=True, parts=(FR,), parts_now=(FR_NOW,))
@@ -73,6 +78,13 @@ KINDS = {
     ],
     "test": None,
 }
+
+
+def assert_written(name, text):
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("FOURRATES_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,14 +109,46 @@ def test_alerts_read_as_written(kind, receiver):
         ),
     }
     written = "".join(f"=== {name}\n{text}\n\n" for name, text in parts.items())
-    path = GOLDEN / f"{kind.replace(' ', '-')}.txt"
-    if os.environ.get("FOURRATES_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(written)
-    assert written == path.read_text()
+    assert_written(kind.replace(" ", "-"), written)
     shown = slack["text"] + title + body
     assert payload["id"] not in shown or items is None
     assert "event " not in shown, "no event numbers"
+
+
+def shares(value, n):
+    return fr.findings.Share.of(value * n, n)
+
+
+def of_a_detector(kind, after=0.31, known=True):
+    before = shares(0.742, 9_000)
+    direction = "down" if kind in ("drift", "further", "confirmation") else "up"
+    levels = {"before": before, "after": shares(after, 40)} if known else {}
+    change = fr.RateChange("tpr", direction, after, 0.4, 0.742, 40, **levels)
+    if kind in ("drift", "further"):
+        counts, further = ((1, 0), (0, 1)), kind == "further"
+        return fr.Drift(at=5_079, since=5_000, changes=(change,), confusion=counts, started=5_010, further=further)
+    closes = kind in ("recovery", "withdrawal", "acceptance")
+    return fr.Finding(kind=kind, at=7_130, changes=(change,), closes=closes)
+
+
+LIBRARY = {
+    "drift": of_a_detector("drift"),
+    "further drift": of_a_detector("further", 0.2),
+    "drift of a detector that estimates no rate": of_a_detector("drift", known=False),
+    "confirmation": of_a_detector("confirmation", 0.28),
+    "improvement": of_a_detector("improvement", 0.6),
+    "recovery": of_a_detector("recovery", 0.75),
+    "withdrawal": of_a_detector("withdrawal", 0.75),
+    "acceptance": of_a_detector("acceptance", 0.31),
+}
+
+
+def test_alerts_of_watch_and_of_the_library_read_as_written():
+    texts = []
+    for name, one in LIBRARY.items():
+        for clock in ({}, {"time": "2026-01-07T03:04:11Z", "started_time": "2026-01-07T02:41:00Z"}):
+            texts.append(f"=== {name}\n{finding_alert(one, stream='card fraud', origin='x', **clock)['text']}\n\n")
+    assert_written("of-the-library", "".join(texts))
 
 
 @pytest.mark.parametrize("kind", ["recovery", "withdrawal", "acceptance"])

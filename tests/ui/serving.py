@@ -12,19 +12,31 @@ from fourrates.serve.demo import Service, wait_until_ready
 PLAIN = {"labels": [0, 1], "positive": 1, "arl": 100_000, "reference": [[4500, 500], [1000, 4000]]}
 
 
+# The service by a clock that runs so many times as fast.
+HURRIED = """
+import sys, time
+from fourrates.serve.clock import Clock
+began, times = time.time(), float(sys.argv.pop(1))
+Clock.now = lambda self: began + (time.time() - began) * times
+from fourrates.__main__ import main
+main()
+"""
+
+
 class Server:
     """`fourrates serve` on a port of its own; may be killed and started again on what it wrote."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, hurry=None):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.folder, self.arguments, self.process = folder, arguments, None
+        self.folder, self.arguments, self.hurry, self.process = folder, arguments, hurry, None
         self.service = Service(f"http://127.0.0.1:{self.port}")
         self.start()
 
     def start(self):
-        command = [sys.executable, "-m", "fourrates", "serve", "--data", self.folder, "--port", str(self.port)]
+        program = ["-m", "fourrates"] if self.hurry is None else ["-c", HURRIED, str(self.hurry)]
+        command = [sys.executable, *program, "serve", "--data", self.folder, "--port", str(self.port)]
         self.process = subprocess.Popen([*command, *self.arguments], stdout=subprocess.DEVNULL)
         wait_until_ready(self.service, self.process)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fourrates.alerts.channel import Alert
 from fourrates.alerts.payload import encode
-from fourrates.alerts.text import LINKS, defused, message
+from fourrates.alerts.text import LINKS, defused
 from fourrates.alerts.webhook import Webhook
 
 EVENTS = "https://events.pagerduty.com/v2/enqueue"
@@ -42,7 +42,7 @@ class PagerDuty(Webhook):
         alone = {
             "status": payload.get("status", "firing"),
             "fingerprint": payload.get("thread") or payload["id"],
-            "annotations": {"summary": "\n".join(message(payload))},
+            "annotations": {"summary": str(payload.get("text", ""))},
             "labels": {"monitor": payload.get("stream", "")},
         }
         for one in payload.get("alerts") or [alone]:
@@ -53,7 +53,7 @@ class PagerDuty(Webhook):
                 "dedup_key": one["fingerprint"],
             }
             if event["event_action"] == "trigger":
-                mild = one["labels"].get("alertname") in MILD
+                mild = one["labels"].get("alertname") in MILD or payload.get("kind") == "test"
                 event["client"] = "fourrates"
                 event["payload"] = {
                     "summary": summary[:LONGEST],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fourrates.evidence.alternatives import SIZES
+from fourrates.evidence.layout import RECENT
 from fourrates.evidence.report import (
     Alarm,
     Moved,
@@ -344,7 +345,11 @@ class Life:
 
     def _back_to_normal(self, c: int) -> None:
         """The watch goes on from normal as it was, without what came since the alarm."""
-        recall, look = self._record["recall"], self._record["look"]
+        recall, look, recent = self._record["recall"], self._record["look"], self._record["recent"][c]
+        n, ones = now_of(self._record, c)  # the latest observations from now on: those before are not how it is now
+        kept = min(n, RECENT)
+        recent["n"] = recent["ones"] = 0
+        recent["last_n"], recent["last_ones"] = kept, round(ones * kept / max(n, 1))
         self._begin_level(c, int(look["normal_n"][c]), int(look["normal_ones"][c]))
         recall["moved"][c] = 0
         given, ones, opened = (look[name][c].item() for name in ("given", "ones", "opened"))

@@ -77,7 +77,9 @@ def watched(live: Live) -> Watched:
 
 def _in_words(drift: OpenDrift) -> str:
     worst_first = sorted(drift.rates.items(), key=lambda item: -harm(item[1]))
-    return rates_now({rate: state_record(state) for rate, state in worst_first}, drift.directions)
+    rates = rates_now({rate: state_record(state) for rate, state in worst_first}, drift.directions)
+    cost = str(drift.cost or "")
+    return f"{rates}\n{cost[0].upper()}{cost[1:]}" if cost else rates
 
 
 class Active(msgspec.Struct, kw_only=True):

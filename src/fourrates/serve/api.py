@@ -288,8 +288,8 @@ class Api:
     async def series(self, request: Request) -> Response:
         """How the rates went."""
         points = number(request, "points", 600, 2, 2_000)
-        start = self.writer.clock.now() - number(request, "seconds", 1 << 31, 1, 1 << 31)
-        return json(await self._ask(request, lambda live: live.monitor.drawn(points, start)))
+        seconds = number(request, "seconds", 1 << 31, 1, 1 << 31)
+        return json(await self._ask(request, lambda live: live.monitor.drawn(points, seconds)))
 
     async def rejected(self, request: Request) -> Response:
         """Rejected rows that were kept."""

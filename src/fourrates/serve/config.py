@@ -12,6 +12,7 @@ from fourrates.budget.words import LEAST, UNITS, is_duration, run_length
 from fourrates.detectors.four_rates import FourRates
 from fourrates.labels import Labels
 from fourrates.serve.errors import ApiError
+from fourrates.watch.cost import prices
 
 Label = bool | int | float | str
 NAME = re.compile(r"(?!\.\.?$)[\w.-][\w .:@-]{0,127}")  # . and .. are no names in an address
@@ -37,7 +38,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
     `reference` the K x K counts of the classifier as it was shipped, `max_wait` is how long a prediction waits for its
     label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
-    `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday.
+    `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday. `cost` is what an error costs,
+    by "miss" and "false alarm" or by true class.
     """
 
     labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])
@@ -51,6 +53,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     tolerance: float | dict[str, float] | None = None
     learning: bool = False
     season: Literal["day", "week"] | None = None
+    cost: dict[str, float] = {}
     threshold: float = 0.5
     alerts: AlertsConfig = AlertsConfig()
 
@@ -111,6 +114,7 @@ def check_config(config: MonitorConfig) -> None:
     length = config.run_length(1.0)
     if length < LEAST:
         raise ValueError(f"arl {length:g} is less than {LEAST} events")
+    prices(config.cost, config.made_labels().values)
     config.made_detector(2 * length, reference=config.reference, mix=config.mix)
     for name in ("max_wait", "silent_after", "labels_overdue"):
         text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)

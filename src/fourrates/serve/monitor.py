@@ -105,7 +105,8 @@ class Monitor:
         # Segments differ, so each is held against its own past; the class mix is that of all of them.
         each = config.made_detector(arl, mix="ignore") if config.by else overall
         limit = self.settings.max_segments
-        self.watch = Watch(each, overall=overall if config.by else None, max_segments=limit)
+        overall = overall if config.by else None
+        self.watch = Watch(each, overall=overall, max_segments=limit, cost=config.cost)
 
     def _arl_of_each(self) -> float:
         """With segments, they and the overall stream have half of the false alarms each: twice the run length."""
@@ -218,7 +219,8 @@ class Monitor:
         """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
         counts = self.confusion + np.bincount(cells, minlength=self.classes**2).reshape(self.confusion.shape)
         unknown = [float("nan")] * self.classes  # what is compared with may be another one now
-        self.series.add(self.series.point(row_of(drift) + 1, seconds_of(drift.time), 1.0, unknown, counts))
+        at = row_of(drift) + 1, seconds_of(drift.time)
+        self.series.add(self.series.point(*at, 1.0, self.label_delay.seconds, unknown, counts))
 
     def has_reference(self, segment: str | None) -> bool:
         """Whether a segment, or the overall stream, is compared with a reference."""
@@ -242,11 +244,12 @@ class Monitor:
             share.value if (share := state.normal) is not None else float("nan")
             for state in list(self.detector.rates.values())[: self.classes]
         ]
-        return [self.series.point(self.events, self.last_time, self.detector.evidence, baselines, self.confusion)]
+        state = self.detector.evidence, self.label_delay.seconds
+        return [self.series.point(self.events, self.last_time, *state, baselines, self.confusion)]
 
-    def drawn(self, most: int, start: float = -math.inf) -> dict[str, Any]:
-        """How the rates went, from a time up to now, in a limited number of points."""
-        return self.series.as_json(self.names, most, self.classes - 1, self._present(), start)
+    def drawn(self, most: int, seconds: float = math.inf) -> dict[str, Any]:
+        """How the rates went in the last seconds of the stream, in a limited number of points."""
+        return self.series.as_json(self.names, most, self.classes - 1, self._present(), self.last_time - seconds)
 
     def drawn_segment(self, name: str) -> dict[str, Any]:
         """How the recalls of a segment went."""
@@ -296,6 +299,7 @@ class Monitor:
             self._begin_watching()
         elif arl != self.arl:
             self._set_arl(arl)
+        self.watch.set_cost(config.cost)
 
     # Snapshots ------------------------------------------------------------------------------------------------
 
@@ -338,6 +342,7 @@ class Monitor:
             shape = monitor.confusion.shape
             monitor.confusion = np.frombuffer(sections["confusion"], "<i8").reshape(shape).astype(np.int64)
             monitor.watch = Watch.from_bytes(bytes(sections["watch"]))
+            monitor.watch.set_cost(monitor.config.cost)
             monitor.join = LabelJoin.from_bytes(bytes(sections["join"]))
             if len(monitor.segment_numbers(about["segments"])) != len(monitor.segments):
                 raise ValueError("the saved names of segments do not fit")

@@ -165,9 +165,10 @@ def trial_notification(monitor: str, id: str, links: Links = NO_LINKS) -> dict[s
 def _text(monitor: str, items: Sequence[AlertItem]) -> str:
     if len(items) == 1:
         return _summary(monitor, items[0])
-    lines = [_summary(monitor, one).partition("\n")[0] for one in items[:LINES]]
+    # The worst first, whole: it is what a person reads on a locked phone.
+    lines = [_summary(monitor, one).partition("\n")[0] for one in items[1:LINES]]
     more = [f"and {len(items) - LINES:,} more"] if len(items) > LINES else []
-    return "\n".join([f"{plain(monitor)}: {len(items):,} alerts", *lines, *more])
+    return "\n".join([_summary(monitor, items[0]), *lines, *more])
 
 
 def _closing(one: AlertItem) -> str:
@@ -197,7 +198,7 @@ def _summary(monitor: str, one: AlertItem) -> str:
         lines = [_said(f"{name} drifted{where}", one.now or reported)]
         if one.parts:
             worst = f"{', most of all' if len(one.parts) > 1 else ''} in {segment_in_words(one.parts[0])}"
-            overall = one.now or reported
+            overall = (one.now or reported).partition("\n")[0]
             lines = [_said(f"{name} drifted{worst}", one.parts_now[0]), _said("Overall", overall) if overall else ""]
             others = [segment_in_words(part) for part in one.parts[1 : 1 + NAMED]]
             more = f" and {len(one.parts) - 1 - NAMED:,} more" if len(one.parts) > 1 + NAMED else ""

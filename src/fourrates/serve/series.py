@@ -23,18 +23,19 @@ SOON = 0.05  # seconds between two points, at least
 POOLED = 100  # observations behind a rate that is drawn, at least: a point may have few of its own
 LEAST = 25  # observations behind it at the beginning
 SPARK = 48  # points of a line in a table
+HEAD = 4  # numbers of a point before those of the classes
 SHOWN = 8  # classes in the series of a monitor that has more
 
 
 class Series:
     """Counts at moments of a stream.
 
-    A point is: events, time, evidence, a baseline for each class, how often each class was true, predicted, and both.
+    A point is: events, time, evidence, the delay of labels, a baseline for each class, how often each class was true, predicted, and both.
     """
 
     def __init__(self, classes: int) -> None:
         self.classes = min(classes, SHOWN)
-        self.width = 3 + 4 * self.classes
+        self.width = HEAD + 4 * self.classes
         self.stride = 1
         self.last = 0.0  # when the last point was taken
         self.long: list[Point] = []
@@ -48,16 +49,18 @@ class Series:
         return not 0 <= since < APART or (since >= SOON and since > (time - self.long[0][1]) / 256)
 
     def point(
-        self, events: int, time: float, evidence: float, baselines: list[float], confusion: npt.NDArray[np.int64]
+        self,
+        events: int,
+        time: float,
+        evidence: float,
+        delay: float | None,
+        baselines: list[float],
+        confusion: npt.NDArray[np.int64],
     ) -> Point:
         """The state now, as a point."""
-        k = self.classes
-        point = np.empty(self.width)
-        point[0], point[1], point[2], point[3 : 3 + k] = events, time, evidence, baselines[:k]
-        point[3 + k : 3 + 2 * k] = confusion.sum(1)[:k]
-        point[3 + 2 * k : 3 + 3 * k] = confusion.sum(0)[:k]
-        point[3 + 3 * k :] = np.diagonal(confusion)[:k]
-        return point
+        head = np.array([events, time, evidence, math.nan if delay is None else delay])
+        counts = (confusion.sum(1), confusion.sum(0), np.diagonal(confusion))
+        return np.concatenate([head, *(column[: self.classes] for column in (baselines, *counts))])
 
     def add(self, point: Point) -> None:
         """Take a point."""
@@ -122,7 +125,7 @@ class Series:
             return None
         joined = {int(point[0]): point for point in (*self.long[:: LONG // 128], *self.recent[::12], *present)}
         rows = np.stack([point for _, point in sorted(joined.items())]) if joined else np.empty((0, self.width))
-        counts, right = rows[:, 3 + self.classes + code], rows[:, 3 + 3 * self.classes + code]
+        counts, right = rows[:, HEAD + self.classes + code], rows[:, HEAD + 3 * self.classes + code]
         since = _since(counts, 0)
         n = _gained(counts, since)
         shown = np.flatnonzero((rows[:, 1] >= start) & (n >= LEAST))
@@ -149,23 +152,24 @@ class Series:
         rates = {}
         for kind in (0, 1):
             for c in range(k):
-                counts, right = rows[:, 3 + (kind + 1) * k + c], rows[:, 3 + 3 * k + c]
+                counts, right = rows[:, HEAD + (kind + 1) * k + c], rows[:, HEAD + 3 * k + c]
                 since = _since(counts, first)
                 shares = [
                     Share.of(ones, n)
                     for ones, n in zip(_gained(right, since).tolist(), _gained(counts, since).tolist(), strict=True)
                 ]
-                baselines = rows[first:, 3 + c].tolist() if kind == 0 else [math.nan] * len(shares)
+                baselines = rows[first:, HEAD + c].tolist() if kind == 0 else [math.nan] * len(shares)
                 baseline = [finite(value) for value in baselines]
                 rates[names[kind * classes + c]] = {**rate_columns(shares), "baseline": baseline}
         since = _since(rows[:, 0], first)
         events = np.maximum(_gained(rows[:, 0], since), 1)
-        share = _gained(rows[:, 3 + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
+        share = _gained(rows[:, HEAD + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
         return {
             "time": rows[first:, 1].round(3).tolist(),
             "event": rows[first:, 0].astype(np.int64).tolist(),
             "rates": rates,
             "evidence": [finite(value) for value in rows[first:, 2].tolist()],
+            "label_delay": [finite(value) for value in rows[first:, 3].round(3).tolist()],
             "mix": [finite(value) for value in share.tolist()],
         }
 

@@ -105,6 +105,7 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
                 "confirmed": opened.confirmed,
                 "harm": round(opened.harm, 1),
                 "directions": opened.directions,
+                "cost": None if opened.cost is None else {**opened.cost.to_dict(), "text": str(opened.cost)},
                 "now": {rate: state_record(state) for rate, state in opened.rates.items()},
             }
         )

@@ -1,9 +1,10 @@
 // The rates over time: a large chart of one of them, the others small beside it, and the volume below. One time axis, zoom and cursor.
 
 import { el, replace, say } from "./dom.js";
-import { byOrder, clock, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
+import { byOrder, clock, delay, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
 
 const [LARGE, SMALL, STRIP] = [316, 84, 80]; // px high
+const RIGHT = 46; // px beside the large chart and the strip, whose second axis is there
 const BESIDE = 3; // small charts of rates before the button for all
 const FLOOR = 1e-4; // of an alarm: less is drawn as this
 const POINTS = 2400; // kept in memory; then the older half is thinned
@@ -25,6 +26,7 @@ export class Series {
     for (const time of body.time) this.time.push(Math.max(time, this.time.at(-1) ?? time));
     this.event = body.event ?? null;
     this.evidence = body.evidence ?? null;
+    this.delay = body.label_delay ?? null;
     this.rates = body.rates;
   }
 
@@ -37,6 +39,7 @@ export class Series {
     this.event.push(point.event);
     this.time.push(last >= 0 ? Math.max(point.time, this.time[last]) : point.time);
     this.evidence.push(point.evidence);
+    this.delay.push(point.label_delay);
     for (const [name, columns] of Object.entries(this.rates)) {
       for (const key of Object.keys(columns)) columns[key].push(point.rates?.[name]?.[key] ?? null);
     }
@@ -48,7 +51,7 @@ export class Series {
   thin() {
     const half = this.length >> 1;
     const every = (list) => list.filter((_, i) => i >= half || i % 2 === 0);
-    for (const key of ["time", "event", "evidence"]) this[key] = every(this[key]);
+    for (const key of ["time", "event", "evidence", "delay"]) this[key] = every(this[key]);
     for (const columns of Object.values(this.rates)) for (const key of Object.keys(columns)) columns[key] = every(columns[key]);
   }
 
@@ -158,9 +161,8 @@ export class Charts {
   }
 
   // The rates as they are now, for the heads; `lead` is the one to show large unless a person chose another.
-  state(rates, lead, notes) {
+  state(rates, lead) {
     this.stated = rates;
-    this.notes = notes;
     const fresh = lead && !this.chosen && lead !== this.lead && this.series?.rates[lead];
     if (lead && !this.chosen) this.lead = lead;
     if (fresh && this.charts.length) this.build();
@@ -344,18 +346,23 @@ export class Charts {
       const edges = [...Array(BARS + 1)].map((_, i) => min + ((max - min) * i) / BARS);
       const { time, event } = this.series;
       const at = this.axis === "time" ? edges.map((x) => Series.at(time, event, x)) : edges;
-      return [edges.slice(1).map((x, i) => (x + edges[i]) / 2), edges.slice(1).map((_, i) => (at[i + 1] ?? 0) - (at[i] ?? 0))];
+      const middles = edges.slice(1).map((x, i) => (x + edges[i]) / 2);
+      const xs = this.xs();
+      const delays = middles.map((x) => { const i = xs.findIndex((one) => one >= x); return i < 0 ? null : this.series.delay[i]; });
+      return [middles, middles.map((_, i) => (at[i + 1] ?? 0) - (at[i] ?? 0)), delays];
     };
+    const late = this.series.delay.some(known);
     const unit = () => { const [min, max] = this.sight ?? this.extentOf(); return this.axis === "time" ? `in ${span((max - min) / BARS)}` : ""; };
     const options = {
-      scales: { y: { range: (u, min, max) => [0, Math.max(max, 1)] } },
-      series: [{}, { stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } }],
+      scales: { y: { range: (u, min, max) => [0, Math.max(max, 1)] }, late: { range: (u, min, max) => [0, Math.max(1.1 * max, 1)] } },
+      series: [{}, { stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } },
+        { scale: "late", stroke: () => css("--other"), width: 1.6, spanGaps: true, points: { show: false } }],
       y: { space: 24, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? brief(x) : "")) },
+      more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, stroke: () => css("--soft"), grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map((x) => span(x)) }] : [],
     };
-    const note = el("span.soft");
-    const chart = this.chart(this.strip, "Volume", [el("h3", null, "Events"), note], options, columns, (u, i) => `${whole(u.data[1][i])} events ${unit()}`, STRIP);
-    chart.zoomed = true;
-    chart.now = () => say(note, this.notes ?? "");
+    const told = (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`;
+    const head = [el("h3", null, "Events"), late && el("span.soft", null, el("i.k-line.other"), "label delay")];
+    this.chart(this.strip, "Volume and label delay", head.filter(Boolean), options, columns, told, STRIP).zoomed = true;
   }
 
   chart(area, title, head, own, columns, told, height) {
@@ -375,8 +382,9 @@ export class Charts {
       axes: [
         { ...line, show: height !== SMALL, size: 26, space: 70, ...(this.axis === "time" ? { values: stamps, incrs: STEPS } : { values: numbers }) },
         { ...line, size: 46, space: height === LARGE ? 36 : 26, gap: 3, values: rateText, ...own.y },
+        ...(own.more ?? []),
       ],
-      padding: [6, height === SMALL ? 8 : 26, height === SMALL ? 6 : 0, 0],
+      padding: [6, height === SMALL ? 8 : own.more?.length ? 0 : RIGHT, height === SMALL ? 6 : 0, 0],
       hooks: {
         drawAxes: [(u) => drawMarks(u, (own.marks?.() ?? this.marks).map((one) => this.place(one)))],
         draw: own.alarm ? [own.alarm] : [],

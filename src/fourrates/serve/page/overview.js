@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { el, mark, printable, say, section, shortened, spark } from "./dom.js";
-import { STATES, URGENCY, ago, clock, harm, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole, withFinding } from "./words.js";
+import { STATES, URGENCY, ago, clock, delay, harm, interval, isYoung, known, needs, rate, seconds, segment, several, short, span, verdict, whole, withFinding } from "./words.js";
 
 const MANY = 8; // from here on there is a field to find one by name
 const AGAIN = 60_000; // ms between two looks at the lines of a day, which the stream does not carry
@@ -169,7 +169,9 @@ class Row {
     const word = isYoung(one) ? "Young" : STATES[status] ?? printable(status);
     this.put("state", mark(isYoung(one) ? "waiting" : status), el("b", null, word), since !== null && soft(` ${span(Date.now() / 1000 - since)}`), silenced && soft(` silenced until ${clock(seconds(one.silenced_until))}`));
     const quoted = worst && worst.now?.n >= worst.enough;
+    const between = status === "drifted" && worst ? interval(worst) : null;
     if (!worst || status === "waiting") this.put("rate", soft("–"));
+    else if (!quoted && between) this.put("rate", `${short(worst.rate)} `, el("span.num", null, between), soft(` normally ${rate(worst.normal?.value)}`));
     else if (!quoted) this.put("rate", `${short(worst.rate)} `, soft(`needs ${needs(worst.rate, worst)}`));
     else this.put("rate", `${short(worst.rate)} `, el(status === "drifted" && worst.now.value < worst.normal?.value ? "b.num.worse" : "b.num", null, rate(worst.now.value)), soft(worst.normal?.n ? ` normally ${rate(worst.normal.value)}` : ""));
     this.put("spark", spark(one.spark, worst?.normal?.n ? worst.normal.value : null));
@@ -178,7 +180,7 @@ class Row {
     if (harmed) this.put("where", el("a", { href: address(one.name, harmed) }, segment(harmed)), more > 0 && soft(` +${whole(more)}`));
     else this.put("where", soft(status === "drifted" ? "overall" : one.segments ? several(one.segments, "segment") : ""));
     const last = seconds(one.last_event);
-    this.put("lag", known(one.label_delay) ? one.label_delay < 1 ? "under 1 s" : span(one.label_delay) : soft(one.waiting ? `${whole(one.waiting)} waiting` : "–"));
+    this.put("lag", known(one.label_delay) ? delay(one.label_delay) : soft(one.waiting ? `${whole(one.waiting)} waiting` : "–"));
     this.put("last", last === null ? soft("none yet") : ago(last));
     this.put("hour", whole(one.events_last_hour));
   }

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { el, mark, meter, replace, say, section } from "./dom.js";
 import { address } from "./overview.js";
-import { STATES, byOrder, clock, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
+import { STATES, byOrder, clock, interval, isRecall, needs, percent, rate, seconds, segment, short, whole } from "./words.js";
 
 const PAGE = 20;
 const SHOWN = 4; // rates in columns of their own
@@ -56,13 +56,16 @@ export class Segments {
     return el(`tr.${one.status}`, null,
       el("th", { scope: "row" }, el("a.name", { href: address(this.monitor, one.segment) }, segment(one.segment))),
       el("td", null, mark(one.status), STATES[one.status] ?? one.status, one.pinned && one.status !== "drifted" && el("span.soft", null, ", lately drifted"), one.discovery && el("span.tag", null, "Significant"), silenced && el("span.soft", null, ` silenced until ${clock(seconds(one.silenced_until))}`)),
-      rates.map((name) => this.rate(name, one.rates?.[name])),
+      rates.map((name) => this.rate(name, one.rates?.[name], one.status === "drifted")),
       el("td.level", null, meter(one.evidence, one.status), el("span.num", null, one.status === "drifted" ? "alarm open" : percent(Math.min(one.evidence ?? 0, 1)))),
       el("td.num", null, whole(one.events)));
   }
 
-  rate(name, state) {
-    if (!state?.now?.n || state.now.n < state.enough) return el("td.soft", null, state ? `needs ${needs(name, state)}` : "–");
-    return el("td.num", { title: `${rate(state.now.lower)} to ${rate(state.now.upper)} of ${whole(state.now.n)}` }, el("b", null, rate(state.now.value)), el("span.soft", null, state.normal?.n ? ` normally ${rate(state.normal.value)}` : ""));
+  rate(name, state, drifted) {
+    const normal = el("span.soft", null, state?.normal?.n ? ` normally ${rate(state.normal.value)}` : "");
+    const isKnown = state?.now?.n && state.now.n >= state.enough;
+    if (!isKnown && drifted && state?.state !== "normal" && interval(state)) return el("td.num", null, interval(state), normal);
+    if (!isKnown) return el("td.soft", null, state ? `needs ${needs(name, state)}` : "–");
+    return el("td.num", { title: `${interval(state)} of ${whole(state.now.n)}` }, el("b", null, rate(state.now.value)), normal);
   }
 }

@@ -61,6 +61,7 @@ export function span(duration) {
   return `${Math.max(0, Math.floor(duration))} s`;
 }
 
+export const delay = (duration) => (duration < 1 ? "under 1 s" : span(duration));
 export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "now" : `${span(Date.now() / 1000 - epoch)} ago`);
 
 // How things are ----------------------------------------------------------------------------------------------
@@ -79,12 +80,17 @@ export function needs(name, { now, enough }) {
   return `${whole(left)} more ${label === null ? OBSERVED[name] ?? "events" : `of class ${shortened(label, 40)}`}`;
 }
 
-// A rate now against normal; before it is known, which way it moved.
+// The interval of a rate that is not known yet but moved; of a few observations it says nothing.
+const QUOTED = 15;
+export const interval = ({ now }) => (now?.n >= QUOTED ? `${rate(now.lower)} to ${rate(now.upper)}` : null);
+
+// A rate now against normal; before it is known, which way it moved, and between what it is.
 export function level(name, state, direction) {
-  const normal = state.normal?.n ? `normally ${rate(state.normal.value)}` : "";
-  if (isKnown(state)) return `${short(name)} ${rate(state.now.value)}${normal && `, ${normal}`}`;
-  const moved = { down: "fell", up: "rose" }[direction] ?? "moved";
-  return `${short(name)} ${moved}${state.normal?.n ? ` from ${rate(state.normal.value)}` : ""}; needs ${needs(name, state)} to say how far`;
+  const normal = state.normal?.n ? rate(state.normal.value) : "";
+  if (isKnown(state)) return `${short(name)} ${rate(state.now.value)}${normal && `, normally ${normal}`}`;
+  const moved = `${short(name)} ${{ down: "fell", up: "rose" }[direction] ?? "moved"}${normal && ` from ${normal}`}`;
+  const between = interval(state);
+  return between ? `${moved} to between ${between.replace(" to ", " and ")}` : `${moved}; needs ${needs(name, state)} to say how far`;
 }
 
 // The open drift that is named first: that of the rate the server calls the worst.
@@ -124,6 +130,7 @@ export function story(one) {
     const overall = open.segment && one.open.find((other) => other.segment === null);
     if (overall?.now[one.worst.rate]) told.push(`overall ${level(one.worst.rate, overall.now[one.worst.rate], overall.directions[one.worst.rate])}`);
     const others = Object.keys(open.now).filter((name) => name !== one.worst.rate);
+    if (open.cost) told.push(open.cost.text);
     if (others.length) told.push(level(others[0], open.now[others[0]], open.directions[others[0]]) + (others.length > 1 ? ` and ${several(others.length - 1, "rate")} more` : ""));
   }
   if (one.drifted_segments) told.push(`${whole(one.drifted_segments)} of ${several(one.segments, "segment")} drifted`);
