@@ -15,16 +15,13 @@ import sys
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates import files
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Arrays = tuple[npt.NDArray[np.float32], ...]
+Arrays = tuple[npt.NDArray[np.float32], ...]
 
 HEADER = 1 << 16  # bytes; more than the two lines of text ever have
 BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie

@@ -7,14 +7,12 @@ import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Codes = npt.NDArray[np.uint16]
+Codes = npt.NDArray[np.uint16]
 
 TIMES = np.datetime64, np.timedelta64  # a stream of them is one of numbers to whoever looks at its bits
 MOST = 4_096  # labels: a detector keeps the square of it in counts, 134 MB

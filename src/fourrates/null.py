@@ -36,6 +36,7 @@ from operator import index
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates import cache
 from fourrates.checks import check_number
@@ -43,11 +44,9 @@ from fourrates.findings import Bounds
 from fourrates.kernel.tables import Table
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.kernel.law import Lattice
 
-    Arrays = tuple[npt.NDArray[np.float32], ...]
+Arrays = tuple[npt.NDArray[np.float32], ...]
 
 Null = Literal["exact", "plugin"]
 NULLS: tuple[Null, ...] = get_args(Null)

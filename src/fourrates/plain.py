@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fourrates.findings import Drift, Finding, Shift
+from fourrates.findings import Drift, Finding, Matrix, RateState, Share, Shift
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fourrates.findings import Matrix, RateState, Share
     from fourrates.io import Events
     from fourrates.watch import Watch
 

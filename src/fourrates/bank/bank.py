@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.bank.discoveries import discovered, e_values, evidence_shares
 from fourrates.bank.exclusive import ExclusiveUse, exclusively
 from fourrates.bank.grouping import by_stream
-from fourrates.bank.keys import MOST, OTHER, Keys, canonical, classify_keys, key_at, key_from_json, key_to_json
+from fourrates.bank.keys import MOST, OTHER, Keys, Sorted, canonical, classify_keys, key_at, key_from_json, key_to_json
 from fourrates.bank.settings import GroupOf, Settings
 from fourrates.bank.taking import Batch, processors, take
 from fourrates.checks import check_whole
@@ -28,13 +29,8 @@ from fourrates.labels import Labels
 from fourrates.record import HEAD, KIND, head_of
 from fourrates.state import MAX_STATE, Saved, pack, read_state, unpack
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.bank.keys import Sorted
-
-    Array = npt.NDArray[Any]
-    Codes = npt.NDArray[np.uint16]
+Array = npt.NDArray[Any]
+Codes = npt.NDArray[np.uint16]
 
 
 class Bank:

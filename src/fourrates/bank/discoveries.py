@@ -6,19 +6,17 @@ docs/many-streams.md has the proofs: for LFR at a time fixed beforehand, for Fou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
 from fourrates.evidence.rules import MARGIN, FourRatesRules
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 
 def e_values(

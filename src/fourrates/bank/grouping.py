@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Codes = npt.NDArray[np.uint16]
-    Slots = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.uint16]
+Slots = npt.NDArray[np.int32]
 
 FEW = 256  # events that are not worth sorting
 MOST = 1 << 32  # events whose places a uint32 can hold

@@ -11,18 +11,16 @@ import numbers
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.kernel.index import Index
 from fourrates.labels import plain
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Array = npt.NDArray[Any]
-    Slots = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+Slots = npt.NDArray[np.int32]
 
 INTEGER, HIGH, OTHER = 0, 1, 2  # kinds: of 64 bits with a sign, of 2**63 up to 2**64, anything else
 MOST = 2**31 - 2  # streams

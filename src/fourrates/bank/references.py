@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.bank.keys import canonical, key_from_json, key_to_json
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.labels import Labels
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Counts = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
 
 
 class References(Mapping[Hashable, "Counts"]):

@@ -7,20 +7,17 @@ is the part of a saved bank that is not records.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.bank.references import References
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import FourRates
 from fourrates.detectors.lfr import LFR
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.labels import Labels
-    from fourrates.state import Saved
+from fourrates.labels import Labels
+from fourrates.state import Saved
 
 GroupOf = Mapping[Any, str] | Callable[[Any], str | None]
 

@@ -13,18 +13,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from fourrates.findings import Finding
 from fourrates.record import REPORT, Head, head_of
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.detectors.base import RecordDetector
-    from fourrates.findings import Finding
     from fourrates.kernel.record import Arena
 
-    Array = npt.NDArray[Any]
-    Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, what it showed
+Array = npt.NDArray[Any]
+Found = list[tuple[int, Head, Sequence[Finding]]]  # an event, the head of its stream, what it showed
 
 SHARE = 20_000  # events that are worth a thread
 

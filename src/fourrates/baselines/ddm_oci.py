@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_deviations, check_number, check_whole
 from fourrates.detectors.base import CountingDetector
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Recall
 from fourrates.labels import rate_names
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class DDMOCI(CountingDetector, Recall):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_shares, check_whole
 from fourrates.detectors.base import CountingDetector
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Distances
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class EDDM(CountingDetector, Distances):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_whole
 from fourrates.detectors.base import CountingDetector
@@ -16,9 +16,6 @@ from fourrates.kernel.baselines import RunningRates
 from fourrates.labels import rate_names
 from fourrates.null import check_level
 from fourrates.record import DRIFT
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class NFR(CountingDetector, RunningRates):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_deviations, check_whole
 from fourrates.detectors.base import CountingDetector
 from fourrates.findings import Bounds, RateState, Statistic
 from fourrates.kernel.baselines import Measures
 from fourrates.record import DRIFT
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 class ThreeMeasures(CountingDetector, Measures):

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.null import KEPT, STEPS, slack
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Values = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float64]
 
 Sides = Literal["both", "down", "up"]
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget import chain
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 PATHS = 1_000  # alarms drawn of each statistic; the share of first ones then has a standard error of 0.016 at most
 LOOKED_BACK = 5  # memories of 1 / (1 - decay) observations each

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget import chain
 from fourrates.budget.chain import Sides
@@ -14,9 +14,6 @@ from fourrates.budget.confusion import probabilities, rates
 from fourrates.budget.delay import Delay, check_horizon, found_within
 from fourrates.budget.levels import design
 from fourrates.null import check_decay
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 DECAYS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99)
 

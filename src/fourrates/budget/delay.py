@@ -9,16 +9,15 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget import chain
 from fourrates.budget.confusion import Rate, probabilities, rates
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.detectors.lfr import LFR
 
-    Bounds = Sequence[tuple[float, float, float]]  # of the statistics of a rate: decay, lower, upper
+Bounds = Sequence[tuple[float, float, float]]  # of the statistics of a rate: decay, lower, upper
 
 Z95 = 1.96
 DEVIATES = [NormalDist().inv_cdf((i + 0.5) / 9) for i in range(9)]  # equally likely values of a normal variable

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import check_horizon
@@ -18,11 +19,9 @@ from fourrates.budget.simulation import simulated_delay
 from fourrates.labels import rate_names
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.detectors.base import Detector
 
-    Matrix = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.float64]
 
 POINTS = (2.0, 5.0, 10.0, 20.0)
 STREAMS, FEWEST = 100, 12  # for each fall: the median of 100 has a standard error of about 12 %

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget import chain
 from fourrates.budget.coincidence import Statistic, first_shares
@@ -13,8 +14,6 @@ from fourrates.budget.confusion import probabilities, rates
 from fourrates.budget.simulation import simulated_run_length
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.detectors.lfr import LFR
 
 ESTIMATES = 5  # values of p-hat for each rate, equally likely

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget.confusion import probabilities
 from fourrates.budget.delay import Delay, check_horizon
@@ -18,11 +19,9 @@ from fourrates.evaluate.run_length import RunLength, run_length
 from fourrates.findings import Drift
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from fourrates.detectors.base import Detector
 
-    Pairs = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
+Pairs = tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16]]
 
 CHUNK = 1_000_000  # events drawn at a time, at most
 PIECE = 4_096  # events drawn at first after a change

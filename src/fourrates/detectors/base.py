@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.findings import Drift, Drifts, Finding, RateState, Status
 from fourrates.kernel.baselines import Baseline
@@ -16,9 +17,6 @@ from fourrates.kernel.record import SingleStream
 from fourrates.labels import Labels, plain
 from fourrates.record import Head, head_of
 from fourrates.state import pack, unpack
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 PROGRESS = struct.Struct("<qqBB")  # events, since, drift flag, warning flag
 HEAD_SIZE = 32  # bytes of a record before the counts

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget.falls import Fall, falls
 from fourrates.detectors import FourRates
@@ -18,6 +19,7 @@ from fourrates.diagnosis.cycles import Cycle, Hours
 from fourrates.diagnosis.order import Clock, Errors
 from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
+from fourrates.events.batch import Table
 from fourrates.events.columns import numbers
 from fourrates.frames import PeekedBatches, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
@@ -25,11 +27,6 @@ from fourrates.io.events import guess_column
 from fourrates.labels import Labels, rate_names
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.events.batch import Table
 
 __all__ = ["Clocked", "Cycle", "Diagnosis", "Repeats", "diagnose"]
 

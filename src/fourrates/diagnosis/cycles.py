@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Numbers = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.float64]
 
 HOURS = {"day": 24, "week": 168}
 LEAST = {"day": 4, "week": 4}  # periods in the data before one is looked for

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Whole = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.int64]
 
 NONE = np.iinfo(np.int64).min  # also what NaT is
 

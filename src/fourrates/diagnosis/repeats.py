@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.events.columns import is_missing
 from fourrates.join.ids import fingerprints
 from fourrates.kernel.fingerprint import Hasher
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Prints = npt.NDArray[np.uint64]
+Prints = npt.NDArray[np.uint64]
 
 KEPT = 1 << 20  # ids remembered at most
 APART = 7  # rows between two that are compared to see how often rows are alike by chance

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.events.columns import (
     arrow_moments,
@@ -20,15 +21,10 @@ from fourrates.events.columns import (
     pyarrow,
 )
 from fourrates.events.dates import Order, Undecided, as_iso, is_written, order_of
-from fourrates.events.rows import InputError
+from fourrates.events.rows import InputError, Mask
 from fourrates.labels import shown
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.events.rows import Mask
-
-    Times = npt.NDArray[np.datetime64]
+Times = npt.NDArray[np.datetime64]
 
 Unit = Literal["s", "ms", "us", "ns"]
 SIZES: dict[Unit, tuple[float, float]] = {"s": (0, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 1e20)}

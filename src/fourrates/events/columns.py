@@ -13,17 +13,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fourrates.events.rows import InputError
+from fourrates.events.rows import InputError, Mask
 from fourrates.labels import plain, shown
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.events.rows import Mask
 
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a number with a decimal comma
 ARROW_FLOATS = {"halffloat": "f2", "float": "f4", "double": "f8"}  # integers have NumPy's names

@@ -7,23 +7,20 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import Clock, Unit, problem_of_time
 from fourrates.events.columns import checked_column, distinct_values, either, is_missing, item, numbers
+from fourrates.events.dates import Order
 from fourrates.events.labels import UNKNOWN, LabelEncoder
 from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_bad
 from fourrates.labels import Labels, shown
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.events.dates import Order
-
-    Codes = npt.NDArray[np.uint16]
+Codes = npt.NDArray[np.uint16]
 
 LONGEST_KEY = 200  # characters
 STRATA = 24  # that a column may name: small whole numbers

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.events.columns import distinct_values, either, is_missing, single_letters
+from fourrates.events.rows import Mask
 from fourrates.labels import NUMBER, Labels, plain, small_codes
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.events.rows import Mask
-
-    Codes = npt.NDArray[np.uint16]
+Codes = npt.NDArray[np.uint16]
 
 UNKNOWN = np.uint16(65_535)
 """The code of a value that is no label; a detector has far fewer classes."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.four_rates import FourRates
-from fourrates.retrain.fixed_share import FixedShare
+from fourrates.findings import Drift
+from fourrates.labels import Codes
+from fourrates.retrain.fixed_share import FixedShare, Measure
 from fourrates.retrain.life import Decision, FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
 from fourrates.retrain.window import Window
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.findings import Drift
-    from fourrates.labels import Codes
-    from fourrates.retrain.fixed_share import Measure
 
 MEMORY = 500  # examples of the shortest window, if the first model was trained elsewhere
 LONGER = 4  # each window is this many times as long as the one before

@@ -6,17 +6,15 @@ Takes the probabilities each model gives to the classes, then the labels; gives 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from fourrates.labels import Codes
 
-    from fourrates.labels import Codes
-
-    Floats = npt.NDArray[np.float64]
-    Forecasts = npt.NDArray[np.float64]  # by model, example and class
+Floats = npt.NDArray[np.float64]
+Forecasts = npt.NDArray[np.float64]  # by model, example and class
 
 Measure = Literal["accuracy", "f1", "g_mean"]
 RATE = 1.0  # eta of the paper: a wrong prediction divides a weight by e

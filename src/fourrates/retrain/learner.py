@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from fourrates.labels import Codes, Labels
 from fourrates.retrain.rows import count, table
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.labels import Codes, Labels
 
 
 class Learner:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy.typing as npt
 
 from fourrates.findings import Drift
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 Why = Literal["first", "drift", "hand"]
 Kind = Literal["drift", "fit", "wait", "fail"]

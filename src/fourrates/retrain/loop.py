@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector, FourRates
 from fourrates.findings import Drift
 from fourrates.join import LabelJoin
 from fourrates.join.paired import Pairs
+from fourrates.labels import Codes
 from fourrates.retrain.learner import Learner
 from fourrates.retrain.life import FitError, Life, Why
 from fourrates.retrain.pending import Examples
 from fourrates.retrain.rows import count, join, take
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.labels import Codes
 
 UNKNOWN = -1  # what the serving model says, where it has not been asked
 FIRST_BLOCK, LARGEST_BLOCK = 256, 2048  # examples predicted at once: what lies behind a new model is predicted in vain

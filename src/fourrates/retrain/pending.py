@@ -7,16 +7,14 @@ are the examples by that number, because the next model learns from them, and ma
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.retrain.rows import count, join, take
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Numbers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64]
 
 SLACK = 64  # examples that may be kept though nothing waits for them
 

@@ -7,23 +7,20 @@ warning, and on a drift learn the next model from them.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
 from fourrates.findings import Drift
+from fourrates.labels import Codes
 from fourrates.retrain.life import FitError, Why
 from fourrates.retrain.loop import Loop
 from fourrates.retrain.rows import take
 from fourrates.retrain.second_layer import SecondLayer, Verdict
 from fourrates.retrain.window import Window
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.labels import Codes
 
 
 class Retrainer(Loop):

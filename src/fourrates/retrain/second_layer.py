@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.checks import check_number, check_whole
+from fourrates.findings import Drift
+from fourrates.labels import Codes
+from fourrates.retrain.learner import Learner
 from fourrates.retrain.rows import join, take
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.findings import Drift
-    from fourrates.labels import Codes
-    from fourrates.retrain.learner import Learner
-
-    Examples = tuple[Any, Codes]  # rows and the codes of their labels
+Examples = tuple[Any, Codes]  # rows and the codes of their labels
 
 LEAST = 10  # examples on either side of an alarm
 PARTS = (0.1, 0.2, 0.4, 0.8)  # of the change that the alarm shows, which is larger than the one behind it

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from fourrates.labels import Codes
 from fourrates.retrain.rows import join, take
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.labels import Codes
 
 
 class Window:

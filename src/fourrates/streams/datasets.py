@@ -12,16 +12,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates import cache
 from fourrates.streams.examples import Examples
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 DRIFT_SETS = "https://www.win.tue.nl/~mpechen/data/DriftSets/"
 USENET = "http://mlkd.csd.auth.gr/concept_drift.html"
