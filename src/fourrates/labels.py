@@ -173,10 +173,7 @@ class Labels:
         return ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
 
     def _sorted(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-        """The labels that an array of this type can hold, sorted, and their codes; None if it takes another way.
-
-        Numbers are compared as numbers of one type, which holds each of them exactly.
-        """
+        """The labels an array of this type holds exactly, sorted, and their codes; None if it takes another way."""
         kind = dtype.kind
         if kind in "US":
             text = str if kind == "U" else bytes
@@ -208,10 +205,7 @@ def _is_held(label: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _spelled(value: Any) -> Hashable:
-    """What a value or a text stands for, the same for all that stand for it: numbers exactly, as decimals.
-
-    None if it is nothing that a label can be spelled as.
-    """
+    """What a value or a text stands for, numbers exactly as decimals; None if no label can be spelled so."""
     value = plain(value)
     if isinstance(value, str):
         text = value.strip()

@@ -156,10 +156,7 @@ def _table(decay: float, levels: tuple[float, ...], null: Null) -> Table:
 
 
 def _is_sound(arrays: Arrays, window: int) -> bool:
-    """Whether these can be the arrays of a table: in range, and falling where they must.
-
-    A bound falls with the level and with the number of zeros, the share of zeros that allows a value with the value.
-    """
+    """Whether these can be the arrays of a table: in range, and falling with level, zeros and value as bounds do."""
     near, far, rare = arrays
     lowest = -2 * CLEAR  # of a bound clear of an atom at 0
     if not all(((least <= array) & (array <= 1)).all() for array, least in ((near, lowest), (far, -1), (rare, 0))):

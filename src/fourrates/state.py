@@ -23,17 +23,7 @@ STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')  # brackets in there are text
 
 
 class Saved(NamedTuple):
-    """What a state holds.
-
-    Attributes
-    ----------
-    kind : str
-        What it is the state of, such as ``"LFR"`` or ``"Bank"``.
-    about : dict
-        What JSON can say.
-    sections : dict
-        Bytes by name.
-    """
+    """What a state holds: what it is the state of, what JSON can say, and bytes by name."""
 
     kind: str
     about: dict[str, Any]

@@ -22,11 +22,7 @@ Array = npt.NDArray[Any]
 def e_values(
     detectors: Sequence[RecordDetector], records: Array, heads: dict[str, Array], begun: Array
 ) -> npt.NDArray[np.float64]:
-    """For each stream a number whose mean is at most one while nothing changes.
-
-    Detectors are those of the groups, records and heads as an arena has them, `begun` the events of each stream when
-    the period began.
-    """
+    """For each stream a value whose mean is at most one while nothing changes; `begun` were before it."""
     if isinstance(detectors[0], LFR):
         level = np.array([_false_alarms(one) for one in detectors if isinstance(one, LFR)])[heads["group"]]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream

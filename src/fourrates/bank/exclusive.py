@@ -13,19 +13,7 @@ User = TypeVar("User", bound=Any)
 
 
 class ExclusiveUse:
-    """Held by whoever uses a thing; for all others it is an error.
-
-    The same thread is refused too: keys, or a function that was given, may use the bank that is asking them.
-
-    Examples
-    --------
-    >>> from fourrates.bank.exclusive import ExclusiveUse
-    >>> use = ExclusiveUse("this bank")
-    >>> with use, use:
-    ...     pass
-    Traceback (most recent call last):
-    RuntimeError: another thread is using this bank, or a key of it: give each thread its own, or take turns
-    """
+    """Held by one user at a time; an error for all others, the same thread too: a key may use the bank that asks it."""
 
     def __init__(self, what: str) -> None:
         self._lock, self._what = threading.Lock(), what

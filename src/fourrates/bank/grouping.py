@@ -15,13 +15,7 @@ MOST = 1 << 32  # events whose places a uint32 can hold
 def by_stream(
     slots: Slots, truths: Codes, preds: Codes, streams: int
 ) -> tuple[Slots, Codes, Codes, npt.NDArray[np.uint32]]:
-    """Put events in the order of their slots, all below `streams`, unless they are few; those of a stream keep theirs.
-
-    Returns
-    -------
-    (slots, truths, preds, places) : arrays
-        `places` says where each event stood.
-    """
+    """Put events in the order of their slots, all below `streams`, unless they are few; and say where each stood."""
     if slots.size >= MOST:
         raise ValueError(f"{slots.size} events at once; at most {MOST - 1} are possible")
     if slots.size < FEW or streams < 2:

@@ -37,10 +37,7 @@ class Sorted:
 
 
 def classify_keys(keys: Any) -> Sorted:
-    """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands.
-
-    Dictionary-encoded Arrow arrays and pandas categories are read by their dictionary.
-    """
+    """Check keys and sort them by kind, or raise an error that names the first bad one and where it stands."""
     if isinstance(keys, str | bytes) or not hasattr(keys, "__len__"):
         raise TypeError(f"keys must be an array or a list of keys, not {keys!r}")
     if isinstance(keys, list | tuple):  # an array of them might turn 1 into "1", or tuples into a dimension
@@ -200,10 +197,7 @@ class Keys:
         return _put_together(keys, integers, others)
 
     def take(self, keys: Sorted) -> tuple[Slots, Array, Array]:
-        """The slots of keys, new ones included, and for each new one its number and its kind.
-
-        After an error there are no new ones.
-        """
+        """The slots of keys, and the number and kind of each new one; after an error there are no new ones."""
         before = self.size
         new: list[tuple[Slots, Array, int | Array]] = []
 

@@ -86,16 +86,7 @@ class Fall:
 
 
 def fallen(confusion: npt.ArrayLike, which: int, points: float) -> Matrix | None:
-    """The confusion matrix after the recall of a class fell; None where it is not that high.
-
-    Errors go to the classes they went to before.
-
-    Examples
-    --------
-    >>> from fourrates.budget.falls import fallen
-    >>> fallen([[45, 5], [10, 40]], which=1, points=20).round(2).tolist()
-    [[0.45, 0.05], [0.2, 0.3]]
-    """
+    """The confusion matrix after the recall of a class fell, errors shared as before; None where it is not that high."""
     if not points > 0:
         raise ValueError(f"a fall of {points:g} points: a fall is a positive number of points")
     matrix = probabilities(confusion, len(np.asarray(confusion)))
@@ -181,28 +172,7 @@ def falls(
 def smallest_fall(
     detector: Detector, confusion: npt.ArrayLike, which: int, within: int, most: int = 100
 ) -> Fall | None:
-    """The smallest fall of a recall, in whole points, that half of the streams find within so many events.
-
-    Parameters
-    ----------
-    detector, confusion
-        As for :func:`falls`; there is no history, so the detector should have a reference.
-    which : int
-        Whose recall, as a position.
-    within : int
-        Events.
-    most : int
-        The largest fall that is looked at; None is returned if even that is not found.
-
-    Examples
-    --------
-    >>> import fourrates as fr
-    >>> from fourrates.budget.falls import smallest_fall
-    >>> counts = [[72_000, 8_000], [4_000, 16_000]]
-    >>> fall = smallest_fall(fr.FourRates(100_000, reference=counts), counts, which=1, within=2_000)
-    >>> round(100 * (fall.before - fall.after)) in range(7, 13)
-    True
-    """
+    """The smallest fall of a recall, in points, that half of the streams find within so many events; or None."""
 
     def found(points: int) -> Fall | None:
         listed = falls(detector, confusion, [points], classes=[which], history=0, horizon=within)

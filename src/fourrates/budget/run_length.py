@@ -101,10 +101,7 @@ def _hazards(detector: LFR, one: Statistic, length: float) -> list[float]:
 
 
 def _silence(one: Statistic) -> float:
-    """Observations after a restart before a statistic can alarm.
-
-    Of n bits with k ones no arrangement is less likely than 1 in C(n, k), about 2**(n times the entropy of the rate).
-    """
+    """Observations before a statistic can alarm: of n bits, an arrangement has about probability exp(-n entropy)."""
     below, above = chain.tails(one.decay, one.value, one.within)
     p = one.value
     entropy = -sum(chance * math.log(chance) for chance in (p, 1 - p) if chance > 0)

@@ -99,14 +99,7 @@ def volume(text: str, name: str = "volume") -> float:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words, in the unit in which it is a number people say.
-
-    Examples
-    --------
-    >>> from fourrates.budget.words import duration
-    >>> [duration(seconds) for seconds in (40, 5_400, 86_400, 250_000, 4e7, 1e9)]
-    ['40 seconds', '90 minutes', '24 hours', '2.9 days', '15 months', '32 years']
-    """
+    """A length of time in words, in the unit in which it is a number people say."""
     for unit, most in (("second", 100), ("minute", 100), ("hour", 48), ("day", 61), ("month", 24), ("year", math.inf)):
         number = seconds / UNITS[unit]
         if number < most:
@@ -116,14 +109,7 @@ def duration(seconds: float) -> str:
 
 
 def is_duration(text: str) -> bool:
-    """Whether a budget is one of time, so that the events it stands for depend on how many there are a day.
-
-    Examples
-    --------
-    >>> from fourrates.budget.words import is_duration
-    >>> is_duration("1 per month"), is_duration("100000")
-    (True, False)
-    """
+    """Whether a budget is one of time, so that the events it stands for depend on how many there are a day."""
     return run_length(text, 1.0) != run_length(text, 2.0)
 
 
@@ -135,15 +121,7 @@ def _amount(text: str, name: str) -> float:
 
 
 def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
-    """Events per second, from their times; None where these do not tell.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.budget.words import event_rate
-    >>> event_rate(np.array(["2026-01-01T00:00:00", "2026-01-01T00:00:02", "2026-01-01T00:00:04"], "M8[us]"))
-    0.5
-    """
+    """Events per second, from their times; None where these do not tell."""
     known = times[~np.isnat(times)] if times is not None else np.empty(0, "M8[us]")
     if known.size < 2:
         return None
@@ -152,16 +130,7 @@ def event_rate(times: npt.NDArray[np.datetime64] | None) -> float | None:
 
 
 def default_budget(rate: float | None) -> tuple[float, str]:
-    """Events between two false alarms where none are asked for, and a sentence that says so.
-
-    Examples
-    --------
-    >>> from fourrates.budget.words import default_budget
-    >>> default_budget(None)[1]
-    'budget: one false alarm in 100,000 events'
-    >>> print(default_budget(0.02)[1])
-    budget: one false alarm a month, which is 52,600 events at 1,728 a day
-    """
+    """Events between two false alarms where none are asked for, and a sentence that says so."""
     if rate is None:
         return float(DEFAULT_EVENTS), f"budget: one false alarm in {DEFAULT_EVENTS:,} events"
     month = run_length(DEFAULT_WORDS, rate)

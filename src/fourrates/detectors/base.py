@@ -268,10 +268,7 @@ class Detector(Pairs):
 
 
 class CountingDetector(Detector, Baseline):
-    """A detector whose state is the confusion counts and one row of numbers: every one but LFR.
-
-    A subclass names what it watches in `_names` and tells in `_rate_state` where each of those stands.
-    """
+    """A detector whose state is the confusion counts and one row of numbers: the baselines."""
 
     __slots__ = ()
 

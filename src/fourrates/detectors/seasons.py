@@ -17,16 +17,7 @@ LEVEL = 0.005
 
 
 def strata_of(times: npt.NDArray[np.datetime64], season: Season) -> npt.NDArray[np.uint16]:
-    """The stratum of each time: its hour, or its weekday from Monday on; 0 where the time is not known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.detectors.seasons import strata_of
-    >>> times = np.array(["2026-01-05T23:10", "2026-01-11T00:00"], "M8[us]")
-    >>> strata_of(times, "day").tolist(), strata_of(times, "week").tolist()
-    ([23, 0], [0, 6])
-    """
+    """The stratum of each time: its hour, or its weekday from Monday on; 0 where the time is not known."""
     whole = times.astype("M8[us]").view(np.int64)
     found = whole // HOUR % 24 if season == "day" else (whole // DAY + 3) % 7  # the first of 1970 was a Thursday
     return np.where(np.isnat(times), 0, found).astype(np.uint16)

@@ -34,19 +34,7 @@ class _Previous:
 
 
 class Errors:
-    """The correlation of an error with the one before, among events of the same class and stream.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.diagnosis.order import Errors
-    >>> errors = Errors(classes=2)
-    >>> truth = np.zeros(2_000, np.int64)
-    >>> wrong = np.repeat(np.random.default_rng(0).random(1_000) < 0.2, 2)  # every error twice
-    >>> errors.take(truth, truth ^ wrong, None)
-    >>> errors.correlations().round(1).tolist()
-    [0.5, nan]
-    """
+    """The correlation of an error with the one before, among events of the same class and stream."""
 
     def __init__(self, classes: int) -> None:
         self._classes = classes

@@ -23,20 +23,9 @@ KEY = b"fourrates: ids  "  # fixed: same input, same answer
 
 
 class Ids:
-    """Counts ids that were met before, in bounded memory.
+    """Counts ids met before, in bounded memory.
 
-    Beyond a million different ones only those are remembered whose fingerprint ends in zeros, one more zero each time
-    they become too many. Every id is as likely to be among them as any other, so what is counted there and scaled up
-    is right on average, wherever the repeats stand.
-
-    Examples
-    --------
-    >>> from fourrates.diagnosis.repeats import Ids
-    >>> ids = Ids()
-    >>> ids.take(["a", "b", "a", None])
-    >>> ids.take(["b"])
-    >>> ids.repeated, ids.is_estimate
-    (2, False)
+    When too many differ, only those are kept whose fingerprint ends in so many zeros, and counts are scaled up.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -81,10 +70,7 @@ class Ids:
 
 
 class Rows:
-    """Counts rows that are like the row before, in every column that is read.
-
-    How often two rows are alike by chance is seen from rows that stand seven apart.
-    """
+    """Counts rows like the row before; how often that is chance is seen from rows that stand seven apart."""
 
     def __init__(self) -> None:
         self._last: Prints = np.empty(0, np.uint64)

@@ -161,25 +161,7 @@ class RankTest(_ByDensity):
 
 
 def bandwidth(points: Array) -> float:
-    """The deviation of the kernels that makes each point most likely under the kernels of all others.
-
-    Each point is taken to be drawn from one of the other kernels, which one is not known: EM. All features share the
-    bandwidth, so they should be on one scale.
-
-    Parameters
-    ----------
-    points : array, rows by features
-        At least two.
-
-    Examples
-    --------
-    For a normal density it is wider than Silverman's rule, which gives 0.41 here, for the rows at the edge:
-
-    >>> import numpy as np
-    >>> from fourrates.distribution.density import bandwidth
-    >>> print(f"{bandwidth(np.random.default_rng(0).normal(size=(200, 2))):.2f}")
-    0.55
-    """
+    """The deviation of the kernels that makes each point most likely under those of all others, by EM."""
     from scipy.spatial.distance import pdist, squareform
     from scipy.special import softmax
 

@@ -15,18 +15,7 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Rows of features, their labels if there are any, and the place of the first row, for errors.
-
-    Attributes
-    ----------
-    features : array of float, rows by features
-    labels : array, optional
-        One a row.
-    first : int
-        The number of the first row.
-    name : str
-        What the features are called in an error.
-    """
+    """Rows of features, their labels if any, the number of the first row, and the name of the features in errors."""
 
     features: Array
     labels: Labels | None = None
@@ -61,19 +50,7 @@ class Examples:
 
 
 def check(X: npt.ArrayLike, y: npt.ArrayLike | None, *, first: int = 0, name: str = "X") -> Examples:
-    """Features and labels as arrays, or an error that names what is wrong with them and where.
-
-    Parameters
-    ----------
-    X : array, rows by features
-        Numbers; one feature may be a flat array.
-    y : array of labels, optional
-        One a row.
-    first : int
-        The number of the first row in an error.
-    name : str
-        What X is called in an error.
-    """
+    """Features and labels as arrays, or an error that names what is wrong with them and where."""
     try:
         features = np.array(X, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

@@ -177,10 +177,7 @@ def machine(rows: Array, target: npt.NDArray[np.int64], threshold: float, seed: 
 def held_out_margins(
     reference: Examples, latest: Examples, threshold: float, seed: int, random: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
-    """Margins of old and of new rows of one half, by a machine that learnt from the other half; then the reverse.
-
-    A margin is the value of the linear rule over the length of its weights, positive where it says "new".
-    """
+    """Margins of old and new rows of one half (positive: "new") by a machine trained on the other; then the reverse."""
     rows = crossed(together(reference, latest))
     old, new = rows[: len(reference)], rows[len(reference) :]
     pairs = list(zip(halves(random, len(old)), halves(random, len(new)), strict=True))

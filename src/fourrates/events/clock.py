@@ -36,25 +36,7 @@ PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?
 
 
 class Clock:
-    """Reads the times of one source.
-
-    Parameters
-    ----------
-    unit : {"s", "ms", "us", "ns"}, optional
-        Of numbers since 1970; if not given, that of the first number that comes. Numbers whose size shows another
-        unit are bad rows from then on.
-    dates : {"day", "month"}, optional
-        What is first in dates with dots or slashes; if not given, learned from the first column that has some.
-
-    Examples
-    --------
-    >>> from fourrates.events.clock import Clock
-    >>> clock = Clock()
-    >>> times, utc, bad = clock.read([1788264000, 1788264060000, "2026-09-01T12:02:00Z", None], "time")
-    >>> print(times, utc, bad, clock.unit)
-    ['2026-09-01T12:00:00.000000'                          'NaT'
-     '2026-09-01T12:02:00.000000'                          'NaT'] True [False  True False False] s
-    """
+    """Reads the times of one source; the unit of numbers and the order of dates are learned from the first."""
 
     __slots__ = ("dates", "unit")
 

@@ -45,14 +45,7 @@ def pyarrow(module: str) -> Any:
 def checked_column(column: Any, name: str, validate: bool = True) -> Any:
     """A column of a type that is read, in a form that is read quickly; an InputError names one of another type.
 
-    Parameters
-    ----------
-    column : list, tuple, NumPy or Arrow array
-        As it came.
-    name : str
-        Its name.
-    validate : bool
-        Check every value of an Arrow array: a wrong offset would read anywhere. False for those we made ourselves.
+    With `validate` every value of an Arrow array is checked: a wrong offset would read anywhere.
     """
     if isinstance(column, list | tuple):
         return column if isinstance(column, list) else list(column)

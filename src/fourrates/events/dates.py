@@ -27,18 +27,7 @@ def is_written(value: Any) -> bool:
 
 
 def order_of(dates: Iterable[str]) -> Order | None:
-    """Which is first in such dates, day or month; None if there are none.
-
-    Examples
-    --------
-    >>> from fourrates.events.dates import order_of
-    >>> order_of(["01.09.2026 14:05"]), order_of(["09/01/2026", "09/13/2026"])
-    ('day', 'month')
-    >>> order_of(["09/01/2026"])
-    Traceback (most recent call last):
-    ...
-    fourrates.events.dates.Undecided: '09/01/2026' may be 9 January or 1 September
-    """
+    """Which is first in such dates, day or month; None if there are none."""
     found: Order | None = None
     first: str | None = None
     for date in dates:
@@ -63,14 +52,7 @@ def _both(text: str) -> str:
 
 
 def as_iso(value: Any, order: Order) -> Any:
-    """A date so written as ISO 8601 has it; anything else as it is.
-
-    Examples
-    --------
-    >>> from fourrates.events.dates import as_iso
-    >>> as_iso("1.9.2026 7:05", "day"), as_iso("09/13/2026", "month"), as_iso("2026-09-01", "day")
-    ('2026-09-01 07:05', '2026-09-13', '2026-09-01')
-    """
+    """A date so written as ISO 8601 has it; anything else as it is."""
     match = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value

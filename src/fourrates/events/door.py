@@ -115,7 +115,7 @@ class Door:
     >>> batch, bad = door.read(table)
     >>> batch.truths, batch.preds, dict(bad.counts), bad.first.problem
     (array([1], dtype=uint16), array([1], dtype=uint16), {'unlabelled': 1, 'bad_label': 1}, "'egg' in column 'y_pred' is not one of the labels 0, 1")
-    """  # noqa: E501
+    """
 
     def __init__(
         self,

@@ -23,16 +23,7 @@ FEW = 64  # values that are no labels, remembered while a column is read
 
 
 class LabelEncoder:
-    """From the values of a column to class codes.
-
-    Examples
-    --------
-    >>> from fourrates.events.labels import UNKNOWN, LabelEncoder
-    >>> from fourrates.labels import Labels
-    >>> codes, gone = LabelEncoder(Labels([0, 1])).encode(["1", 0.0, " true ", None, "egg"])
-    >>> [*codes[:3].tolist(), bool(gone[3]), bool(codes[4] == UNKNOWN)]
-    [1, 0, 1, True, True]
-    """
+    """From the values of a column to class codes."""
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels

@@ -26,13 +26,7 @@ class InputError(ValueError):
 
 
 class NoColumn(InputError):
-    """A column that was named is not there.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    """
+    """A column that was named is not there."""
 
     __module__ = "fourrates.io"
 
@@ -58,27 +52,7 @@ class BadRow:
 
 
 class BadRows:
-    """The rows of a table that are left out.
-
-    The first problem of a row counts. A row without a true label is unlabelled: it is left out and counted, and
-    rejects nothing.
-
-    Attributes
-    ----------
-    mask : array of bool
-        Which rows are left out, unlabelled ones included.
-    counts : Counter
-        How many, by code.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.events.rows import BadRows
-    >>> bad = BadRows(3)
-    >>> bad.add(np.array([False, True, True]), "y_pred", "missing", lambda row: "the value is missing")
-    >>> bad.counts["missing"], bad.first
-    (2, BadRow(row=1, column='y_pred', code='missing', problem='the value is missing'))
-    """
+    """The rows of a table that are left out, by the first problem of each; an unlabelled row rejects nothing."""
 
     __slots__ = ("_kinds", "counts", "mask")
 

@@ -55,12 +55,8 @@ class FixedShare:
         return replace(self, weights=np.full(models, 1 / models))
 
     def worth(self) -> Floats:
-        """The loss when an example of each class is predicted wrong: the slope of the measure, scaled to at most 1.
-
-        F1 and the G-mean of a stream are no sums over its examples, but what the next one adds is known from the
-        record. With f for F1 so far, a positive example counts 2 - f and a negative one f; of more than two classes the
-        mean F1 counts. For the G-mean an example counts 1 / (right predictions of its class).
-        """
+        """The loss of a wrong prediction of each class: the slope of the measure by the record, scaled to at most 1."""
+        # With f for F1 so far, a positive example counts 2 - f and a negative one f.
         true, predicted, right = self.record + 1
         if self.measure == "accuracy":
             return np.ones(true.size)

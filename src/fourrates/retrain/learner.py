@@ -14,15 +14,7 @@ from fourrates.retrain.rows import count, table
 
 
 class Learner:
-    """Makes models like a template, and speaks codes of classes with them.
-
-    Parameters
-    ----------
-    template : scikit-learn or river classifier
-        What to learn; it is cloned and stays as it is.
-    labels : Labels
-        The classes.
-    """
+    """Makes models like a template, which stays as it is, and speaks codes of classes with them."""
 
     def __init__(self, template: Any, labels: Labels) -> None:
         self.river = hasattr(template, "learn_one")

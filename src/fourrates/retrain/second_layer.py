@@ -57,15 +57,7 @@ class Verdict:
 
 
 class SecondLayer:
-    """Judges an alarm by the examples before it and those since the drift began; a subclass says how.
-
-    Attributes
-    ----------
-    window : int
-        Examples before the drift, and as many since it began unless the subclass waits for other numbers.
-    level : float
-        How sure the verdict must be.
-    """
+    """Judges an alarm by the examples before it and those since the drift began; a subclass says how."""
 
     def __init__(self, window: int, level: float) -> None:
         self.window = check_whole(window, "window", least=LEAST)
@@ -90,21 +82,7 @@ class SecondLayer:
     def test(
         self, learner: Learner, model: Any, before: Examples, after: Examples, drift: Drift, at: int
     ) -> Verdict | None:
-        """Judge an alarm, or return None to be asked again; one that cannot be judged stands.
-
-        Parameters
-        ----------
-        learner : Learner
-            Learns models and asks them.
-        model : classifier
-            The one that serves.
-        before, after : pairs of rows and codes
-            The examples before the drift and since it began.
-        drift : Drift
-            The alarm.
-        at : int
-            The last label observed.
-        """
+        """Judge an alarm at a label, or return None to be asked again; one that cannot be judged stands."""
         try:
             if before[1].size < LEAST:
                 raise ValueError(f"only {before[1].size} examples before the drift")

@@ -13,15 +13,7 @@ from fourrates.retrain.rows import join, take
 
 
 class Window:
-    """The newest examples of a stream, without gaps and at most `most` of them.
-
-    Attributes
-    ----------
-    start : int
-        The position of the first one in the stream.
-    counts : array of int
-        Examples by class.
-    """
+    """The newest examples of a stream, without gaps and at most `most` of them."""
 
     def __init__(self, classes: int, most: int, start: int = 0) -> None:
         self.start = start
