@@ -86,7 +86,7 @@ class Fall:
 
 
 def fallen(confusion: npt.ArrayLike, which: int, points: float) -> Matrix | None:
-    """The confusion matrix after the recall of a class fell, errors shared as before; None where it is not that high."""
+    """The confusion matrix once the recall of a class fell, errors shared as before; None where it is not that high."""
     if not points > 0:
         raise ValueError(f"a fall of {points:g} points: a fall is a positive number of points")
     matrix = probabilities(confusion, len(np.asarray(confusion)))

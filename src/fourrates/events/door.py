@@ -78,43 +78,10 @@ class Reading:
 
 
 class Door:
-    """Columns to batches of events.
+    """Columns to batches of events; nothing is guessed here. A table without predictions is one side of a join.
 
-    Parameters
-    ----------
-    labels : Labels or LabelEncoder
-        The classes.
-    columns : Columns
-        Which column is what; nothing is guessed here. Without `truth`, or without `pred` and `score`, a table holds
-        only one side of a join.
-    threshold : float
-        The score from which on the positive label is predicted.
-    bad : {"reject", "skip", "keep"}
-        What a row that cannot be used does: raise an :class:`~fourrates.io.InputError` that names it, or be left out
-        and counted; whoever keeps such rows finds them in the :class:`~fourrates.events.rows.BadRows`.
-    by : sequence of str, optional
-        The columns that make a segment, instead of `columns.by` alone.
-    clock : Clock, optional
-        The clock of the source.
-    name_of : callable
-        What a key is called in `names`.
-
-    Attributes
-    ----------
-    names : list
-        The segments met so far, by the positions that batches have in `keys`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fourrates.events.batch import Table
-    >>> from fourrates.events.door import Columns, Door
-    >>> from fourrates.labels import Labels
-    >>> door = Door(Labels([0, 1]), Columns("y_true", "y_pred"), bad="skip")
-    >>> table = Table({"y_true": ["1", 0.0, None], "y_pred": [True, "egg", 1]}, "topic 3", np.arange(3))
-    >>> batch, bad = door.read(table)
-    >>> batch.truths, batch.preds, dict(bad.counts), bad.first.problem
-    (array([1], dtype=uint16), array([1], dtype=uint16), {'unlabelled': 1, 'bad_label': 1}, "'egg' in column 'y_pred' is not one of the labels 0, 1")
+    A row that cannot be used raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `by` are the
+    columns that make a segment, instead of `columns.by`; `names` are the segments met so far, as `name_of` calls them.
     """
 
     def __init__(
