@@ -6,7 +6,7 @@ import pytest
 
 import fourrates as fr
 from fourrates.baselines import DDM, DDMOCI, EDDM, NFR, PerfSim, ThreeMeasures
-from fourrates.budget.simulation import simulated_delay, simulated_run_length
+from fourrates.budget.simulation import simulated_delay
 
 SOUND, BROKEN = [[45, 5], [5, 45]], [[45, 5], [30, 20]]
 EVERY = [
@@ -25,13 +25,13 @@ def test_every_detector_can_be_simulated(kind):
     delay = simulated_delay(kind(), SOUND, BROKEN, streams=20, history=500, horizon=500)
     assert delay.streams == 20
     assert 0.0 <= delay.within(500) <= 1.0
-    found = simulated_run_length(kind(), SOUND, alarms=5, limit=20_000)
+    found = fr.budget.expected_run_length(kind(), SOUND, alarms=5, limit=20_000)
     assert found.events <= 20_000
 
 
 def test_same_seed_same_result_and_the_detector_is_left_alone():
     detector = fr.LFR(detect=1e-3)
-    first, again, other = (simulated_run_length(detector, SOUND, 50, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (fr.budget.expected_run_length(detector, SOUND, 50, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
     assert detector.events == 0
 
@@ -39,7 +39,7 @@ def test_same_seed_same_result_and_the_detector_is_left_alone():
 @pytest.mark.slow
 def test_the_standard_error_is_what_repeated_runs_show():
     detector = fr.LFR(detect=2e-3)
-    runs = [simulated_run_length(detector, SOUND, 100, seed=seed) for seed in range(16)]
+    runs = [fr.budget.expected_run_length(detector, SOUND, 100, seed=seed) for seed in range(16)]
     means = [run.mean for run in runs]
     centre = sum(means) / 16
     spread = math.sqrt(sum((mean - centre) ** 2 for mean in means) / 15)
@@ -49,7 +49,7 @@ def test_the_standard_error_is_what_repeated_runs_show():
 
 
 def test_a_detector_that_never_alarms_stops_at_the_limit():
-    found = simulated_run_length(fr.LFR(), [[1, 0], [0, 1]], limit=50_000)
+    found = fr.budget.expected_run_length(fr.LFR(), [[1, 0], [0, 1]], limit=50_000)
     assert (found.mean, found.standard_error, found.alarms, found.events) == (math.inf, math.inf, 0, 50_000)
 
 
@@ -62,8 +62,8 @@ def test_labels_of_any_kind_give_the_same_as_numbers():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: simulated_run_length(fr.LFR(), SOUND, alarms=0),
-        lambda: simulated_run_length(fr.LFR(), SOUND, limit=0),
+        lambda: fr.budget.expected_run_length(fr.LFR(), SOUND, alarms=0),
+        lambda: fr.budget.expected_run_length(fr.LFR(), SOUND, limit=0),
         lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, streams=0),
         lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, history=-1),
         lambda: simulated_delay(fr.LFR(), SOUND, BROKEN, horizon=0),

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from fourrates.budget.decay import best_decay
     from fourrates.budget.delay import expected_delay
     from fourrates.budget.levels import design
-    from fourrates.budget.run_length import expected_run_length
+    from fourrates.budget.simulation import expected_run_length
 
 __all__ = ["best_decay", "design", "expected_delay", "expected_run_length"]
 
 __getattr__ = importer(
     __name__,
-    {"best_decay": "decay", "design": "levels", "expected_delay": "delay", "expected_run_length": "run_length"},
+    {"best_decay": "decay", "design": "levels", "expected_delay": "delay", "expected_run_length": "simulation"},
 )
 
 

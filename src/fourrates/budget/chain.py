@@ -67,26 +67,13 @@ def _lower(decay: float, rate: float, level: float) -> float:
     return max(math.floor((quantile - slack(decay)) * STEPS), 0) / STEPS
 
 
-def tails(decay: float, rate: float, within: tuple[float, float]) -> tuple[float, float]:
-    """How much of the settled law of R lies below and above these bounds."""
-    law, at = settled(decay, rate), points()
-    return float(law[at < within[0]].sum()), float(law[at > within[1]].sum())
-
-
+@lru_cache(maxsize=512)
 def hazard(decay: float, rate: float, within: tuple[float, float]) -> float:
     """The chance that R leaves these bounds at an observation, once what is still inside has settled."""
-    return inside(decay, rate, within)[1]
-
-
-@lru_cache(maxsize=512)
-def inside(decay: float, rate: float, within: tuple[float, float]) -> tuple[Values, float]:
-    """The settled law of an R that has not left these bounds, and its hazard. The law is shared, so copy it."""
     mass = settled(decay, rate).copy()
     left = run(decay, rate, within, mass, math.ceil(FEWER / (1 - decay)))
     total = mass.sum()
-    if total <= 0.0:
-        return mass, 1.0
-    return mass / total, float(left[-1] / (left[-1] + total))
+    return float(left[-1] / (left[-1] + total)) if total > 0.0 else 1.0
 
 
 def survival(decay: float, before: float, after: float, within: tuple[float, float], steps: int) -> Values:

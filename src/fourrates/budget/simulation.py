@@ -1,8 +1,7 @@
 """Run lengths and delays of any detector, by running it.
 
-What a detector promises is computed where its law is known (:func:`~fourrates.budget.expected_run_length`,
-:func:`~fourrates.budget.expected_delay`); for every other one, and as a check, there is simulation. Same seed, same
-result; the sampling error is part of it.
+Same seed, same result; the sampling error is part of it. How soon an LFR finds a change is also computed:
+:func:`~fourrates.budget.expected_delay`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ CHUNK = 1_000_000  # events drawn at a time, at most
 PIECE = 4_096  # events drawn at first after a change
 
 
-def simulated_run_length(
+def expected_run_length(
     detector: Detector, confusion: npt.ArrayLike, alarms: int = 400, *, limit: int = 100_000_000, seed: int = 0
 ) -> RunLength:
-    """Run a detector on a stable stream until it has given enough false alarms.
+    """Events between two false alarms, by running a detector on a stable stream until it has given enough of them.
 
     Parameters
     ----------
@@ -48,8 +47,7 @@ def simulated_run_length(
     Examples
     --------
     >>> import fourrates as fr
-    >>> from fourrates.budget.simulation import simulated_run_length
-    >>> found = simulated_run_length(fr.LFR(detect=1e-3), [[45, 5], [5, 45]], alarms=100)
+    >>> found = fr.budget.expected_run_length(fr.LFR(detect=1e-3), [[45, 5], [5, 45]], alarms=100)
     >>> f"{found.mean:,.0f} events, give or take {found.standard_error:,.0f}"
     '1,223 events, give or take 122'
     """

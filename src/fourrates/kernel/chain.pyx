@@ -1,6 +1,6 @@
-"""R with independent bits: its law at given points, step by step, and other statistics that share its bits."""
+"""R with independent bits: its law at given points, step by step."""
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t
 
 import numpy as np
 
@@ -45,31 +45,3 @@ def passage(double decay, double rate, double lower, double upper, const double[
                     after[j + 1] += share * part[bit, i]
             mass[:] = after
             left[t] = out
-
-
-def companion(const uint8_t[:, ::1] bits, const uint8_t[:, ::1] shared, const int32_t[:, ::1] between,
-              const uint8_t[::1] own, double decay, double lower, double upper, double[::1] statistic,
-              uint8_t[::1] out):
-    """Say whether a second statistic leaves its bounds before a first one does, at the same time, or not at all.
-
-    A row of `bits` is what the first one observes up to the moment it leaves its own bounds. The second observes those
-    that are `shared`, and before the t-th of them `between[t]` bits of its own, which are taken from `own` in order.
-    `statistic` is where it starts, for each row, and is replaced by where it ends. `out` receives 2, 1 or 0.
-    """
-    cdef Py_ssize_t row, t, _, at = 0, last = bits.shape[1] - 1
-    cdef double value, gain = 1.0 - decay, low = lower - 1e-12, high = upper + 1e-12
-    with nogil:
-        for row in range(bits.shape[0]):
-            value = statistic[row]
-            out[row] = 0
-            for t in range(last + 1):
-                for _ in range(between[row, t]):
-                    value = decay * value + gain * own[at]
-                    at += 1
-                    if value < low or value > high:
-                        out[row] = 2
-                if shared[row, t]:
-                    value = decay * value + gain * bits[row, t]
-                    if value < low or value > high:
-                        out[row] = max(out[row], 1 if t == last else 2)
-            statistic[row] = value
