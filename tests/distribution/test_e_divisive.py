@@ -78,7 +78,7 @@ def test_segments_too_short_for_another_split_end_the_search():
 
 
 def test_a_clone_has_the_same_settings():
-    assert clone(EDivisive(1.5, min_size=7)).get_params() == EDivisive(1.5, min_size=7).get_params()
+    assert clone(EDivisive(alpha=1.5, min_size=7)).get_params() == EDivisive(alpha=1.5, min_size=7).get_params()
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,10 @@ class DDM(CountingDetector, ErrorRate):
     def _rate_state(self, i: int) -> RateState:
         n, errors, p_min, s_min = self._numbers.tolist()
         p = errors / n if n else math.nan
-        statistic = Statistic(
-            decay=None,
-            value=p + math.sqrt(p * (1 - p) / n) if n else math.nan,
-            warn=Bounds(-math.inf, p_min + self.parameters["warn"] * s_min),
-            detect=Bounds(-math.inf, p_min + self.parameters["detect"] * s_min),
-            expected=p_min + s_min if math.isfinite(p_min) else None,
-        )
-        return RateState(n=int(n), estimate=p, statistics=(statistic,))
+        value = p + math.sqrt(p * (1 - p) / n) if n else math.nan
+        warn, detect = (Bounds(-math.inf, p_min + self.parameters[level] * s_min) for level in ("warn", "detect"))
+        statistic = Statistic(None, value, warn, detect, p_min + s_min if math.isfinite(p_min) else None)
+        return RateState(int(n), p, (statistic,))
 
     def _crossed(self) -> list[tuple[int, bool]]:
         return [(0, False)]

@@ -124,11 +124,8 @@ class DDMOCI(CountingDetector, Recall):
 
     def _rate_state(self, i: int) -> RateState:
         n, recall, r_max, s_max = self._numbers.tolist()
-        statistic = Statistic(
-            decay=self.parameters["decay"],
-            value=recall - math.sqrt(recall * (1 - recall) / n) if n else math.nan,
-            warn=Bounds(r_max - self.parameters["warn"] * s_max, math.inf),
-            detect=Bounds(r_max - self.parameters["detect"] * s_max, math.inf),
-            expected=r_max - s_max if math.isfinite(r_max) else None,
-        )
-        return RateState(n=int(n), estimate=recall if n else math.nan, statistics=(statistic,))
+        value = recall - math.sqrt(recall * (1 - recall) / n) if n else math.nan
+        warn, detect = (Bounds(r_max - self.parameters[level] * s_max, math.inf) for level in ("warn", "detect"))
+        expected = r_max - s_max if math.isfinite(r_max) else None
+        statistic = Statistic(self.parameters["decay"], value, warn, detect, expected)
+        return RateState(int(n), recall if n else math.nan, (statistic,))

@@ -106,11 +106,7 @@ class EDDM(CountingDetector, Distances):
     def _rate_state(self, i: int) -> RateState:
         _, _, errors, total, squares, most = self._numbers.tolist()
         mean = total / errors if errors else math.nan
-        statistic = Statistic(
-            decay=None,
-            value=mean + 2 * math.sqrt(squares / errors) if errors else math.nan,
-            warn=Bounds(self.parameters["warn"] * most if most else -math.inf, math.inf),
-            detect=Bounds(self.parameters["detect"] * most if most else -math.inf, math.inf),
-            expected=most or None,
-        )
-        return RateState(n=int(errors), estimate=mean, statistics=(statistic,))
+        value = mean + 2 * math.sqrt(squares / errors) if errors else math.nan
+        shares = self.parameters["warn"], self.parameters["detect"]
+        warn, detect = (Bounds(share * most if most else -math.inf, math.inf) for share in shares)
+        return RateState(int(errors), mean, (Statistic(None, value, warn, detect, most or None),))

@@ -135,8 +135,7 @@ class NFR(CountingDetector, RunningRates):
         estimate = ones / n if n else math.nan
         expected = total / n if n else None
         warn, detect = (self._bounds(n, expected, deviations) for deviations in self._deviations)
-        statistic = Statistic(decay=None, value=estimate, warn=warn, detect=detect, expected=expected)
-        return RateState(n=int(n), estimate=estimate, statistics=(statistic,))
+        return RateState(int(n), estimate, (Statistic(None, estimate, warn, detect, expected),))
 
     def _crossed(self) -> list[tuple[int, bool]]:
         _, _, _, place, down = self._numbers[1:].reshape(-1, 5).T
@@ -145,9 +144,7 @@ class NFR(CountingDetector, RunningRates):
     def _bounds(self, n: float, expected: float | None, deviations: float) -> Bounds:
         if expected is None or n < self.parameters["minimum"]:
             return Bounds(-math.inf, math.inf)
-        reach = deviations * math.sqrt(expected * (1 - expected) / n)
-        sides = self.parameters["sides"]
+        reach, sides = deviations * math.sqrt(expected * (1 - expected) / n), self.parameters["sides"]
         return Bounds(
-            expected - reach if sides != "up" else -math.inf,
-            expected + reach if sides != "down" else math.inf,
+            expected - reach if sides != "up" else -math.inf, expected + reach if sides != "down" else math.inf
         )

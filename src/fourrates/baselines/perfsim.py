@@ -112,10 +112,5 @@ class PerfSim(CountingDetector, Similarity):
     def _rate_state(self, i: int) -> RateState:
         _, batches, similarity, *_ = self._numbers.tolist()
         n = self.parameters["batch"] if batches else 0
-        statistic = Statistic(
-            decay=None,
-            value=similarity,
-            warn=Bounds(self.parameters["warn"], math.inf),
-            detect=Bounds(self.parameters["detect"], math.inf),
-        )
-        return RateState(n=n, estimate=similarity, statistics=(statistic,))
+        warn, detect = (Bounds(self.parameters[level], math.inf) for level in ("warn", "detect"))
+        return RateState(n, similarity, (Statistic(None, similarity, warn, detect),))

@@ -142,18 +142,9 @@ class ThreeMeasures(CountingDetector, Measures):
 
     def _rate_state(self, i: int) -> RateState:
         n, value, mean, error, _, _ = self._numbers[5:23].reshape(3, 6)[i].tolist()
-        statistic = Statistic(
-            decay=None,
-            value=value,
-            warn=self._bounds(mean, error, self.parameters["warn"]),
-            detect=self._bounds(mean, error, self.parameters["detect"]),
-            expected=None if math.isnan(mean) else mean,
-        )
-        return RateState(n=int(n), estimate=value, statistics=(statistic,))
+        reaches = (self.parameters[level] * error if error > 0 else math.inf for level in ("warn", "detect"))
+        warn, detect = (Bounds(mean - reach if reach < math.inf else -math.inf, math.inf) for reach in reaches)
+        return RateState(int(n), value, (Statistic(None, value, warn, detect, None if math.isnan(mean) else mean),))
 
     def _crossed(self) -> list[tuple[int, bool]]:
         return [(int(i), True) for i in np.flatnonzero(self._numbers[5:23].reshape(3, 6)[:, 4] == DRIFT)]
-
-    @staticmethod
-    def _bounds(mean: float, error: float, deviations: float) -> Bounds:
-        return Bounds(mean - deviations * error if error > 0 else -math.inf, math.inf)

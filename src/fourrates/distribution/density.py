@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class _ByDensity(TwoSampleTest):
         return self._held_against(values[: len(hold)], values[len(hold) :], random)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DensityTest(_ByDensity):
     """Whether new rows are less likely than old ones under a kernel density of old ones, and the other way round.
 
@@ -45,14 +47,8 @@ class DensityTest(_ByDensity):
     ----------
     permutations : int
         For each p-value.
-    level : float
-        Where a stream gives an alarm.
-    window : int
-        Rows of the reference window and of the latest one, in a stream.
-    step : int, optional
-        Rows between two comparisons in a stream; the window if not given.
-    seed : int
-        Of the halves and the permutations: the same rows give the same p-value.
+    level, window, step, seed
+        As of :class:`WindowWatch`.
 
     Notes
     -----
@@ -82,20 +78,7 @@ class DensityTest(_ByDensity):
     [1199]
     """
 
-    def __init__(
-        self,
-        *,
-        permutations: int = 999,
-        level: float = 0.05,
-        window: int = 200,
-        step: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.permutations = permutations
-        self.level = level
-        self.window = window
-        self.step = step
-        self.seed = seed
+    permutations: int = 999
 
     def _held_against(self, held: Array, other: Array, random: np.random.Generator) -> Comparison:
         return Comparison(float(_drop(held, other)), permuted(_drop, held, other, self.permutations, random))
@@ -115,14 +98,8 @@ class RankTest(_ByDensity):
 
     Parameters
     ----------
-    level : float
-        Where a stream gives an alarm.
-    window : int
-        Rows of the reference window and of the latest one, in a stream.
-    step : int, optional
-        Rows between two comparisons in a stream; the window if not given.
-    seed : int
-        Of the halves: the same rows give the same p-value.
+    level, window, step, seed
+        As of :class:`WindowWatch`.
 
     Notes
     -----
@@ -145,12 +122,6 @@ class RankTest(_ByDensity):
     >>> test.test(random.normal(scale=1.5, size=(300, 2))).p_value < 0.001
     True
     """
-
-    def __init__(self, *, level: float = 0.05, window: int = 200, step: int | None = None, seed: int = 0) -> None:
-        self.level = level
-        self.window = window
-        self.step = step
-        self.seed = seed
 
     def _held_against(self, held: Array, other: Array, random: np.random.Generator) -> Comparison:
         from scipy.stats import mannwhitneyu

@@ -26,6 +26,7 @@ class _Segment:
     permuted: Array
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EDivisive(WindowWatch):
     """Finds the first row of every new distribution in an array, however many there are.
 
@@ -46,14 +47,8 @@ class EDivisive(WindowWatch):
         The fewest rows of a segment; at least 2.
     permutations : int
         For each p-value.
-    level : float
-        At which a split is accepted, and where a stream gives an alarm.
-    seed : int
-        Of the permutations: the same rows give the same p-values.
-    window : int
-        Rows of the reference window and of the latest one, in a stream.
-    step : int, optional
-        Rows between two comparisons in a stream; the window if not given.
+    level, window, step, seed
+        As of :class:`WindowWatch`; `level` is also that at which `fit` accepts a split.
 
     Attributes
     ----------
@@ -97,24 +92,9 @@ class EDivisive(WindowWatch):
     [(1199, 1000)]
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        min_size: int = 30,
-        permutations: int = 199,
-        level: float = 0.05,
-        seed: int = 0,
-        *,
-        window: int = 200,
-        step: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.min_size = min_size
-        self.permutations = permutations
-        self.level = level
-        self.seed = seed
-        self.window = window
-        self.step = step
+    alpha: float = 1.0
+    min_size: int = 30
+    permutations: int = 199
 
     @property
     def _least(self) -> int:

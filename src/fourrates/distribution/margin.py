@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,12 @@ OLD, NEW = -1, 1
 MOST = 1e6  # rows that no C can tell apart are equal
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _ByLinearRule(TwoSampleTest):
     """Compares the margins that a machine which learnt from one half of the rows gives to the other half."""
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 1.2,
-        permutations: int = 999,
-        level: float = 0.05,
-        window: int = 200,
-        step: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.permutations = permutations
-        self.level = level
-        self.window = window
-        self.step = step
-        self.seed = seed
+    threshold: float = 1.2
+    permutations: int = 999
 
     @abstractmethod
     def _held_against(self, old: Array, new: Array, random: np.random.Generator) -> Comparison:
@@ -66,14 +54,8 @@ class MarginTest(_ByLinearRule):
         Standard errors by which a feature of old and new rows must differ, about, to have a weight in the machine.
     permutations : int
         For each p-value.
-    level : float
-        Where a stream gives an alarm.
-    window : int
-        Rows of the reference window and of the latest one, in a stream.
-    step : int, optional
-        Rows between two comparisons in a stream; the window if not given.
-    seed : int
-        Of the halves, the machine and the permutations: the same rows give the same p-value.
+    level, window, step, seed
+        As of :class:`WindowWatch`.
 
     Notes
     -----

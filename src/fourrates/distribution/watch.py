@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -60,33 +60,35 @@ class Alarm:
         return self.at
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class WindowWatch(BaseEstimator, ABC):
     """What watches a stream: the first rows are the reference, with which the latest ones are compared again and again.
 
     Each comparison is made at `level`, so that a stream without changes has an alarm in about one of 1 / `level`
     comparisons. After an alarm the reference is filled again from the rows that follow.
 
-    Attributes
+    Parameters
     ----------
-    window : int
-        Rows of the reference window and of the latest one.
-    step : int or None
-        Rows between two comparisons; as many as the window if None, so that no row is compared twice.
     level : float
-        Of each comparison.
+        Where a stream gives an alarm: the level of each comparison.
+    window : int
+        Rows of the reference window and of the latest one, in a stream.
+    step : int, optional
+        Rows between two comparisons in a stream; the window if not given, so that no row is compared twice.
+    seed : int
+        Of whatever is drawn: the same rows give the same p-value.
     """
 
-    window: int
-    step: int | None
-    level: float
-    seed: int
-    permutations: int = 1  # of a test that has none
+    level: float = 0.05
+    window: int = 200
+    step: int | None = None
+    seed: int = 0
 
-    _reference: Examples | None = None  # complete, or None while it is filled
-    _given = False  # whether the reference came with `fit`
-    _recent: Examples | None = None  # rows after the reference, or those that fill it
-    _seen = 0  # rows so far
-    _next = 0  # rows of the stream at which the next comparison is due
+    _reference: Examples | None = field(default=None, init=False)  # complete, or None while it is filled
+    _given: bool = field(default=False, init=False)  # whether the reference came with `fit`
+    _recent: Examples | None = field(default=None, init=False)  # rows after the reference, or those that fill it
+    _seen: int = field(default=0, init=False)  # rows so far
+    _next: int = field(default=0, init=False)  # rows of the stream at which the next comparison is due
 
     @abstractmethod
     def _compare(self, reference: Examples, latest: Examples) -> Comparison:
@@ -99,8 +101,8 @@ class WindowWatch(BaseEstimator, ABC):
             raise ValueError(f"window {self.window}: this test needs at least {self._least} rows")
         if self.step is not None and self.step < 1:
             raise ValueError(f"step {self.step}: at least 1 row must lie between two comparisons")
-        if self.permutations < 1:
-            raise ValueError(f"permutations {self.permutations}: a p-value needs at least 1")
+        if (permutations := getattr(self, "permutations", 1)) < 1:
+            raise ValueError(f"permutations {permutations}: a p-value needs at least 1")
 
     @property
     def _least(self) -> int:
