@@ -128,7 +128,12 @@ class Bank:
     # Events ---------------------------------------------------------------------------------------------------
 
     def update(
-        self, keys: Any, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, strata: npt.ArrayLike | None = None
+        self,
+        keys: Any,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        strata: npt.ArrayLike | None = None,
+        probability: Any = None,
     ) -> list[KeyedFinding]:
         """Take events of many streams, in the order of arrival, and give the drifts; `findings` has everything.
 
@@ -144,9 +149,12 @@ class Bank:
             What the events turned out to be, and what the classifier had said.
         strata : array of int, optional
             For FourRates with strata: which of them each event belongs to, from 0 up.
+        probability : mapping or array, optional
+            For FourRates with ``sampled=True``, as there.
         """
         truths, preds = self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred")
-        return self._update(keys, self._settings.detectors[0].in_strata(truths, strata), preds)
+        first = self._settings.detectors[0]
+        return self._update(keys, first.in_strata(truths, first.codes_of(probability, truths.size, strata)), preds)
 
     @property
     def labels(self) -> Labels:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.detectors.sampling import both_probabilities, odds_codes
 from fourrates.findings import Drift, Drifts, Finding, RateState, Status
 from fourrates.kernel.baselines import Baseline
 from fourrates.kernel.pairs import Pairs
@@ -85,6 +86,7 @@ class Detector(Pairs):
         y_pred: npt.ArrayLike,
         *,
         strata: npt.ArrayLike | None = None,
+        probability: Any = None,
         first_only: bool = False,
     ) -> Drifts:
         """Take many events, with the same result as one at a time, only faster.
@@ -97,6 +99,9 @@ class Detector(Pairs):
             What the events turned out to be, and what the classifier had said; equally long.
         strata : array of int, optional
             For FourRates with strata: which of them each event belongs to, from 0 up.
+        probability : mapping from labels to numbers, or array of shape (events, 2), optional
+            For FourRates with ``sampled=True``: with which probability an event was drawn for labelling, for each
+            prediction that it might have had; the same for all, or event by event.
         first_only : bool
             Stop after the first drift.
 
@@ -109,7 +114,7 @@ class Detector(Pairs):
         preds = self._labels.encode(y_pred, "y_pred")
         if truths.size != preds.size:
             raise ValueError(f"y_true has {truths.size} events, y_pred has {preds.size}")
-        truths = self.in_strata(truths, strata)
+        truths = self.in_strata(truths, self.codes_of(probability, truths.size, strata))
         findings: list[Finding] = []
         consumed = 0
         claimed = self._claim()
@@ -161,6 +166,14 @@ class Detector(Pairs):
         )
         return taken, self.findings
 
+    def codes_of(self, probability: Any, size: int, strata: npt.ArrayLike | None = None) -> npt.ArrayLike | None:
+        """The strata of events that were drawn for labelling: the ratios of their probabilities."""
+        if probability is None:
+            return strata
+        if not self.parameters.get("sampled"):
+            raise ValueError("probability: for FourRates(sampled=True)")
+        return odds_codes(both_probabilities(probability, self._labels, size))
+
     def in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
         """Class codes as the kernel has them: those of the second stratum follow those of the first."""
         number = self.strata
@@ -168,6 +181,8 @@ class Detector(Pairs):
             raise ValueError(
                 f"strata: this {type(self).__name__} has none"
                 if number == 1
+                else "this detector is for sampled events: say by probability= how likely each was drawn"
+                if self.parameters.get("sampled")
                 else f"this detector has {number} strata: say by strata= which of them each event belongs to"
             )
         if strata is None:

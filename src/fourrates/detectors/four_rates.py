@@ -12,10 +12,11 @@ import numpy as np
 from fourrates.budget.levels import check_arl
 from fourrates.checks import check_number, check_whole
 from fourrates.detectors.base import RecordDetector
+from fourrates.detectors.sampling import ODDS
 from fourrates.detectors.seasons import SEASONS, Season
 from fourrates.evidence.alternatives import Sides
 from fourrates.evidence.life import RECOVERING, Life
-from fourrates.evidence.report import dispersion_of, known_of, normal_of, now_of
+from fourrates.evidence.report import dispersion_of, known_of, level_of, normal_of, now_of
 from fourrates.evidence.rules import WARN, FourRatesRules, Mix, evidence_rules
 from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Status
 from fourrates.labels import Labels, plain, rate_names
@@ -89,6 +90,10 @@ class FourRates(RecordDetector):
         How many strata events come in, from 2 to 256: hours, weekdays, types of day. Each recall has a normal of its
         own in each of them, and a change is one of all of them together. "day" is the 24 hours and "week" the 7
         weekdays, which every door that knows the times reads off them.
+    sampled : bool
+        Whether only some events get a label, drawn with probabilities that depend on the prediction, as a
+        :class:`~fourrates.LabelPlan` draws them. Each event then comes with its probabilities; evidence, rates and
+        intervals are about all events. For two labels.
 
     Examples
     --------
@@ -137,6 +142,7 @@ class FourRates(RecordDetector):
         tolerance: float | Mapping[str, float] | None = None,
         learning: bool = False,
         strata: int | Season | None = None,
+        sampled: bool = False,
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
@@ -163,7 +169,10 @@ class FourRates(RecordDetector):
             "tolerance": dict(tolerance) if isinstance(tolerance, Mapping) else plain(tolerance),
             "learning": bool(learning),
             "strata": plain(strata),
+            "sampled": bool(sampled),
         }
+        if sampled:
+            self._check_sampled()
         if strata is not None and not (strata in SEASONS or 2 <= check_whole(strata, "strata") <= MOST_STRATA):  # type: ignore[arg-type]
             raise ValueError(f"strata {strata!r} is none of {tuple(SEASONS)} and not from 2 to {MOST_STRATA}")
         if len(self._labels.values) * self.strata >= 1 << 16:
@@ -171,9 +180,20 @@ class FourRates(RecordDetector):
         if learning and sides != "both":
             raise ValueError(f"sides {sides!r} and learning, which decides that: falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
-        if strata is not None:
+        if self.strata > 1:
             self._stratify()
         self._follow(self._made_rules())
+
+    def _check_sampled(self) -> None:
+        """Raise a ValueError if what was asked for does not go with events that are drawn for labelling."""
+        own = self.parameters
+        if len(self._labels.values) != 2:
+            raise ValueError("sampled: for two labels only")
+        for name in ("tolerance", "learning", "strata"):
+            if own[name]:
+                raise ValueError(f"sampled and {name}: not both")
+        if own["mix"] == "alarm":
+            raise ValueError("mix 'alarm' and sampled: the classes of labelled events come in the shares they are drawn in")
 
     def _made_rules(self) -> FourRatesRules:
         own, arl = self.parameters, float(self.parameters["arl"])
@@ -190,12 +210,15 @@ class FourRates(RecordDetector):
             tolerance=self._tolerances(),
             learning=own["learning"],
             strata=self.strata,
+            sampled=own["sampled"],
         )
 
     @property
     def strata(self) -> int:
         """How many normals each recall has."""
         asked = self.parameters["strata"]
+        if self.parameters["sampled"]:
+            return ODDS
         return 1 if asked is None else int(SEASONS.get(asked, asked))
 
     def _tolerances(self) -> list[float]:
@@ -327,7 +350,7 @@ class FourRates(RecordDetector):
             support = rules.returning(memory, i) if condition == RECOVERING else rules.support(memory, i)[0]
         return RateState(
             n=n,
-            estimate=ones / n if n else math.nan,
+            estimate=_ratio(*(level_of(record, i) if rules.sampled else (n, ones))),
             baseline=Share.of(right, known, dispersion),
             normal=Share.of(normal[1], normal[0], dispersion),
             evidence=float((recall["total"] + together) / rules.threshold),
@@ -344,6 +367,10 @@ class FourRates(RecordDetector):
     def keep_from(self) -> int:
         """The earliest event that a later drift may name as the start of its window: any since the last alarm."""
         return self.events - int(self._fields()["shared"]["taken"])
+
+
+def _ratio(n: float, ones: float) -> float:
+    return ones / n if n else math.nan
 
 
 def _enough(rate: float, dispersion: float) -> int:

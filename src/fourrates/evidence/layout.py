@@ -18,9 +18,9 @@ from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ALONE, RECOVERING = (
+LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING = (
     NUMBERS[name]
-    for name in ("LANES", "SIZES", "STEPS", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ALONE", "RECOVERING")
+    for name in ("LANES", "SIZES", "STEPS", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ODDS", "ALONE", "RECOVERING")
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
@@ -44,12 +44,14 @@ class EvidenceLayout:
     remembered: float  # pairs of blocks
     estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
     strata: int
+    sampled: bool  # whether events were drawn, and strata are ratios of probabilities
     directions: int  # of the shared lanes
     watch_confusions: bool
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
-        return _dtype(self.classes, self.watch_mix, self.watch_joint, self.strata, self.watch_confusions)
+        strata = 0 if self.sampled else self.strata
+        return _dtype(self.classes, self.watch_mix, self.watch_joint, strata, self.watch_confusions)
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
@@ -169,8 +171,9 @@ class EvidenceLayout:
         stray = (look["condition"] > RECOVERING) | ((look["condition"] != 0) != away) | (away > self.hold)
         stray |= (look["settled"] > 1) | (np.abs(look["opened"].astype(np.int64)) > 1)
         stray |= (look["direction"] != ALONE) & (look["direction"] >= self.directions)
-        stray |= (look["normal_ones"] < 0) | (look["normal_ones"] > look["normal_n"]) | (look["normal_n"] > events)
-        stray |= (look["away_ones"] > look["away_n"]) | (look["away_n"] > events)
+        most = ODDS * events if self.sampled else events  # as they count
+        stray |= (look["normal_ones"] < 0) | (look["normal_ones"] > look["normal_n"]) | (look["normal_n"] > most)
+        stray |= (look["away_ones"] > look["away_n"]) | (look["away_n"] > most)
         weights = look["weight"].astype(np.float64)
         stray |= ~(weights >= 0).all(2) | ~(np.abs(weights.sum(2) - away) < 1e-3)
         back, age = look["back"].astype(np.float64), look["back_age"].astype(np.float64)
@@ -189,7 +192,9 @@ class EvidenceLayout:
             raise ValueError("right ones to expect that do not fit the observations")
         if not (np.abs(recall["offset"]) <= 40 * (self.strata > 1)).all():
             raise ValueError("a level that is too far from the mean of the strata")
-        if self.strata == 1:
+        if self.sampled:
+            self._check_sample(ones["sample"])
+        if self.strata == 1 or self.sampled:
             return
         stratum, events = ones["stratum"], (ones["head"]["events"] >> FLAGS).astype(np.int64)
         n, due, base = (stratum[name].astype(np.float64) for name in ("n", "next_refresh_n", "base"))
@@ -198,6 +203,16 @@ class EvidenceLayout:
         stray |= not ((base >= 0) & (base <= 1)).all() or ((due > n) & ((base == 0) | (base == 1))).any()
         if stray:
             raise ValueError("strata of no stream")
+
+    def _check_sample(self, sample: Any) -> None:
+        """What drawn observations count is a number that can be."""
+        n, volume = sample["n"], sample["volume"]
+        stray = ~((n >= 0) & (n < 1e15) & (volume >= 0) & (volume < 1e15)) | (sample["odds"] >= self.strata)
+        for part in ("", "recent_", "last_"):
+            right, most = sample[part + "ones"], sample[part + "n"] * 1.001 + 1e-3
+            stray |= ~((right >= 0) & (right <= most) & (most < 1e15))
+        if stray.any():
+            raise ValueError("observations of no sample")
 
     def _check_episode(self, ones: Any) -> None:
         """A drift is open while a recall is away; it was reported by an event of the stream, in numbers that can be."""
@@ -372,6 +387,10 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_
         ("confusion", "i8", (classes, classes)),
         ("change", "f4", (classes, 2, 4)),
     ]
+    if not strata:
+        sample: list[Any] = [(name, "f8") for name in ("n", "ones", "volume")]
+        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [("odds", "u2")]
+        fields.append(("sample", np.dtype(sample, align=True), classes))
     if strata > 1:
         fields.append(
             ("stratum", [("n", "u4"), ("ones", "u4"), ("base", "f4"), ("next_refresh_n", "f4")], (classes, strata))

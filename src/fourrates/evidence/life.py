@@ -20,6 +20,7 @@ from fourrates.evidence.report import (
     Moved,
     dispersion_of,
     events_of,
+    level_of,
     normal_of,
     now_of,
     read_alarm,
@@ -166,7 +167,7 @@ class Life:
         if self._rules.learning and change.way > 0:
             return "alarm, improved"
         given = float(look["given"][c])
-        history = given + (0.0 if self._keeps_reference(c) else float(self._record["recall"]["n"][c]) - change.n)
+        history = given + (0.0 if self._keeps_reference(c) else level_of(self._record, c)[0] - change.n)
         unknown = history < LEAST_HISTORY or (alarm.started == 0 and not given)
         return "alarm, normal unknown" if unknown or not self._rules.hold else "alarm"
 
@@ -183,12 +184,12 @@ class Life:
             self._keep_proof(c)
             if happening == "alarm":
                 self._freeze_normal(change)
-            recall["n"][c] = recall["ones"][c] = 0
+            self._set_level(c, 0, 0)
             look["expected"][c] = 0.0
             recall["moved"][c] = change.way
             self._look_at_drift(c, alarm if happening == "alarm" else None)
         else:
-            recall["n"][c] = recall["ones"][c] = 0
+            self._set_level(c, 0, 0)
             look["given"][c] = look["ones"][c] = 0
             self._forget_confusions(slice(c, c + 1))
 
@@ -196,8 +197,8 @@ class Life:
         """Normal is what was observed up to the start, and stays."""
         if self._keeps_reference(change.cls):
             return
-        recall, look = self._record["recall"][change.cls], self._record["look"]
-        known, right = int(recall["n"]), int(recall["ones"])
+        look = self._record["look"]
+        known, right = map(round, level_of(self._record, change.cls))
         n = min(max(round(known - change.n), 0), known)
         ones = min(max(round(right - change.right), 0, n - (known - right)), n, right)
         look["normal_n"][change.cls], look["normal_ones"][change.cls] = n, ones
@@ -226,7 +227,7 @@ class Life:
             return
         self._keep_proof(c)
         most = 2**32 - 1
-        away, right = int(recall["n"][c]), int(recall["ones"][c])
+        away, right = map(round, level_of(self._record, c))
         look["away_n"][c], look["away_ones"][c] = (away, right) if away <= most else (most, most * right // away)
         self._set_condition(c, RECOVERING)
         self._begin_level(c)
@@ -356,10 +357,19 @@ class Life:
         look[c] = np.zeros((), look.dtype)
         look["given"][c], look["ones"][c], look["opened"][c] = given, ones, opened
 
+    def _set_level(self, c: int, n: float, ones: float) -> None:
+        """These observations, with so many right ones, make the level of a recall."""
+        if self._rules.sampled:
+            self._record["sample"]["n"][c], self._record["sample"]["ones"][c] = n, ones
+            most = min(math.ceil(n), events_of(self._record))
+            n, ones = most, most if ones >= n else int(most * ones / n)
+        self._record["recall"]["n"][c], self._record["recall"]["ones"][c] = n, ones
+
     def _begin_level(self, c: int, n: int = 0, ones: int = 0) -> None:
         """The level of a recall is that of these observations from now on; evidence against the old one is void."""
         recall, look, shared = self._record["recall"], self._record["look"], self._record["shared"]
-        recall["n"][c], recall["ones"][c], look["expected"][c] = n, ones, 0.0
+        self._set_level(c, n, ones)
+        look["expected"][c] = 0.0
         self._clear(recall[c : c + 1])
         look["back"][c] = look["back_age"][c] = 0.0
         shared["own"] = recall["total"].sum(dtype=np.float64)
@@ -391,7 +401,7 @@ class Life:
             if few and reference is None and not force:
                 n, rate = now[few[0]][0], self._names[few[0]]
                 raise ValueError(
-                    f"{rate}: {n} observations since the alarm are too few to be normal; wait for {LEAST_HISTORY}, "
+                    f"{rate}: {n:.0f} observations since the alarm are too few to be normal; wait for {LEAST_HISTORY}, "
                     "give a reference, or accept with force=True"
                 )
             finding = self._finding("acceptance", np.flatnonzero(record["recall"]["moved"]).tolist(), back=True)
@@ -402,7 +412,7 @@ class Life:
         self._restart_evidence(latest=False)
         look = record["look"]
         for c in range(classes):
-            record["recall"]["n"][c], record["recall"]["ones"][c] = now[c] if reference is None else (0, 0)
+            self._set_level(c, *(now[c] if reference is None else (0, 0)))
             record["recall"]["moved"][c] = 0
             look[c] = np.zeros((), look.dtype)
             if reference is not None:
@@ -423,9 +433,13 @@ class Life:
         record["head"]["since"] &= np.uint64((1 << GROUP) - 1)
         record["head"]["events"] &= ~np.uint64(WARNED)
         record["counts"][:] = 0
+        if self._rules.sampled:
+            record["sample"]["volume"] = 0.0
         if latest:
             for name in record["recent"].dtype.names:
                 record["recent"][name] = 0
+            for name in ("recent_n", "recent_ones", "last_n", "last_ones") if self._rules.sampled else ():
+                record["sample"][name] = 0
         self._clear(recall)
         recall["last"] = 0
         look["back"] = look["back_age"] = 0.0
@@ -433,7 +447,8 @@ class Life:
         self._clear_shared()
         self._clear_confusions()
         if not self._rules.hold:
-            recall["n"] = recall["ones"] = 0
+            for c in range(len(recall)):
+                self._set_level(c, 0, 0)
             look["given"] = look["ones"] = 0
             self._restart_mix()
             self._forget_confusions(slice(None))

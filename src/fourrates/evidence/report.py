@@ -23,7 +23,7 @@ from fourrates.record import FLAGS, GROUP
 if TYPE_CHECKING:
     from fourrates.evidence.rules import FourRatesRules
 
-STEPS = NUMBERS["STEPS"]
+STEPS, ODDS = NUMBERS["STEPS"], NUMBERS["ODDS"]
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
 ALSO = 2.1  # standard errors from which on a recall is named besides those that moved; more where there are many
 FEWEST = 8  # observations since it moved, and before, of one that is named besides
@@ -181,7 +181,7 @@ def _moved_too(
 
     With strata that cannot be said: a rate since then is that of some strata more than of others.
     """
-    if rules.strata > 1:
+    if rules.strata > 1 and not rules.sampled:
         return []
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
     errors = math.sqrt(ALSO**2 + 2 * math.log(max(len(others), 1)))
@@ -231,6 +231,10 @@ def _moved(
     if not own:
         apart = np.abs(np.log((seen + 1) / (ages[:, None] * share + 1)))
         seen, right = seen[apart.argmin(1)], right[apart.argmin(1)]
+    if rules.sampled:
+        drawn = seen
+        seen, right = as_in_truth(record, c, seen, right)
+        share = share * seen / drawn
     dispersion = dispersion_of(recall)
     within = not rules.keeps_reference(record, c) or bool(recall["moved"])  # what came since is part of what is known
     earlier, earlier_right = np.maximum(known - within * seen, 0.0), np.clip(known_right - within * right, 0.0, None)
@@ -251,11 +255,32 @@ def _moved(
 def known_of(rules: FourRatesRules, record: Any, c: int) -> tuple[float, float]:
     """Observations that make the level of a recall, and right ones: with the reference, unless it is away."""
     recall, look = record["recall"][c], record["look"][c]
-    n, ones = float(recall["n"]), float(recall["ones"])
+    n, ones = level_of(record, c)
     if recall["moved"]:
         return n, ones
     given, right = float(look["given"]), float(look["ones"])
     return (given, right) if rules.keeps_reference(record, c) else (n + given, ones + right)
+
+
+def level_of(record: Any, c: int) -> tuple[float, float]:
+    """Observations that make the level of a recall and right ones, without the reference; as they count if drawn."""
+    level = (record["sample"] if "sample" in record.dtype.names else record["recall"])[c]
+    return float(level["n"]), float(level["ones"])
+
+
+def as_in_truth(record: Any, c: int, n: Any, ones: Any) -> tuple[Any, Any]:
+    """What drawn observations of a recall and right ones count, as the latest do; others count as they are."""
+    if "sample" not in record.dtype.names:
+        return n, ones
+    sample, recent = record["sample"][c], record["recent"][c]
+    odds = 2.0 ** ((int(sample["odds"]) - ODDS // 2) / (16 if c else -16))
+    right = float(sample["recent_ones"]) + float(sample["last_ones"])
+    wrong = float(sample["recent_n"]) + float(sample["last_n"]) - right
+    n_right = int(recent["ones"]) + int(recent["last_ones"])
+    n_wrong = int(recent["n"]) + int(recent["last_n"]) - n_right
+    of_right = right / n_right if n_right else wrong / n_wrong / odds if n_wrong else 1.0
+    of_wrong = wrong / n_wrong if n_wrong else of_right * odds
+    return ones * of_right + (n - ones) * of_wrong, ones * of_right
 
 
 def dispersion_of(recall: Any) -> float:
@@ -273,6 +298,10 @@ def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[S
     """The share of positives up to the last `age` events and in them, equal if that can be; and as observed."""
     seen = [_seen_since(recall, age) for recall in record["recall"]]
     taken = record["counts"].sum(1).astype(float)
+    if "sample" in record.dtype.names:  # by volume: the mix is that of all events
+        scale = record["sample"]["volume"] / np.maximum(taken, 1.0)
+        scale *= taken.sum() / max(float(record["sample"]["volume"].sum()), 1e-9)
+        seen, taken = [float(one * by) for one, by in zip(seen, scale, strict=True)], taken * scale
     whole, total = float(taken[1] / max(taken.sum(), 1.0)), float(taken.sum())
     since = min(seen[0] + seen[1], total)
     earlier = total - since
@@ -417,14 +446,14 @@ def normal_of(record: Any, c: int) -> tuple[float, float]:
     return float(look["normal_n"]) + float(look["given"]), float(look["normal_ones"]) + float(look["ones"])
 
 
-def now_of(record: Any, i: int) -> tuple[int, int]:
+def now_of(record: Any, i: int) -> tuple[float, float]:
     """Observations of a rate and right ones, as it is now: since the alarm if a drift is open, else the latest."""
     classes = len(record["counts"])
     c = i % classes
-    if not record["episode"]["at"]:
-        recent = record["recent"][i]
-        return int(recent["n"]) + int(recent["last_n"]), int(recent["ones"]) + int(recent["last_ones"])
     if i < classes and record["recall"]["moved"][c]:
-        return int(record["recall"]["n"][c]), int(record["recall"]["ones"][c])
-    counts = record["counts"]
-    return int(counts[c].sum() if i < classes else counts[:, c].sum()), int(counts[c, c])
+        return level_of(record, c)
+    counts, recent = record["counts"], record["recent"][i]
+    n, ones = int(counts[c].sum() if i < classes else counts[:, c].sum()), int(counts[c, c])
+    if not record["episode"]["at"]:
+        n, ones = int(recent["n"]) + int(recent["last_n"]), int(recent["ones"]) + int(recent["last_ones"])
+    return as_in_truth(record, c, n, ones) if i < classes else (n, ones)

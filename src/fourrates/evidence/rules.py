@@ -13,7 +13,7 @@ import numpy as np
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
 from fourrates.evidence.layout import EvidenceLayout
-from fourrates.kernel.evidence import EvidenceRules
+from fourrates.kernel.evidence import NUMBERS, EvidenceRules
 from fourrates.kernel.record import Rules
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class FourRatesRules(EvidenceRules):
             remembered=settings["tempering"]["remembered"],
             estimate=self.estimate,
             strata=self.strata,
+            sampled=self.sampled,
             directions=self.directions,
             watch_confusions=self.watch_confusions,
         )
@@ -134,6 +135,7 @@ def evidence_rules(
     tolerance: Sequence[float] | None = None,
     learning: bool = False,
     strata: int = 1,
+    sampled: bool = False,
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events.
 
@@ -159,11 +161,14 @@ def evidence_rules(
         Whether an improvement becomes the normal without an alarm.
     strata : int
         How many normals each recall has: one for each hour of the day, for instance.
+    sampled : bool
+        Whether events were drawn for labelling; what would be their stratum is the ratio of the probabilities.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up"
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
+    strata = NUMBERS["ODDS"] if sampled else strata
     plain = not (learning or strata > 1 or (tolerance is not None and any(tolerance)))
     confusions = plain and 2 < classes <= MOST_CONFUSED and sides != "up"
     part = 1 - JOINT_SHARE if joins else 1 - CONFUSION_SHARE if confusions else 1.0
@@ -175,7 +180,7 @@ def evidence_rules(
             "threshold": threshold / (1 - MIX_SHARE) if mix == "alarm" else threshold,
             "mix_threshold": threshold / MIX_SHARE if mix == "alarm" else threshold,
             "hold": hold,
-            "watch_mix": mix != "ignore" and classes == 2,
+            "watch_mix": mix != "ignore" and classes == 2 and not sampled,
             "watch_joint": joins,
             "back_weight": BACK / classes,
             "back_threshold": BACK_OPENS * threshold,
@@ -196,6 +201,7 @@ def evidence_rules(
             "tolerance": np.array([0.0] * classes if tolerance is None else tolerance, np.float32),
             "learning": learning,
             "strata": strata,
+            "sampled": sampled,
             "mean_weight": MEAN_WEIGHT,
             "alternatives": alternatives(classes, float(arl), lag, sides, part),
             "watch_confusions": confusions,

@@ -10,7 +10,7 @@ from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, T
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
-from fourrates.kernel.strata cimport Stratum
+from fourrates.kernel.strata cimport ODDS, Sample, Stratum
 
 cdef enum:
     RECENT = 500          # observations after which those before them are forgotten
@@ -137,9 +137,10 @@ cdef inline double edge_of(double rate, double tolerance, int way) noexcept nogi
     return min(max(rate + way * tolerance, 1e-9), 1 - 1e-9) if tolerance > 0 else rate
 
 
-cdef inline double nearer(const Recall* recall, const Look* look) noexcept nogil:
+cdef inline double nearer(const Recall* recall, const Look* look, double n, double k) noexcept nogil:
     """How much more likely it is that a recall came nearer to normal than that its rate is the same: as a logarithm."""
-    cdef double n = recall.n + 1.0, k = recall.ones + 0.5, m = look.away_n + 1.0, j = look.away_ones + 0.5
+    cdef double m = look.away_n + 1.0, j = look.away_ones + 0.5
+    n, k = n + 1.0, k + 0.5
     cdef double same = (k + j) / (n + m)
     if recall.moved * (k / n - j / m) >= 0:
         return 0.0
@@ -218,6 +219,9 @@ cdef class EvidenceRules(Rules):
     cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
     cdef readonly int directions  # of the shared lanes
     cdef readonly int strata
+    cdef readonly bint sampled   # events were drawn for labelling; a stratum is then a ratio of probabilities
+    cdef float[ODDS] odds
+    cdef Stratum drawn           # stands for those that are always known
     cdef readonly bint watch_confusions
     cdef readonly float confusion_weight
     cdef Confusing confusing
@@ -227,6 +231,8 @@ cdef class EvidenceRules(Rules):
     cdef Joint* joint_of(self, char* record) noexcept nogil
     cdef Look* look(self, char* record, int c) noexcept nogil
     cdef Stratum* strata_of(self, char* record, int c) noexcept nogil
+    cdef Sample* sample_of(self, char* record, int c) noexcept nogil
+    cdef double level(self, char* record, int c, double* ones) noexcept nogil
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil
     cdef double normal_in(self, char* record, int c, int s) noexcept nogil
     cdef const Row* row(self, const Recall* recall, const Look* look) noexcept nogil
@@ -240,8 +246,7 @@ cdef class EvidenceRules(Rules):
     cdef bint look_at(self, char* record, Recall* recall, int c, int stratum, float base, int right, float gap) noexcept nogil
     cdef int decide(self, char* record, int c) noexcept nogil
     cdef double normal_rate(self, const Look* look, int c, int way) noexcept nogil
-    cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
-                          double* support) noexcept nogil
+    cdef void add_support(self, char* record, int c, int direction, double distrust, double* support) noexcept nogil
     cdef double supported(self, char* record, int c, bint together) noexcept nogil
     cdef double recovery_support(self, char* record, int c) noexcept nogil
     cdef bint take_mix(self, char* record, Ratios* ratios, int truth, const Alternatives* together,

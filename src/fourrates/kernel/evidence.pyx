@@ -13,7 +13,7 @@ follows an alarm or a decision is :mod:`fourrates.evidence.life`.
 """
 
 cimport cython
-from libc.math cimport log, log1p
+from libc.math cimport exp2, log, log1p
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -31,12 +31,14 @@ from fourrates.kernel.mix cimport (
 )
 from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
 from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
-from fourrates.kernel.strata cimport Stratum, count_in, log_odds, mean_of, rate_in
+from fourrates.kernel.strata cimport (
+    ODDS, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, rate_in,
+)
 
 NUMBERS = {  # for those who read records in Python
     "STEPS": STEPS, "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD,
     "RECENT": RECENT, "EARLIEST": EARLIEST, "LATEST": LATEST,
-    "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
+    "ODDS": ODDS, "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
     "RECOVER": RECOVER, "IMPROVE": IMPROVE, "STAY": STAY,
 }
@@ -55,6 +57,7 @@ cdef class EvidenceRules(Rules):
     """
 
     def __init__(self, int classes, dict settings):
+        cdef int i
         self.classes = classes
         self.arl, self.warn = settings["arl"], settings["warn"]
         self.threshold, self.mix_threshold = settings["threshold"], settings["mix_threshold"]
@@ -85,7 +88,12 @@ cdef class EvidenceRules(Rules):
         self.looks = self.joined + (sizeof(Joint) if self.watch_joint else 0)
         self.by_stratum = self.looks + classes * sizeof(Look) + sizeof(Episode) + 8 * classes * (classes + 4)
         self.strata, self.mean_weight = settings["strata"], settings["mean_weight"]
-        self.size = self.by_stratum + (classes * self.strata * sizeof(Stratum) if self.strata > 1 else 0)
+        self.sampled = settings["sampled"]
+        for i in range(ODDS):
+            self.odds[i] = exp2((i - ODDS // 2) / 16.0)
+        self.drawn.n, self.drawn.next_refresh_n = 1 << 30, <float>4e9
+        own_size = sizeof(Sample) if self.sampled else self.strata * sizeof(Stratum) if self.strata > 1 else 0
+        self.size = self.by_stratum + classes * own_size
         self.watch_confusions = settings["watch_confusions"]
         self.confusions = self.size
         if self.watch_confusions:
@@ -113,6 +121,18 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef inline Stratum* strata_of(self, char* record, int c) noexcept nogil:
         return <Stratum*>(record + self.by_stratum) + c * self.strata
+
+    @cython.final
+    cdef inline Sample* sample_of(self, char* record, int c) noexcept nogil:
+        return <Sample*>(record + self.by_stratum) + c
+
+    @cython.final
+    cdef inline double level(self, char* record, int c, double* ones) noexcept nogil:
+        """How many observations make the level of a recall, and the right ones; as they count if they were drawn."""
+        cdef const Recall* recall = self.recall(record, c)
+        cdef const Sample* sample = self.sample_of(record, c)
+        ones[0] = sample.ones if self.sampled else recall.ones
+        return sample.n if self.sampled else recall.n
 
     @cython.final
     cdef inline const Row* row(self, const Recall* recall, const Look* look) noexcept nogil:
@@ -261,24 +281,25 @@ cdef class EvidenceRules(Rules):
         cdef const Row* row
         cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
-        cdef float edge
+        cdef float edge, seen
         cdef int b, s
         cdef double expected
         cdef Stratum* strata = self.strata_of(record, c)
-        cdef double n = recall.n, ones = recall.ones, wait = recall.n * self.lag
+        cdef double ones, n = self.level(record, c, &ones), wait = recall.n * self.lag
         if not recall.moved:
             n, ones, wait = n + look.given, ones + look.ones, wait + look.given * self.given_lag
             if self.tolerance[c] > 0 and look.given > 0:  # the theorem needs a normal that stays
                 n, ones = look.given, look.ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
         recall.next_refresh_n = <float>(recall.n + max(1.0, wait))
-        if self.strata > 1:
+        if self.strata > 1 and not self.sampled:
             expected = look.expected / recall.n if recall.moved and recall.n else mean_of(strata, self.strata, self.prior)
             recall.offset = <float>(log_odds(recall.base) - log_odds(expected))
             for s in range(self.strata):
                 strata[s].next_refresh_n = 0
         edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
-        recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else recall.base)
+        seen = self.base_in(record, recall, c, self.sample_of(record, c).odds) if self.sampled else recall.base
+        recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else seen)
         row = self.row(recall, look)
         of_class = self.dispersed(&recall.dispersion, found)
         temper(recall.power, &self.tempering, self.fixed, of_class)
@@ -287,14 +308,16 @@ cdef class EvidenceRules(Rules):
             for b in range(BLOCKS):
                 recall.shared_power[b] = min(recall.shared_power[b], recall.power[b])
         memset(recall.reach, 0, sizeof(recall.reach))
-        find_reach(recall.power, recall.reach, 0, &self.tempering, &row.own, recall.base)
+        find_reach(recall.power, recall.reach, 0, &self.tempering, &row.own, seen)
         find_reach(recall.shared_power, recall.reach, SIZES, &self.tempering,
-                   &row.shared[c if self.classes == 2 else 0], recall.base)
+                   &row.shared[c if self.classes == 2 else 0], seen)
 
     @cython.final
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil:
         """The base of a recall in a stratum: its own rate there, moved as far as the recall is from the strata's mean."""
         cdef Stratum* strata = self.strata_of(record, c)
+        if self.sampled:
+            return drawn_base(recall.base, self.odds[s] if c else self.odds[ODDS - 1 - s])
         if self.strata == 1:
             return recall.base
         if strata[s].n >= strata[s].next_refresh_n:
@@ -308,6 +331,8 @@ cdef class EvidenceRules(Rules):
         """The normal of a recall that is away from it, in a stratum."""
         cdef double rate = self.normal_rate(self.look(record, c), c, 0)
         cdef Stratum* strata = self.strata_of(record, c)
+        if self.sampled:
+            return drawn_base(<float>rate, self.odds[s] if c else self.odds[ODDS - 1 - s])
         if self.strata == 1:
             return rate
         mean = mean_of(strata, self.strata, self.prior)
@@ -357,7 +382,11 @@ cdef class EvidenceRules(Rules):
         cdef float gap
         cdef double total
         cdef int state = QUIET, s
-        cdef Stratum* own = self.strata_of(record, truth) + stratum
+        cdef Stratum* own = &self.drawn if self.sampled else self.strata_of(record, truth) + stratum
+        cdef Sample* sample = self.sample_of(record, truth)
+        cdef bint turn = (<Recent*>(record + self.recents))[truth].n == RECENT
+        if self.sampled:
+            sample.odds = <uint16_t>stratum
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
         note(<Recent*>(record + self.recents) + truth, right)
         note(<Recent*>(record + self.recents) + self.classes + pred, right)
@@ -376,6 +405,9 @@ cdef class EvidenceRules(Rules):
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1
         recall.ones += right
+        if self.sampled:
+            count_drawn(sample, recall.base, self.odds[stratum] if truth else self.odds[ODDS - 1 - stratum], right, turn)
+            sample.volume += min(self.odds[ODDS - 1 - stratum if pred else stratum], <float>1.0)
         shared.own -= recall.total
         recall.total = fourrates_observe(recall.lanes.evidence, recall.lanes.age, recall.seen, recall.right,
                                          ratios.alone.weight, ratios.own[right], gap, <float>right)
@@ -399,7 +431,7 @@ cdef class EvidenceRules(Rules):
             total += self.joint_of(record).total
         if recall.moved and self.look_at(record, recall, truth, stratum, ratios.base, right, gap):
             state |= LOOK
-        if self.strata > 1 and not recall.moved:
+        if self.strata > 1 and not (recall.moved or self.sampled):
             count_in(own, right)
         if self.watch_confusions and not recall.moved:
             if total + self.take_confusion(record, recall, truth, pred, shared.taken) >= self.threshold:
@@ -462,7 +494,7 @@ cdef class EvidenceRules(Rules):
         """What the look at a recall says after its latest observation."""
         cdef const Look* look = self.look(record, c)
         cdef const Recall* recall = self.recall(record, c)
-        cdef double known = look.normal_n + <double>look.given, support, own
+        cdef double known = look.normal_n + <double>look.given, support, own, ones, n = self.level(record, c, &ones)
         if look.condition != RECOVERING and look.back >= self.back_threshold:
             return RETURN
         if not due(recall.n):
@@ -475,7 +507,7 @@ cdef class EvidenceRules(Rules):
                 return NONE
             if look.condition != RECOVERING:
                 return CONFIRM
-            if nearer(recall, look) >= log(self.confirm):
+            if nearer(recall, look, n, ones) >= log(self.confirm):
                 return IMPROVE
             return STAY if recall.n >= LATEST else NONE
         own = self.supported(record, c, False)
@@ -486,21 +518,22 @@ cdef class EvidenceRules(Rules):
             return WITHDRAW
         if look.condition == CONFIRMED:
             return NONE
-        if recall.n >= 2 * known and own < 1:  # so much for a verdict: by the side it is on
+        if n >= 2 * known and own < 1:  # so much for a verdict: by the side it is on
             return WITHDRAW
-        if own >= 1 and known >= self.least_known and (support >= self.confirm or recall.n >= 2 * known):
+        if own >= 1 and known >= self.least_known and (support >= self.confirm or n >= 2 * known):
             return CONFIRM
         return NONE
 
     @cython.final
-    cdef void add_support(self, const Recall* recall, const Look* look, int c, int direction, double distrust,
-                          double* support) noexcept nogil:
+    cdef void add_support(self, char* record, int c, int direction, double distrust, double* support) noexcept nogil:
         """Add, for each lane of a look, the log-likelihood ratio of the n observations that make the level, tempered.
 
         By dispersion, as evidence is; and by how little is known of normal: with a flat prior for an uncertain rate the
         ratio of n observations counts n0 / (n0 + n) times, for n0 of normal. `distrust` stands before that n.
         """
-        cdef double known = look.normal_n + <double>look.given, wrong, growth
+        cdef const Recall* recall = self.recall(record, c)
+        cdef const Look* look = self.look(record, c)
+        cdef double known = look.normal_n + <double>look.given, wrong, growth, ones
         cdef double rate = self.normal_rate(look, c, recall.moved)
         cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
         cdef const Row* row = self.row_at(<float>rate, <float>known)
@@ -511,7 +544,7 @@ cdef class EvidenceRules(Rules):
             first, alternatives = direction * lanes, &row.shared[c if self.classes == 2 else 0]
         if self.strata > 1 and recall.n > 0:  # normal of these observations, by the strata that they came in
             rate = edge_of(look.expected / <double>recall.n, self.tolerance[c], recall.moved)
-        power *= known / (known + distrust * recall.n)
+        power *= known / (known + distrust * self.level(record, c, &ones))
         for i in range(lanes):
             growth = alternatives.growth[first + i]
             wrong = -log1p(rate * growth)
@@ -530,7 +563,7 @@ cdef class EvidenceRules(Rules):
             other, recall = self.look(record, k), self.recall(record, k)
             if k == c or (together and look.direction != ALONE and other.direction == look.direction and recall.moved
                           and other.condition != RECOVERING and not other.settled):
-                self.add_support(recall, other, k, look.direction, self.distrust, support)
+                self.add_support(record, k, look.direction, self.distrust, support)
         return weighted(look, support)
 
     @cython.final
@@ -539,7 +572,7 @@ cdef class EvidenceRules(Rules):
         cdef const Look* look = self.look(record, c)
         cdef double[SIZES] support
         memset(support, 0, sizeof(support))
-        self.add_support(self.recall(record, c), look, c, ALONE, 1.0, support)
+        self.add_support(record, c, ALONE, 1.0, support)
         return weighted(look, support)
 
     @cython.final

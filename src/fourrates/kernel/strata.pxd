@@ -1,12 +1,44 @@
-"""The normal of a recall by stratum, such as a weekday: rates of their own, around a level that they share."""
+"""The normal of a recall by stratum, such as a weekday: rates of their own, around a level that they share.
+
+Or where events were drawn for labelling, with probabilities that are known: rates that follow from the true one.
+"""
 
 from libc.math cimport exp, log
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint16_t, uint32_t
+
+cdef enum:
+    ODDS = 257            # ratios of the probabilities with which the two predictions are drawn, by their logarithm
 
 
 cdef struct Stratum:
     uint32_t n, ones        # observations while the recall was normal, and right ones
     float base, next_refresh_n
+
+
+cdef struct Sample:
+    # A recall whose observations were drawn. Among these right ones are to wrong ones as in truth, times the ratio of the
+    # probabilities of being drawn. One that is right counts 1 / d, one that is wrong ratio / d, for d as in `drawn_base`:
+    # such counts have the true rate, and tell as much of it as the observations do.
+    double n, ones          # of what makes its level
+    double volume           # events of the class since the restart, to scale
+    float recent_n, recent_ones, last_n, last_ones   # of the latest observations, as in Recent
+    uint16_t odds           # the ratio of the latest observation
+
+
+cdef inline float drawn_base(float base, float odds) noexcept nogil:
+    """A true rate as it is among events that are drawn when right `odds` times as often as when wrong."""
+    return base * odds / (1 - base + base * odds)
+
+
+cdef inline void count_drawn(Sample* sample, float base, float odds, int right, bint turn) noexcept nogil:
+    cdef float weight = (1 if right else odds) / (1 - base + base * odds)
+    if turn:
+        sample.last_n, sample.last_ones = sample.recent_n, sample.recent_ones
+        sample.recent_n = sample.recent_ones = 0
+    sample.n += weight
+    sample.ones += weight * right
+    sample.recent_n += weight
+    sample.recent_ones += weight * right
 
 
 cdef inline double log_odds(double rate) noexcept nogil:
