@@ -101,6 +101,7 @@ class Recall:
         self.strata = np.zeros((strata, 2))  # observations at normal and right ones, by stratum
         self.bases, self.dues, self.offset, self.expected = np.zeros(strata), np.zeros(strata), 0.0, 0.0
         self.given, self.given_ones = given, ones  # the reference
+        self.sampled, self.sign, self.counted, self.latest = False, 1, [0.0, 0.0], []  # for events that were drawn
         self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
         self.lanes, self.dispersion = Lanes(), Dispersion()
@@ -110,10 +111,41 @@ class Recall:
     def known(self):
         """Observations that make its level, and right ones."""
         if self.moved:
-            return self.n, self.ones
+            return self.level()
         if self.keeps_reference():
             return self.given, self.given_ones
-        return self.n + self.given, self.ones + self.given_ones
+        return self.level()[0] + self.given, self.level()[1] + self.given_ones
+
+    def level(self):
+        """Without the reference; as they count if they were drawn."""
+        return tuple(self.counted) if self.sampled else (self.n, self.ones)
+
+    def set_level(self, n, ones, events=0):
+        self.counted = [n, ones]
+        if self.sampled:
+            most = min(math.ceil(n), events)
+            n, ones = most, most if ones >= n else int(most * ones / n)
+        self.n, self.ones = n, ones
+
+    def drawn(self, rate, stratum):
+        """A true rate as it is among labelled events; the stratum is the ratio of the probabilities."""
+        odds = self.ratio(stratum)
+        return rate * odds / (1 - rate + rate * odds)
+
+    def ratio(self, stratum):
+        return 2.0 ** (self.sign * (stratum - NUMBERS["ODDS"] // 2) / 16)
+
+    def in_truth(self, n, ones):
+        """Observations as they count, by the latest."""
+        if not self.sampled:
+            return n, ones
+        weights, right = np.array(self.latest).T
+        first = len(weights) - (len(weights) - 1) % NUMBERS["RECENT"] - 1 - NUMBERS["RECENT"]
+        weights, right = weights[max(first, 0) :], right[max(first, 0) :]
+        of_right = weights[right == 1].mean() if right.any() else None
+        of_wrong = weights[right == 0].mean() if not right.all() else of_right * self.ratio(self.last_stratum)
+        of_right = of_wrong / self.ratio(self.last_stratum) if of_right is None else of_right
+        return ones * of_right + (n - ones) * of_wrong, ones * of_right
 
     def keeps_reference(self):
         """With a tolerance normal is the reference alone."""
@@ -132,7 +164,8 @@ class Recall:
 
     def rate_looked_at(self):
         """Normal of what makes the level, by the strata that it came in."""
-        return self.edge(self.expected / self.n) if len(self.strata) > 1 and self.n else self.normal_rate()
+        by_stratum = self.sampled or len(self.strata) > 1
+        return self.edge(self.expected / self.n) if by_stratum and self.n else self.normal_rate()
 
     def mean(self):
         n, ones = self.strata.sum(0)
@@ -147,6 +180,8 @@ class Recall:
     def normal_in(self, s):
         n, ones = self.of_normal()
         rate = (ones + 0.5) / (n + 1)
+        if self.sampled:
+            return self.drawn(rate, s)
         return rate if len(self.strata) == 1 else self.moved_rate(s, log_odds(rate) - log_odds(self.mean()))
 
 
@@ -154,10 +189,12 @@ class Oracle:
     """FourRates, by the book."""
 
     def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None,
-                 tolerance=0.0, learning=False, strata=None):  # fmt: skip
+                 tolerance=0.0, learning=False, strata=None, sampled=False):  # fmt: skip
         counts = np.zeros((classes, classes)) if reference is None else np.asarray(reference)
         tolerance = float(np.float32(tolerance))
         self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance, strata or 1) for c, row in enumerate(counts)]
+        for recall, sign in zip(self.recalls, (-1, 1), strict=False):
+            recall.sampled, recall.sign = sampled, sign
         self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
@@ -173,7 +210,7 @@ class Oracle:
         self.threshold = rules.MARGIN * arl / share
         self.mix_threshold = rules.MARGIN * arl / (rules.MIX_SHARE if mix == "alarm" else 1.0)
         self.back_threshold = rules.BACK_OPENS * rules.MARGIN * arl
-        self.watches_mix, self.joins = mix != "ignore" and classes == 2, joins
+        self.watches_mix, self.joins = mix != "ignore" and classes == 2 and not sampled, joins
         steps = [(sign * step, w) for sign in (-1, 1) for step, w in zip(rules.STEPS, rules.STEP_WEIGHTS, strict=True)]
         self.mix_lanes = np.array(rules._scaled(steps, 1.0)).T
         self.joint_lanes = np.array(rules._joint(sides)).T if joins else np.zeros((2, 12))
@@ -189,7 +226,7 @@ class Oracle:
             self.shared_dispersion.residuals[-1 - i] = 0.0
         self.clear_confusions()
         for recall in self.recalls:
-            recall.lanes, recall.due, recall.last, recall.back = Lanes(), 0, 0, 0.0
+            recall.lanes, recall.due, recall.last, recall.back, recall.latest = Lanes(), 0, 0, 0.0, []
 
     @property
     def evidence(self):
@@ -213,18 +250,22 @@ class Oracle:
         recall.offset = log_odds(recall.base) - log_odds(expected)
         recall.dues[:] = 0
         edge = max(recall.base - recall.tolerance, recall.base / 2) if recall.tolerance else recall.base
+        edge = seen = recall.drawn(recall.base, recall.last_stratum) if recall.sampled else edge
+        seen = seen if recall.sampled else recall.base
         recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given))
         own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         if self.fixed is None and own[3] < 1:
             shared = [min(pair) for pair in zip(own, shared, strict=True)]
         self.together = SHARED + (c if self.classes == 2 else 0)
-        own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], recall.base)
-        shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], recall.base)
+        own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], seen)
+        shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], seen)
         recall.powers = {OWN: own_powers, self.together: shared_powers}
 
     def base_in(self, recall, s):
         """The base of a recall in a stratum."""
+        if recall.sampled:
+            return recall.drawn(recall.base, s)
         if len(recall.strata) == 1:
             return recall.base
         n = recall.strata[s, 0]
@@ -251,6 +292,7 @@ class Oracle:
     def step(self, truth, pred, stratum=0):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
         recall, right = self.recalls[truth], int(truth == pred)
+        recall.last_stratum = stratum
         if recall.n >= recall.due:
             self.refresh(truth)
         part = SHARED + (truth if self.classes == 2 else 0)
@@ -262,6 +304,11 @@ class Oracle:
         self.taken, self.events = self.taken + 1, self.events + 1
         gap, recall.last = self.taken - recall.last, self.taken
         recall.n, recall.ones = recall.n + 1, recall.ones + right
+        if recall.sampled:
+            odds = recall.ratio(stratum)
+            weight = (1 if right else odds) / (1 - recall.base + recall.base * odds)
+            recall.counted = [recall.counted[0] + weight, recall.counted[1] + weight * right]
+            recall.latest.append((weight, right))
         recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
         self.shared.advance(recall.row[part, WEIGHT], ratios[part], 1)
         if self.constant(recall):  # what was always right, or always wrong, has not changed
@@ -270,10 +317,10 @@ class Oracle:
                 self.shared, self.joint = Lanes(), Lanes()
         if self.fixed is None:
             variance, told = base * (1 - base), recall.n > 8
-            if len(recall.strata) == 1:
+            if len(recall.strata) == 1 and not recall.sampled:
                 recall.dispersion.note(right, right, variance)
             else:
-                told = told and recall.strata[stratum, 0] > 8
+                told = told and (recall.sampled or recall.strata[stratum, 0] > 8)
                 recall.dispersion.note(variance * told, (right - base) * told, 0.0)
             self.shared_dispersion.note(variance * told, (right - base) * told, 0.0)
         shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], ratios[part])
@@ -286,7 +333,7 @@ class Oracle:
                     rate / base if right else (1 - rate) / (1 - base)
                 )
             decision = self.decide(truth)
-        else:
+        elif not recall.sampled:
             recall.strata[stratum] += 1, right
         found, named = [], []
         confused = self.confuse(truth, pred) if self.watches_confusions and not recall.moved else 0.0
@@ -396,7 +443,7 @@ class Oracle:
             direction = None if recovering else own.direction
             growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
             power = recall.power if direction is None else recall.shared_power
-            power *= n0 / (n0 + (1 if recovering else rules.DISTRUST) * recall.n)
+            power *= n0 / (n0 + (1 if recovering else rules.DISTRUST) * recall.level()[0])
             total[: growth.size] += power * (recall.ones * np.log1p(growth) - recall.n * np.log1p(p * growth))
         return float((own.weights * np.exp(np.minimum(total, 300))).sum())
 
@@ -441,7 +488,7 @@ class Oracle:
         group = [c] if recall.direction is None else group
         if support <= rules.WITHDRAW:
             return "look refutes it", group
-        undecided = recall.condition == "unconfirmed" and recall.n >= 2 * known
+        undecided = recall.condition == "unconfirmed" and recall.level()[0] >= 2 * known
         if alone <= rules.WITHDRAW or (undecided and alone < 1):
             return "look refutes it", [c]
         enough = known >= rules.LEAST_KNOWN and recall.condition == "unconfirmed"
@@ -455,7 +502,7 @@ class Oracle:
 
     def nearer(self, recall):
         """How much better two rates fit than one, before and since it may be back, if the second is nearer normal."""
-        seen = np.array([[recall.n, recall.ones], [*recall.away]]) + np.array([1, 0.5])
+        seen = np.array([[*recall.level()], [*recall.away]]) + np.array([1, 0.5])
         rates = seen[:, 1] / seen[:, 0]
         same = seen[:, 1].sum() / seen[:, 0].sum()
         if recall.moved * (rates[0] - rates[1]) >= 0:
@@ -465,13 +512,14 @@ class Oracle:
 
     def decided(self, c, happening, concerned):
         step = LIFE[self.recalls[c].condition, happening]
-        now = {k: (self.recalls[k].n, self.recalls[k].ones) for k in concerned}
+        now = {k: self.recalls[k].level() for k in concerned}
         for k in concerned:
             recall = self.recalls[k]
             if happening == "may be back":
                 self.look_at_return(k)
             elif step.condition == "normal":
-                (recall.n, recall.ones), recall.moved, recall.settled = recall.normal, 0, False
+                recall.set_level(*recall.normal, self.events)
+                recall.moved, recall.settled = 0, False
                 self.forget(recall)
             recall.condition, recall.settled = (
                 step.condition,
@@ -487,8 +535,8 @@ class Oracle:
         recall = self.recalls[c]
         if recall.condition == "recovering":
             return
-        recall.away = recall.n, recall.ones
-        recall.n = recall.ones = 0
+        recall.away = tuple(map(round, recall.level()))
+        recall.set_level(0, 0)
         recall.condition, direction, recall.direction = "recovering", recall.direction, None
         self.forget(recall)
         rates = recall.normal_rate(), (recall.away[1] + 0.5) / (recall.away[0] + 1)
@@ -555,24 +603,29 @@ class Oracle:
                 continue
             nearer = unclear or way * (right / n - recall.away[1] / max(recall.away[0], 1)) <= 0
             if recall.condition == "recovering" and nearer:
-                recall.n = recall.ones = 0
+                recall.set_level(0, 0)
                 recall.expected = 0.0
                 recall.condition, recall.settled = "confirmed", True
                 continue
-            reported[c] = round(n), round(right)
+            reported[c] = (0, 0) if unclear else (round(n), round(right))
             fresh = not recall.moved
             recall.direction = d if fresh and owner is None else None
             if fresh:
-                history, first = recall.n - n + recall.given, min(max(started, self.events - taken), self.events - 1)
+                history, first = (
+                    recall.level()[0] - n + recall.given,
+                    min(max(started, self.events - taken), self.events - 1),
+                )
                 history = recall.given if recall.keeps_reference() else history
                 if history < rules.LEAST_HISTORY or (first == 0 and not recall.given):
-                    recall.n = recall.ones = recall.given = recall.given_ones = 0
+                    recall.set_level(0, 0)
+                    recall.given = recall.given_ones = 0
                     self.forget_confusions(c)
                     continue
-                kept = min(max(round(recall.n - n), 0), recall.n)
-                ones = min(max(round(recall.ones - right), 0, kept - (recall.n - recall.ones)), kept, recall.ones)
+                known, known_ones = map(round, recall.level())
+                kept = min(max(round(known - n), 0), known)
+                ones = min(max(round(known_ones - right), 0, kept - (known - known_ones)), kept, known_ones)
                 recall.normal = (0, 0) if recall.keeps_reference() else (kept, ones)
-            recall.n = recall.ones = 0
+            recall.set_level(0, 0)
             recall.expected = 0.0
             recall.settled = recall.settled or recall.condition in ("confirmed", "recovering")
             recall.moved, recall.condition, recall.away = way, "unconfirmed", (0, 0)
@@ -601,7 +654,7 @@ class Oracle:
         if recall.moved or not recall.keeps_reference():
             known, known_ones = known - n, known_ones - right
         earlier, ones = max(known, 0.0), max(known_ones, 0.0)
-        return round(earlier) == 0 or way * (right / n - min(ones / earlier, 1.0)) > 0
+        return 0 in (round(earlier), round(n)) or way * (right / n - min(ones / earlier, 1.0)) > 0
 
     def tells(self, c, way):
         recall = self.recalls[c]
@@ -620,4 +673,4 @@ class Oracle:
         if ages is not None:
             asked = ages[best] * recall.n / max(self.taken, 1)
             best = int(np.abs(np.log((n + 1) / (asked + 1))).argmin())
-        return n[best], right[best]
+        return recall.in_truth(n[best], right[best])

@@ -193,7 +193,9 @@ class FourRates(RecordDetector):
             if own[name]:
                 raise ValueError(f"sampled and {name}: not both")
         if own["mix"] == "alarm":
-            raise ValueError("mix 'alarm' and sampled: the classes of labelled events come in the shares they are drawn in")
+            raise ValueError(
+                "mix 'alarm' and sampled: the classes of labelled events come in the shares they are drawn in"
+            )
 
     def _made_rules(self) -> FourRatesRules:
         own, arl = self.parameters, float(self.parameters["arl"])

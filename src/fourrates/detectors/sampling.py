@@ -41,12 +41,14 @@ def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArr
         found = np.asarray(probability, np.float64)
         if found.shape != (size, 2):
             raise ValueError(
-                f"probability has shape {found.shape} for {size} events: one column for each prediction it might have had"
+                f"probability has shape {found.shape} for {size} events: a column for each prediction it might have had"
             )
         found = found[:, [labels.given.index(label) for label in labels.values]]
     wrong = ~((found > 0) & (found <= 1)).all(1)
     if wrong.any():
-        raise ValueError(f"probability {found[wrong][0].tolist()} of event {int(wrong.argmax())} is not above 0 and up to 1")
+        raise ValueError(
+            f"probability {found[wrong][0].tolist()} of event {int(wrong.argmax())} is not above 0 and up to 1"
+        )
     return found
 
 
@@ -56,7 +58,8 @@ def odds_codes(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]
     far = np.abs(steps) > ODDS // 2
     if far.any():
         raise ValueError(
-            f"probability {probabilities[far][0].tolist()} of event {int(far.argmax())}: one is more than {LARGEST:.0f} "
-            "times the other"
+            f"probability {probabilities[far][0].tolist()} of event {int(far.argmax())}: one is more than "
+            f"{LARGEST:.0f} times the other"
         )
-    return (steps + ODDS // 2).astype(np.uint16)
+    codes: npt.NDArray[np.uint16] = (steps + ODDS // 2).astype(np.uint16)
+    return codes
