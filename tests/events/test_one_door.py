@@ -157,9 +157,19 @@ def test_the_findings_do_not_depend_on_where_the_input_was_cut(cuts):
     found = []
     for start, end in pairwise([0, *cuts, SIZE]):
         found += watch.update({name: column[start:end] for name, column in data.items()})
-        watch, columns = fr.Watch.from_bytes(watch.to_bytes()), watch._columns
-        watch._columns = columns
+        watch = fr.Watch.from_bytes(watch.to_bytes())
     assert told(found)[0] == told(wanted)[0]
+
+
+def test_a_watch_keeps_the_unit_of_its_times_from_batch_to_batch_and_over_a_state():
+    watch = fr.Watch(fr.FourRates(), time="at")
+    watch.update({"y_true": [1, 0], "y_pred": [1, 0], "at": [1_788_264_000, "13/09/2026"]})
+    watch = fr.Watch.from_bytes(watch.to_bytes())
+    watch.update({"y_true": [1, 0], "y_pred": [1, 0], "at": ["01/10/2026", 1_790_812_800]})
+    assert str(watch.last_time)[:10] == "2026-10-01"
+    with pytest.raises(io.InputError, match="1788264000000 in column 'at' is not a time in s since 1970"):
+        watch.update({"y_true": [1], "y_pred": [1], "at": [1_788_264_000_000]})
+    assert watch.events == 4
 
 
 def test_the_lines_of_the_command_line_are_those_of_the_frame(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 import fourrates as fr
 from fourrates import io
+from fourrates.events.clock import Clock
 from fourrates.io import Columns, InputError, Tail
 
 START = np.datetime64("2026-09-01T00:05", "us")
@@ -86,13 +87,38 @@ def test_a_column_with_dots_is_found_as_the_times(source, tmp_path):
 @pytest.mark.parametrize("source", SOURCES)
 def test_slashes_that_may_be_either_are_refused_with_what_to_do(source, tmp_path):
     texts = written("month first", MOMENTS[:10])  # the first of September to the sixth
-    with pytest.raises(InputError, match="'09/01/2026 00:05:00' may be 9 January or 1 September; write dates as 2026"):
+    why = "'09/01/2026 00:05:00' in column 'time' may be 9 January or 1 September; write dates as 2026"
+    with pytest.raises(InputError, match=why):
         list(io.read(source(texts, tmp_path), columns=Columns(time="time")))
 
 
-def test_a_column_that_contradicts_itself_is_refused():
-    with pytest.raises(InputError, match=r"'09/13/2026' has the month first, others before it do not"):
+def test_the_first_date_that_shows_an_order_decides_for_all_of_the_source():
+    with pytest.raises(InputError, match="row 2: '09/13/2026' in column 'time' is not a time"):
         list(io.read(frame(["13/09/2026", "09/13/2026"]), columns=Columns(time="time")))
+    texts = ["2026-09-01", "09/13/2026", "01.09.2026", None, "soon", "13/09/2026", "2026-09-01T05:00Z", "02/03/2026"]
+    whole, wrong = Clock().read(texts)[::2]
+    assert wrong.tolist() == [False, False, False, False, True, True, False, False]
+    assert [str(time)[:10] for time in whole[[1, 2, 7]]] == ["2026-09-13", "2026-09-01", "2026-02-03"]
+    for cut in range(1, len(texts)):  # wherever it is cut
+        clock = Clock()
+        parts = [clock.read(part) for part in (texts[:cut], texts[cut:])]
+        assert np.array_equal(np.concatenate([one[0] for one in parts]), whole, equal_nan=True)
+
+
+def test_an_epoch_in_nanoseconds_is_the_same_moment_as_an_integer_a_text_and_in_a_list():
+    value = 1_788_264_000_123_456_789
+    columns = [[value], [value, None], [str(value), "2026-09-01"], np.array([value]), np.array([value], np.uint64)]
+    assert {str(Clock().read(column)[0][0]) for column in columns} == {"2026-09-01T12:00:00.123456"}
+    assert str(Clock("ns").read(np.array([2**63 + 10**15], np.uint64))[0][0])[:4] == "2262"
+
+
+def test_the_unit_is_that_of_the_first_row_whatever_the_order_in_a_dictionary():
+    pa = pytest.importorskip("pyarrow")
+    values = pa.array([5_000_000_000_000, 1_788_264_000, 1_788_264_060_000])
+    column = pa.DictionaryArray.from_arrays(pa.array([1, None, 2, 1]), values)
+    times, _, wrong = Clock().read(column)
+    assert (str(times[0]), wrong.tolist()) == ("2026-09-01T12:00:00.000000", [False, False, True, False])
+    assert np.isnat(times[1])
 
 
 @pytest.mark.parametrize("text", ["31.02.2026", "01.13.2026", "1.9.26", "01.09/2026", "01.09.2026 25:00", "0.0.2026"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
@@ -20,8 +21,8 @@ from fourrates.events.columns import (
     listed_values,
     pyarrow,
 )
-from fourrates.events.dates import Order, Undecided, as_iso, is_written, order_of
-from fourrates.events.rows import InputError, Mask
+from fourrates.events.dates import Order, as_iso, either_of, is_written, order_of
+from fourrates.events.rows import Mask
 from fourrates.labels import shown
 
 Times = npt.NDArray[np.datetime64]
@@ -32,11 +33,12 @@ SIZES: dict[Unit, tuple[float, float]] = {"s": (0, 1e11), "ms": (1e11, 1e14), "u
 MICROS: dict[Unit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 NAT = np.datetime64("NaT", "us")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
+WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
 PLAIN_TIMES = re.compile(r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d(?::\d\d){0,2}(?:\.\d+)?)?Z?\n)*")
 
 
 class Clock:
-    """Reads the times of one source; the unit of numbers and the order of dates are learned from the first."""
+    """Reads the times of one source; the unit of numbers and the order of dates are what the first show."""
 
     __slots__ = ("dates", "unit")
 
@@ -47,13 +49,10 @@ class Clock:
             raise ValueError(f"dates {dates!r}: the day or the month is first")
         self.unit, self.dates = unit, dates
 
-    def read(self, column: Any, name: str) -> tuple[Times, bool, Mask | None]:
+    def read(self, column: Any) -> tuple[Times, bool, Mask | None]:
         """Times in microseconds, whether they carry a zone (and are in UTC then), and where the value is no time."""
         if hasattr(column, "dictionary"):
-            values, utc, wrong = self.read(column.dictionary, name)
-            positions = arrow_numbers(column.indices.cast("int64"), len(values))
-            bad = None if wrong is None else np.append(wrong, False)[positions]
-            return np.append(values, NAT)[positions], utc, bad
+            return self._encoded(column)
         kind = str(getattr(column, "type", ""))
         if kind.startswith(("timestamp", "date")):
             return _in_range(arrow_moments(column), getattr(column.type, "tz", None) is not None)
@@ -69,7 +68,22 @@ class Clock:
             return _in_range(column, False)
         if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
             return self._epoch(column, None)
-        return self._listed(listed_values(column), name)
+        return self._listed(listed_values(column))
+
+    def _encoded(self, column: Any) -> tuple[Times, bool, Mask | None]:
+        """Times of a dictionary, which are read in the order in which the rows have them."""
+        known = listed_values(column.dictionary)
+        used, first, positions = np.unique(
+            arrow_numbers(column.indices.cast("int64"), len(known)), return_index=True, return_inverse=True
+        )
+        rank = np.argsort(first)
+        rank = rank[used[rank] < len(known)]
+        values, utc, wrong = self._listed([known[at] for at in used[rank].tolist()])
+        places = np.full(used.size, rank.size)
+        places[rank] = np.arange(rank.size)
+        positions = places[positions]
+        bad = None if wrong is None else np.append(wrong, False)[positions]
+        return np.append(values, NAT)[positions], utc, bad
 
     def _epoch(self, values: npt.NDArray[Any], gone: Mask | None) -> tuple[Times, bool, Mask | None]:
         """Numbers since 1970 as times; those of another unit's size are none."""
@@ -88,19 +102,26 @@ class Clock:
         if is_float:
             micros = (fine.astype(np.float64) * per_micro).astype(np.int64)
         else:
-            micros = fine.astype(np.int64) * int(per_micro) if per_micro >= 1 else fine.astype(np.int64) // 1000
+            whole = fine.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
+            micros = (whole * int(per_micro) if per_micro >= 1 else whole // 1000).astype(np.int64)
         times = np.where(known, micros.view("M8[us]"), NAT)
         bad = ~known if gone is None else ~known & ~gone
         return times, True, bad if bad.any() else None
 
-    def _listed(self, values: list[Any], name: str) -> tuple[Times, bool, Mask | None]:
-        self._learn_dates(values, name)
-        if self.dates is not None:
-            values = [as_iso(value, self.dates) for value in values]
+    def _listed(self, values: list[Any]) -> tuple[Times, bool, Mask | None]:
+        if {*map(type, values)} == {int}:
+            with suppress(OverflowError):  # beyond 64 bits
+                return self._epoch(np.array(values, np.int64), None)
         if (plain := _plain_times(values)) is not None:
             return plain
+        if written := [value for value in values if is_written(value)]:
+            self.dates = self.dates or order_of(written)
+            values = [as_iso(value, self.dates) for value in values]
+            if (plain := _plain_times(values)) is not None:
+                return plain
         micros = np.full(len(values), NAT)
         numbers = np.full(len(values), np.nan)
+        exact: dict[int, int] = {}
         bad = np.zeros(len(values), np.bool_)
         utc = False
         for at, value in enumerate(values):
@@ -109,6 +130,8 @@ class Clock:
             number = None if isinstance(value, bool) else as_number(value)
             if number is not None:
                 numbers[at] = number
+                if 2**53 <= abs(number) < 2**63 and (type(value) is int or WHOLE.fullmatch(str(value))):
+                    exact[at] = int(value)
             elif (moment := _moment(value)) is None:
                 bad[at] = True
             else:
@@ -117,26 +140,23 @@ class Clock:
         epoch = ~np.isnan(numbers)
         if epoch.any():
             times, utc, wrong = self._epoch(numbers, None)
+            for at, number in exact.items():  # which a float does not hold
+                if not np.isnat(times[at]):
+                    times[at] = np.datetime64(number // (1000 if self.unit == "ns" else 1), "us")
             micros = np.where(epoch, times, micros)
             bad = bad if wrong is None else bad | wrong
         return micros, utc, bad if bad.any() else None
 
-    def _learn_dates(self, values: list[Any], name: str) -> None:
-        """Learn from the first dates with dots or slashes what is first in them."""
-        if self.dates is None and is_written(next((value for value in values if not is_missing(value)), None)):
-            try:
-                self.dates = order_of(value for value in values if is_written(value))
-            except Undecided as error:
-                raise InputError(
-                    f"column {name!r}: {error}; write dates as 2026-09-01, or with dots as 01.09.2026"
-                ) from None
 
-
-def problem_of_time(column: Any, row: int, name: str, unit: Unit | None) -> str:
+def problem_of_time(value: Any, name: str, clock: Clock) -> str:
     """What is wrong with a time."""
-    value = item(column, row)
-    units = "" if unit is None or as_number(value) is None else f" in {unit} since 1970, as those before it"
-    return f"{shown(value)} in column {name!r} is not a time{units or ' (ISO 8601, 01.09.2026 or epoch)'}"
+    if clock.dates is None and is_written(value):
+        why = f"may be {either_of(value)}; write dates as 2026-09-01, or with dots as 01.09.2026"
+        return f"{shown(value)} in column {name!r} {why}"
+    number = None if isinstance(value, bool) else as_number(value)
+    stray = number is not None and abs(number) < SIZES["ns"][1]  # its size shows another unit
+    why = f"in {clock.unit} since 1970, as those before it" if stray else "(ISO 8601, 01.09.2026 or epoch)"
+    return f"{shown(value)} in column {name!r} is not a time {why}"
 
 
 def _in_range(moments: Times, utc: bool) -> tuple[Times, bool, Mask | None]:
@@ -149,7 +169,7 @@ def _in_range(moments: Times, utc: bool) -> tuple[Times, bool, Mask | None]:
     return np.where(bad, NAT, np.where(bad, FIRST, moments).astype("M8[us]")), utc, bad
 
 
-def _plain_times(values: list[Any]) -> tuple[Times, bool, None] | None:
+def _plain_times(values: list[Any]) -> tuple[Times, bool, Mask | None] | None:
     """Times that are all written alike, without a zone or all with a Z: NumPy reads those at once."""
     if not values or not all(
         isinstance(value, str) and len(value) >= 10 and value[4] == "-" == value[7] for value in values
@@ -164,7 +184,7 @@ def _plain_times(values: list[Any]) -> tuple[Times, bool, None] | None:
     if any(np.char.find(text, sign, 10).max() >= 0 for sign in ("Z", "+", "-")):
         return None
     try:
-        return text.astype("M8[us]"), utc, None
+        return _in_range(text.astype("M8[us]"), utc)
     except ValueError:
         return None
 

@@ -165,12 +165,9 @@ class Door:
             self._strata(data[columns.stratum], columns.stratum, found)
         if columns.time is not None:
             column, name = data[columns.time], columns.time
-            try:
-                found.times, found.utc, wrong = self.clock.read(column, name)
-            except InputError as error:
-                raise InputError(f"{table.source}, {error}" if table.source else str(error)) from None
-            unit = self.clock.unit
-            found.bad.add(wrong, name, "bad_time", lambda row: problem_of_time(column, row, name, unit))
+            found.times, found.utc, wrong = self.clock.read(column)
+            clock = Clock(self.clock.unit, self.clock.dates)  # as it is now
+            found.bad.add(wrong, name, "bad_time", lambda row: problem_of_time(item(column, row), name, clock))
         return found
 
     def _column(self, table: Table, name: str) -> Any:

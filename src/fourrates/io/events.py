@@ -343,7 +343,7 @@ class Events:
 
     def times_in(self, table: Table, name: str) -> tuple[Times, bool]:
         """The times of a table alone, NaT where a value is none, and whether they carry a zone."""
-        times, utc, _ = self.door.clock.read(checked_column(table.data[name], name, validate=not table.sound), name)
+        times, utc, _ = self.door.clock.read(checked_column(table.data[name], name, validate=not table.sound))
         self._note_clock()
         return times, utc
 

@@ -149,24 +149,36 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
     """
     pa, pc = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
     columns = events.columns
-    texts = [name for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None]
+    texts = {name for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None}
 
     def refuse(row: Any) -> str:
         bad.append(row)
         return "error"
 
-    table = pc.read_csv(
-        pa.BufferReader(text),
-        pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-        pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
-        pc.ConvertOptions(
-            include_columns=list(dict.fromkeys(columns.used())),
-            column_types=dict.fromkeys(texts, pa.string()),
-            check_utf8=False,  # done below, faster
-            strings_can_be_null=True,
-            null_values=[word for word in EMPTY if events.labels.read(word) < 0],
-        ),
-    )
+    def parsed() -> Any:
+        return pc.read_csv(
+            pa.BufferReader(text),
+            pc.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            pc.ConvertOptions(
+                include_columns=list(dict.fromkeys(columns.used())),
+                column_types=dict.fromkeys(texts, pa.string()),
+                check_utf8=False,  # done below, faster
+                strings_can_be_null=True,
+                null_values=[word for word in EMPTY if events.labels.read(word) < 0],
+                true_values=[],
+                false_values=[],
+            ),
+        )
+
+    table = parsed()
+    kinds = {name: str(table.column(name).type) for name in table.column_names}
+    odd = {name for name, kind in kinds.items() if kind == "time32[s]"}
+    if "int64" in kinds.values() and (b"0x" in text or b"0X" in text):  # pyarrow reads hexadecimal numbers
+        odd |= {name for name, kind in kinds.items() if kind == "int64"}
+    if odd:  # what it is elsewhere: text
+        texts |= odd
+        table = parsed()
     data = {name: table.column(name).combine_chunks() for name in table.column_names}
     for column in data.values():
         _check_utf8(column)

@@ -178,7 +178,9 @@ ANSWERS: dict[tuple[str, str], Schema] = {
     ("POST", f"{ONE}/drifts/{{id}}/accept"): _ref("Finding"),
     ("GET", f"{ONE}/segments/series"): _record(segment=SEGMENT, time=NUMBERS, rates=OBJECT),
     ("GET", f"{ONE}/segments"): _record(segments=_list(_ref("Segment")), total=COUNT),
-    ("GET", f"{ONE}/series"): _record(rates=OBJECT, **_each(NUMBERS, "time", "event", "evidence", "label_delay", "mix")),
+    ("GET", f"{ONE}/series"): _record(
+        rates=OBJECT, **_each(NUMBERS, "time", "event", "evidence", "label_delay", "mix")
+    ),
     ("GET", f"{ONE}/rejected"): _record(rejected=_list(_record(time=_maybe(MOMENT), problem=STRING))),
     ("PUT", f"{ONE}/silence"): _ref("Summary"),
     ("DELETE", f"{ONE}/silence"): _ref("Summary"),

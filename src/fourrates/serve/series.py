@@ -163,7 +163,9 @@ class Series:
                 rates[names[kind * classes + c]] = {**rate_columns(shares), "baseline": baseline}
         since = _since(rows[:, 0], first)
         events = np.maximum(_gained(rows[:, 0], since), 1)
-        share = _gained(rows[:, HEAD + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
+        share = (
+            _gained(rows[:, HEAD + k + share_of], since) / events if share_of < k else np.full(len(events), math.nan)
+        )
         return {
             "time": rows[first:, 1].round(3).tolist(),
             "event": rows[first:, 0].astype(np.int64).tolist(),

@@ -190,7 +190,10 @@ class Watch:
             return self._take(batch, names)
         parameters = self.detector.parameters
         events = read(batch, columns=self._columns, labels=parameters["labels"], positive=parameters["positive"])
-        return [finding for part in events for finding in self._take(part, events.keys)]
+        found = [finding for part in events for finding in self._take(part, events.keys)]
+        # What its times have shown holds for those that come.
+        self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
+        return found
 
     def _take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
         if self.overall is None:
@@ -403,6 +406,7 @@ class Watch:
             "events": self.events,
             "times": [_microseconds(self.first_time), _microseconds(self.last_time)],
             "source": self._source,
+            "columns": self._columns.to_dict(),
             "marks": shape,
             "warnings": [[number, one.since, one.counts.tolist()] for number, one in self._warnings.items()],
             "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
@@ -432,7 +436,8 @@ class Watch:
     @classmethod
     def _revived(cls, found: Saved, trace: Callable[[Detector], Trace] | None) -> Watch:
         watch, about = cls.__new__(cls), found.about
-        watch._columns = Columns()
+        columns: dict[str, Any] = {name: _text(column) for name, column in about["columns"].items()}
+        watch._columns = Columns(**columns)
         overall = cls.from_bytes(bytes(found.sections["overall"]), trace) if "overall" in found.sections else None
         if overall is not None and (overall.overall is not None or [*overall.segments] not in ([], [None])):
             raise ValueError("the overall stream of the saved watch has segments")
@@ -489,5 +494,5 @@ def _time(saved: Any) -> np.datetime64:
 
 def _text(saved: Any) -> str | None:
     if saved is not None and not isinstance(saved, str):
-        raise TypeError(f"{saved!r} is not the name of a file")
+        raise TypeError(f"{saved!r} is not a name")
     return saved

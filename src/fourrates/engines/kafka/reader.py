@@ -19,9 +19,8 @@ from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.events.arrow import read_stream
 from fourrates.events.batch import Table
 from fourrates.events.clock import Clock
-from fourrates.events.columns import checked_column, json_number, listed_values, pick, pyarrow
-from fourrates.events.dates import is_written
-from fourrates.events.door import Columns, Door, Reading
+from fourrates.events.columns import checked_column, json_number, pick, pyarrow
+from fourrates.events.door import Columns, Door
 from fourrates.events.labels import LabelEncoder
 from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_bad
 from fourrates.io.events import listed
@@ -164,7 +163,7 @@ class Reader:
         if self.columns.time == TIME:
             moments = _spread([*map(_milliseconds, portion.messages)], counts)
             data[TIME] = pyarrow("pyarrow").array(moments, pyarrow("pyarrow").timestamp("ms", "UTC"))
-        found = self._reading(door, data, offsets.size)
+        found = door.reading(Table(data, "", np.arange(offsets.size), sound=True))
         rejected = sorted(
             [*portion.rejected, *self._rejected(source, portion, counts, found.bad)], key=attrgetter("offset")
         )
@@ -180,19 +179,6 @@ class Reader:
             found.bad.counts[UNLABELLED],
             Clock(door.clock.unit, door.clock.dates),
         )
-
-    def _reading(self, door: Door, data: dict[str, Any], size: int) -> Reading:
-        """What the door reads; dates that may have the day or the month first are bad until one shows it."""
-        try:
-            return door.reading(Table(data, "", np.arange(size), sound=True))
-        except InputError as error:
-            name, problem = str(self.columns.time), str(error)
-            times = listed_values(data[name])
-            written = np.array([is_written(time) for time in times])
-            others = [None if is_written(time) else time for time in times]
-            found = door.reading(Table({**data, name: others}, "", np.arange(size), sound=True))
-            found.bad.add(written, name, "bad_time", lambda _: problem)
-            return found
 
     def _rejected(self, source: str, portion: _Portion, counts: Integers, bad: BadRows) -> Iterator[RejectedMessage]:
         """Bad events by message."""
