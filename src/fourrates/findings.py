@@ -200,6 +200,8 @@ class Finding:
         Whether the drift is over with it: every rate is at normal again.
     segment : str or None
         Which segment it is about; None for the overall stream, and where a detector is used by itself.
+    version : str or None
+        Which version of the model, where a watch is told.
     time, started_time : datetime64 or None
         When that event happened, and when the new level started, where times are known. The latter is accurate to about
         a tenth of the time that has passed since.
@@ -215,6 +217,7 @@ class Finding:
     about: Drift | None = None
     closes: bool = False
     segment: str | None = None
+    version: str | None = None
     time: np.datetime64 | None = None
     started_time: np.datetime64 | None = None
     source: str | None = None
@@ -225,6 +228,11 @@ class Finding:
     def drift(self) -> Drift | None:
         """The drift it is about: the one that opened the episode, or itself if it did; None for a shift."""
         return self.about
+
+    @property
+    def where(self) -> str | None:
+        """Its segment and its version, as far as there are any."""
+        return " of ".join(name for name in (self.segment, self.version) if name is not None) or None
 
     @property
     def window(self) -> range:

@@ -46,6 +46,10 @@ FEW = 5  # segments named in a sentence
 FEWER = 8  # times fewer bins for the picture of each segment, where there are many
 
 
+class VersionReferences(dict[str, Any]):
+    """References by version of the model: counts by segment, None where segments are not told apart."""
+
+
 def detect(
     source: Any,
     truth: str | None = None,
@@ -68,6 +72,7 @@ def detect(
     learning: bool = False,
     season: AskedSeason | None = "auto",
     stratum: str | None = None,
+    version: str | None = None,
 ) -> Findings:
     """Find out whether a classifier drifted: a frame or files in, findings out.
 
@@ -91,6 +96,7 @@ def detect(
         The classifier as you shipped it, on its validation set; with the same columns if it is a frame. With `by`, a
         frame or file that has this column gives each segment its own, and so does a mapping from segments to counts.
         Segments that are not in it, or lack a class there, are compared with their own past, and `said` names them.
+        With `version`, a frame or file that has that column gives each version its own; else it is the first one's.
     arl : float, optional
         Events between two false alarms.
     budget : str or float, optional
@@ -111,6 +117,9 @@ def detect(
         full weeks or days show it; `said` tells.
     stratum : str, optional
         Column that says which stratum an event belongs to, a whole number from 0 to 23: normal is kept by it instead.
+    version : str, optional
+        Column that says which version of the model predicted: each has its own normal and its own drifts, however late
+        its labels come (:class:`~fourrates.Watch`).
 
     Examples
     --------
@@ -128,7 +137,7 @@ def detect(
                 raise ValueError(f"{name} and a detector that is made already: give {name} to the detector")
         labels, positive = detector.parameters["labels"], detector.parameters["positive"]
     source = reusable(source)
-    asked = Columns(truth, pred, score, time, by, id, stratum=stratum)
+    asked = Columns(truth, pred, score, time, by, id, stratum=stratum, version=version)
     if stratum is not None and labels_from is not None:
         raise ValueError("stratum and labels_from: strata by a column need the labels beside it")
     if labels is None and labels_from is None:
@@ -177,11 +186,13 @@ def new_watch(
     """A watch with a new detector, whose reference may be one for each segment; options as for :func:`make`."""
     if not (isinstance(kind, type) and issubclass(kind, Detector)):
         raise TypeError(f"detector must be one of fourrates, such as LFR or LFR(), not {kind!r}")
-    by_segment = reference if isinstance(reference, dict) else None
+    keyed = reference if isinstance(reference, dict) else None
     detector = make(kind, labels, reference=None if isinstance(reference, dict) else reference, **options)
-    if by_segment is not None and not isinstance(detector, FourRates):
+    if keyed is not None and not isinstance(detector, FourRates):
         raise ValueError(f"{type(detector).__name__} takes no reference; FourRates does")
-    return Watch(detector, references=by_segment, trace=trace)
+    if isinstance(keyed, VersionReferences):
+        return Watch(detector, version_references=keyed, trace=trace)
+    return Watch(detector, references=keyed, trace=trace)
 
 
 def open_events(source: Any, columns: Columns, labels_from: Any = None, **options: Any) -> Events:
@@ -349,28 +360,37 @@ def reference_counts(
         isinstance(one, tuple) or np.ndim(one) == 2 for one in reference.values()
     ):
         return {str(name): confusion_counts(one, labels) for name, one in reference.items()}
-    own = Columns(columns.truth, columns.pred, columns.score, by=columns.by)
-    try:
-        counts, keys = _counted(reference, own, labels, threshold)
-    except NoColumn as error:
-        if error.name != columns.by:
-            raise
-        counts, keys = _counted(reference, replace(own, by=None), labels, threshold)
-    if not counts.any():
+    own = Columns(columns.truth, columns.pred, columns.score, by=columns.by, version=columns.version)
+    while True:
+        try:
+            counts = _counted(reference, own, labels, threshold)
+            break
+        except NoColumn as error:  # without those that it does not have
+            if error.name not in (own.by, own.version) or error.name is None:
+                raise
+            own = replace(own, by=None) if error.name == own.by else replace(own, version=None)
+    if not any(one.any() for one in counts.values()):
         raise InputError("the reference has no row with both a label and a prediction")
     order = [labels.values.index(label) for label in labels.given]
-    counts = counts[:, order][:, :, order]
-    if not keys:
-        return confusion_counts(counts[0], labels)
-    return {key: one for key, one in zip(keys, counts, strict=True) if one.sum(1).all()}
+    found: dict[str | None, dict[str | None, Counts]] = {}
+    for (version, segment), cells in counts.items():
+        one = cells[order][:, order]
+        if segment is None:
+            found.setdefault(version, {})[None] = confusion_counts(one, labels)
+        elif one.sum(1).all():
+            found.setdefault(version, {})[segment] = one
+    if own.version is not None:
+        return VersionReferences({str(version): one for version, one in found.items()})
+    whole = found.get(None, {})
+    return whole[None] if None in whole else {str(name): one for name, one in whole.items()}
 
 
 def _counted(
     reference: Any, columns: Columns, labels: Labels, threshold: float | None
-) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Counts by code, for each segment of a reference or for all as one, and the segments."""
+) -> dict[tuple[str | None, str | None], Counts]:
+    """Counts by code, for each version and segment of a reference, None where it does not tell them apart."""
     classes = len(labels.values)
-    counts = np.zeros((1, classes, classes), np.int64)
+    counts: dict[tuple[str | None, str | None], Counts] = {}
     pairs = read(
         reference,
         columns=columns,
@@ -379,11 +399,18 @@ def _counted(
         threshold=threshold,
     )
     for batch in pairs:
-        missing = max(len(pairs.keys) - len(counts), 0)
-        counts = np.concatenate([counts, np.zeros((missing, classes, classes), np.int64)])
-        keys = np.zeros(batch.rows.size, np.int64) if batch.keys is None else batch.keys
-        np.add.at(counts, (keys, batch.truths, batch.preds), 1)
-    return counts, pairs.keys
+        none = np.zeros(batch.rows.size, np.int64)
+        columns_of = [none if one is None else one for one in (batch.versions, batch.keys)]
+        met, positions = np.unique(np.stack(columns_of), axis=1, return_inverse=True)
+        cells = np.zeros((met.shape[1], classes, classes), np.int64)
+        np.add.at(cells, (positions.ravel(), batch.truths, batch.preds), 1)
+        for (version, key), own in zip(met.T.tolist(), cells, strict=True):
+            names = (
+                None if batch.versions is None else batch.version_names[version],
+                None if batch.keys is None else pairs.keys[key],
+            )
+            counts[names] = counts.get(names, 0) + own
+    return counts
 
 
 def without_reference(watch: Watch) -> str:
@@ -525,8 +552,7 @@ class Findings:
         import pandas
 
         frame = pandas.DataFrame(plain.rows(self._findings, self.source.utc), columns=plain.COLUMNS)
-        many = any(finding.segment is not None for finding in self._findings)
-        return frame if many else frame.drop(columns="segment")
+        return frame.drop(columns=[name for name in ("segment", "version") if frame[name].isna().all()])
 
     def plot(self, segment: str | None = None) -> Figure:
         """Draw the rates of a segment over time; of the first that drifted if none is named."""
@@ -588,6 +614,6 @@ class Findings:
 
 def _line(finding: Finding, utc: bool) -> str:
     when = plain.moment(finding.time, utc, precise=False)
-    segment = "" if finding.segment is None else f"{finding.segment}: "
+    segment = "" if finding.where is None else f"{finding.where}: "
     precisions = "".join(f"; {change}" for change in finding.precisions) if isinstance(finding, Drift) else ""
     return f"{segment}{'' if when is None else f'{when}, '}{finding}{precisions}"

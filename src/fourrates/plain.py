@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COLUMNS = [
     "segment",
+    "version",
     "kind",
     "at",
     "since",
@@ -64,6 +65,7 @@ def finding_record(finding: Finding, utc: bool, labels: Sequence[Any] = ()) -> d
     }
     return {
         **({"segment": finding.segment} if finding.segment is not None else {}),
+        **({"version": finding.version} if finding.version is not None else {}),
         "kind": finding.kind,
         "at": finding.at,
         **of_drift(finding),

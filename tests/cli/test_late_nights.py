@@ -106,7 +106,7 @@ def test_ripe_predictions_leave_and_labels_for_them_are_late():
     times = np.arange(100.0) * DAY
 
     def add(ids, file=0):
-        tags = cohorts.add(np.arange(len(ids)), None, times[ids], file)
+        tags = cohorts.add(np.arange(len(ids)), None, None, times[ids], file)
         return cohorts.join.predict(ids, np.zeros(len(ids), int), tags=tags)
 
     cohorts.files.append("a")
@@ -128,7 +128,7 @@ def test_ripe_predictions_leave_and_labels_for_them_are_late():
 def test_damaged_cohorts_are_refused_or_read_whole():
     cohorts = Cohorts(LabelJoin(seed=1))
     cohorts.files.append("a")
-    tags = cohorts.add(np.arange(20), np.arange(20) % 2, np.arange(20.0), 0)
+    tags = cohorts.add(np.arange(20), np.arange(20) % 2, None, np.arange(20.0), 0)
     cohorts.names = ["x", "y"]
     cohorts.join.predict(np.arange(20), np.ones(20, int), tags=tags)
     cohorts.pair(cohorts.join.label(np.arange(10), np.ones(10, int)), None)

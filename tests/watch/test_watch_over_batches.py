@@ -208,30 +208,60 @@ WRONG = [
     {"opened": [[0, None, None, None, None, None]] * 2},
     {"opened": [[99, None, None, None, None, None]]},
     {"opened": [["0"]]},
-    {"times": [1.5, None]},
-    {"times": None},
     {"source": 3},
     {"marks": [1, 1]},
     {"marks": "x"},
 ]
 
 
+WRONG_WATCH = [
+    {"events": -1},
+    {"events": 7},
+    {"events": 10**30},
+    {"predictions": -1},
+    {"times": [1.5, None]},
+    {"times": None},
+    {"versions": []},
+    {"versions": [[None, None, 0, 0, True]]},
+    {"versions": [[None, None, 0, 0, False]] * 2},
+    {"versions": [[3, None, 0, 0, False]]},
+    {"versions": [["v1", "now", 0, 0, False]]},
+    {"versions": [["v1", None, -1, 0, False]]},
+    {"references": [["v1", None, [[1, 2, 3]]]]},
+    {"references": [[1, None, [[90, 10], [20, 80]]]]},
+]
+
+
+def with_streams(watch, about, sections):
+    """The bytes of a watch with other streams."""
+    streams = pack("Streams", about, **sections)
+    return pack("Watch", watch.about, **{**watch.sections, "0segments": streams})
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=map(str, WRONG))
 @pytest.mark.parametrize("detector", DETECTORS, ids=NAMES)
 def test_forged_bytes_are_refused_and_nothing_else(detector, wrong):
     """With a checksum that fits: every value is checked against its range and the others."""
-    found = unpack(saved_watch(DETECTORS.index(detector)))
+    watch = unpack(saved_watch(DETECTORS.index(detector)))
+    found = unpack(watch.sections["0segments"])
     assert found.about["warnings"]
-    forged = pack("Watch", {**found.about, **wrong}, **found.sections)
     with pytest.raises(io.InputError):
-        fr.Watch.from_bytes(forged)
+        fr.Watch.from_bytes(with_streams(watch, {**found.about, **wrong}, found.sections))
+
+
+@pytest.mark.parametrize("wrong", WRONG_WATCH, ids=map(str, WRONG_WATCH))
+def test_a_forged_watch_is_refused(wrong):
+    watch = unpack(saved_watch(0))
+    with pytest.raises(io.InputError):
+        fr.Watch.from_bytes(pack("Watch", {**watch.about, **wrong}, **watch.sections))
 
 
 def test_sections_that_do_not_belong_together_are_refused():
-    lfr, four = (unpack(taken(fr.Watch(one), frame(3000))[0].to_bytes()) for one in DETECTORS[1::-1])
+    watches = [unpack(taken(fr.Watch(one), frame(3000))[0].to_bytes()) for one in DETECTORS[1::-1]]
     alone = fr.Watch(fr.FourRates())
     alone.update({"y_true": [1, 0], "y_pred": [1, 1]})
-    one = unpack(alone.to_bytes())
+    watches.append(unpack(alone.to_bytes()))
+    lfr, four, one = (unpack(watch.sections["0segments"]) for watch in watches)
     for about, sections in (
         (lfr.about, {**lfr.sections, "bank": four.sections["bank"]}),
         (lfr.about, {**lfr.sections, "start": four.sections["start"]}),
@@ -242,7 +272,7 @@ def test_sections_that_do_not_belong_together_are_refused():
         (one.about, {name: part for name, part in one.sections.items() if name != "stream0"}),
     ):
         with pytest.raises(io.InputError):
-            fr.Watch.from_bytes(pack("Watch", about, **sections))
+            fr.Watch.from_bytes(with_streams(watches[2 if about is one.about else 0], about, sections))
     with pytest.raises(io.InputError, match="not of a watch"):
         fr.Watch.from_bytes(fr.LFR().to_bytes())
 

@@ -61,7 +61,7 @@ class Resume:
     accept_after: float | None
 
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.late, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.version, opt.late, opt.classes)
 outputs = gathered(
     Outputs,
     "outputs",

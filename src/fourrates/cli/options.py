@@ -127,6 +127,13 @@ stratum = option(
     metavar="COLUMN",
     help="Column of whole numbers from 0 to 23, such as a type of day: normal is kept by it.",
 )
+version = option(
+    "--version-column",
+    "version",
+    section=DATA,
+    metavar="COLUMN",
+    help="Column of the version of the model that predicted: each has a normal and drifts of its own.",
+)
 late = together(
     option("--labels-from", section=DATA, metavar="FILE", help="File of true labels that came later, joined by --id."),
     option("--id", section=DATA, metavar="COLUMN", help="Column that both files share; guessed if not given."),
@@ -161,11 +168,14 @@ class Data:
     order: str = "prediction"
     bad: Bad = "reject"
     stratum: str | None = None
+    version: str | None = None
 
     @property
     def columns(self) -> Columns:
         """The columns."""
-        return Columns(self.truth, self.pred, self.score, self.time, self.by, self.id, stratum=self.stratum)
+        return Columns(
+            self.truth, self.pred, self.score, self.time, self.by, self.id, stratum=self.stratum, version=self.version
+        )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
@@ -156,6 +157,7 @@ class Client:
         score: Any = None,
         by: Mapping[str, Any] | None = None,
         time: Any = None,
+        version: Any = None,
     ) -> int:
         """Take one event or many, and return how many; they are sent later.
 
@@ -170,6 +172,8 @@ class Client:
             All of the same length.
         by : mapping, optional
             Segment columns by name, such as ``{"country": [...]}``; a single value holds for all rows.
+        version : str, list, array or series, optional
+            The version of the model that predicted; a single one holds for all rows. Labels need none.
         """
         values_of = {"y_true": y_true, "y_pred": y_pred, "score": score, "id": id, "time": time}
         given = {name: as_list(name, value) for name, value in values_of.items() if value is not None}
@@ -178,6 +182,8 @@ class Client:
             raise ValueError(f"{monitor!r} cannot be the name of a monitor")
         first = next(iter(given))
         length = len(given[first])
+        if version is not None:
+            given["version"] = as_list("version", version, length)
         segments = {str(name): as_list(name, value, length) for name, value in (by or {}).items()}
         columns = {**given, **{f"by {name!r}": values for name, values in segments.items()}}
         for name, values in columns.items():
@@ -242,6 +248,7 @@ class Client:
         *,
         id: str | Callable[[Any], Any] | None = None,
         by: Sequence[str] = (),
+        version: str | None = None,
     ) -> WatchedModel:
         """A model whose `predict` is logged: ``model = client.wrap(model, "fraud", id="order")``.
 
@@ -256,8 +263,11 @@ class Client:
             pandas frame; else ids are made, and are found in ``model.last_ids``.
         by : sequence of str
             Columns that name the segments.
+        version : str, optional
+            The version of this model.
         """
-        return WatchedModel(self.log, self._count_dropped, model, monitor, id, tuple(by))
+        log = self.log if version is None else partial(self.log, version=version)
+        return WatchedModel(log, self._count_dropped, model, monitor, id, tuple(by))
 
     @property
     def waiting(self) -> int:

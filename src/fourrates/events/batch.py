@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+
+COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "versions"  # of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ class Batch:
         Which segment each belongs to, as a position in the names of the door.
     strata : array of uint16, optional
         Which stratum each belongs to, by a column of its own.
+    versions : array of int64, optional
+        Which version of the model predicted each, as a position in `version_names`.
+    version_names : sequence of str
+        The versions that the door has met.
     """
 
     truths: npt.NDArray[np.uint16]
@@ -58,3 +65,10 @@ class Batch:
     times: npt.NDArray[np.datetime64] | None = None
     keys: npt.NDArray[np.int64] | None = None
     strata: npt.NDArray[np.uint16] | None = None
+    versions: npt.NDArray[np.int64] | None = None
+    version_names: Sequence[str | None] = ()
+
+    def take(self, which: Any) -> Batch:
+        """Some of them, by slice or by positions."""
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        return replace(self, **{name: one[which] for name, one in columns.items() if one is not None})

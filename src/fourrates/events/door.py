@@ -33,7 +33,7 @@ class Columns:
 
     `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
     `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
-    `extra` names columns that are read along with these.
+    `extra` names columns that are read along with these; `version` is that of the model which predicted.
     """
 
     truth: str | None = None
@@ -46,6 +46,7 @@ class Columns:
     unit: Unit | None = None
     extra: tuple[str, ...] = ()
     stratum: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
@@ -56,7 +57,17 @@ class Columns:
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        those = (self.truth, self.pred, self.score, self.time, self.by, self.id, self.stratum, *self.extra)
+        those = (
+            self.truth,
+            self.pred,
+            self.score,
+            self.time,
+            self.by,
+            self.id,
+            self.stratum,
+            self.version,
+            *self.extra,
+        )
         return [name for name in those if name is not None]
 
 
@@ -73,6 +84,7 @@ class Reading:
     times: npt.NDArray[np.datetime64] | None = None  # in microseconds
     utc: bool = False  # whether times carry a zone
     strata: Codes | None = None
+    versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # the different ones, and for each row which
     scores: npt.NDArray[np.float64] | None = None
     with_comma: str | None = None  # the first score that has a decimal comma
 
@@ -81,7 +93,8 @@ class Door:
     """Columns to batches of events; nothing is guessed here. A table without predictions is one side of a join.
 
     A row that cannot be used raises, is left out (`bad="skip"`), or is kept in the `BadRows` (`"keep"`). `by` are the
-    columns that make a segment, instead of `columns.by`; `names` are the segments met so far, as `name_of` calls them.
+    columns that make a segment, instead of `columns.by`; `names` are the segments met so far, as `name_of` calls them,
+    and `versions` those of the model.
     """
 
     def __init__(
@@ -101,7 +114,9 @@ class Door:
         self._by = [*by]
         self.clock = clock or Clock(columns.unit, columns.dates)
         self.names: list[Any] = []
+        self.versions: list[str] = []
         self._known: dict[Hashable, int] = {}
+        self._known_versions: dict[Hashable, int] = {}
 
     @property
     def by(self) -> list[str]:
@@ -122,27 +137,25 @@ class Door:
         kept = reading.bad.kept
         columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata
         truths, preds, rows, times, strata = (one if kept is None or one is None else one[kept] for one in columns)
-        return Batch(truths, preds, table.source, rows, times, self.named_keys(reading), strata)  # type: ignore[arg-type]
+        keys, versions = self.named_keys(reading), self.named_versions(reading)
+        return Batch(truths, preds, table.source, rows, times, keys, strata, versions, self.versions)  # type: ignore[arg-type]
 
-    def remember(self, names: list[Any]) -> None:
-        """Number the keys as an earlier door did."""
+    def remember(self, names: list[Any], versions: list[str]) -> None:
+        """Number the keys and the versions as an earlier door did."""
         self.names[:], self._known = names, {name: number for number, name in enumerate(names)}
+        self.versions[:], self._known_versions = versions, {name: number for number, name in enumerate(versions)}
 
     def named_keys(self, reading: Reading) -> npt.NDArray[np.int64] | None:
         """For the rows that are kept, their keys as positions in `names`; a key that only bad rows have gets none."""
         if reading.keys is None:
             return None
-        kept = reading.bad.kept
-        keys = reading.keys if kept is None else reading.keys[kept]
-        used = np.flatnonzero(np.bincount(keys, minlength=1))
-        names = [self.name_of(reading.values[position]) for position in used.tolist()]  # texts, whose hash is seeded
-        for name in names:
-            if name not in self._known:
-                self._known[name] = len(self.names)
-                self.names.append(name)
-        renamed = np.zeros(len(reading.values) + 1, np.int64)
-        renamed[used] = [self._known[name] for name in names]
-        return renamed[keys]
+        return _numbered(reading.values, reading.keys, reading.bad.kept, self.name_of, self.names, self._known)
+
+    def named_versions(self, reading: Reading) -> npt.NDArray[np.int64] | None:
+        """For the rows that are kept, their versions as positions in `versions`."""
+        if reading.versions is None:
+            return None
+        return _numbered(*reading.versions, reading.bad.kept, key_name, self.versions, self._known_versions)
 
     def reading(self, table: Table) -> Reading:
         """All rows of a table, and which of them cannot be used."""
@@ -150,7 +163,15 @@ class Door:
         columns = self.columns
         data = {
             name: self._column(table, name)
-            for name in (columns.truth, columns.pred, columns.score, columns.time, columns.stratum, *self.by)
+            for name in (
+                columns.truth,
+                columns.pred,
+                columns.score,
+                columns.time,
+                columns.stratum,
+                columns.version,
+                *self.by,
+            )
             if name is not None
         }
         if columns.truth is not None:
@@ -161,6 +182,8 @@ class Door:
             self._scores(data[columns.score], columns.score, found)
         if self.by:
             self._keys([data[name] for name in self.by], found)
+        if columns.version is not None:
+            found.versions = check_keys(data[columns.version], columns.version, found.bad)
         if columns.stratum is not None:
             self._strata(data[columns.stratum], columns.stratum, found)
         if columns.time is not None:
@@ -211,6 +234,27 @@ class Door:
                 pairs, found.keys = np.unique(found.keys * (len(values) + 1) + positions, return_inverse=True)
                 earlier, ends = found.values, [*values, None]
                 found.values = [(*earlier[p // len(ends)], ends[p % len(ends)]) for p in pairs.tolist()]
+
+
+def _numbered(
+    values: Sequence[Any],
+    positions: npt.NDArray[np.int64],
+    kept: Any,
+    name_of: Callable[[Any], Hashable],
+    names: list[Any],
+    known: dict[Hashable, int],
+) -> npt.NDArray[np.int64]:
+    """For the rows that are kept, their values as positions in the names met so far; new ones are added."""
+    positions = positions if kept is None else positions[kept]
+    used = np.flatnonzero(np.bincount(positions, minlength=1))
+    called = [name_of(values[position]) for position in used.tolist()]  # texts, whose hash is seeded
+    for name in called:
+        if name not in known:
+            known[name] = len(names)
+            names.append(name)
+    renamed = np.zeros(len(values) + 1, np.int64)
+    renamed[used] = [known[name] for name in called]
+    return renamed[positions]
 
 
 def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDArray[np.int64]]:

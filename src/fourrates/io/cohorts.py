@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fourrates.join.paired import Pairs
 
-PREDICTION = np.dtype([("time", "<i8"), ("row", "<i8"), ("key", "<i4"), ("file", "<i4")])
+PREDICTION = np.dtype([("time", "<i8"), ("row", "<i8"), ("key", "<i4"), ("version", "<i4"), ("file", "<i4")])
 PAIR = np.dtype([("number", "<i8"), ("truth", "<u2"), ("pred", "<u2")])
 KIND = "Cohorts"
 HOUR = 3_600_000_000  # microseconds
@@ -40,8 +40,8 @@ class Cohorts:
 
     Attributes
     ----------
-    names, files : list of str
-        Segments and files that predictions refer to.
+    names, versions, files : list of str
+        Segments, versions and files that predictions refer to.
     late : int
         Labels that came for predictions that were ripe.
     new : int
@@ -51,6 +51,7 @@ class Cohorts:
     def __init__(self, join: LabelJoin) -> None:
         self.join = join
         self.names: list[str] = []
+        self.versions: list[str] = []
         self.files: list[str] = []
         self.late = self.new = 0
         self._first = 0  # number of the first prediction that is held
@@ -60,10 +61,13 @@ class Cohorts:
         self._delays = np.zeros(HOURS, np.int64)  # of labels, in hours
         self._came: list[tuple[Any, npt.NDArray[np.float64] | None]] = []  # pairs whose delay is not counted yet
 
-    def add(self, rows: Any, keys: Any, times: npt.NDArray[np.float64] | None, file: int) -> npt.NDArray[np.int64]:
+    def add(
+        self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, file: int
+    ) -> npt.NDArray[np.int64]:
         """Hold predictions of a file; their numbers."""
         made = np.zeros(rows.size, PREDICTION)
         made["row"], made["key"], made["file"] = rows, 0 if keys is None else keys, file
+        made["version"] = -1 if versions is None else versions
         made["time"] = 0 if times is None else np.where(np.isfinite(times), times, 0)
         first = self._first + self._predictions.size
         self._predictions = np.concatenate([self._predictions, made])
@@ -131,6 +135,7 @@ class Cohorts:
         for start, stop in pairwise(edges):
             part = slice(start, stop)
             if stop > start:
+                versions = predictions["version"][part].astype(np.int64)
                 yield Batch(
                     pairs["truth"][part].astype(np.uint16),
                     pairs["pred"][part].astype(np.uint16),
@@ -138,6 +143,8 @@ class Cohorts:
                     predictions["row"][part].astype(np.int64),
                     predictions["time"][part].astype(np.int64).view("M8[us]") if timed else None,
                     predictions["key"][part].astype(np.int64) if keyed else None,
+                    versions=versions if versions[0] >= 0 else None,
+                    version_names=self.versions,
                 )
 
     def labelled(self, days: int) -> tuple[float, int]:
@@ -155,6 +162,7 @@ class Cohorts:
         """All of it; :meth:`from_bytes` resumes from it."""
         about = {
             "names": self.names,
+            "versions": self.versions,
             "files": self.files,
             "first": self._first,
             "late": self.late,
@@ -172,12 +180,14 @@ class Cohorts:
             match state.about:
                 case {
                     "names": list(names),
+                    "versions": list(versions),
                     "files": list(files),
                     "first": int(first),
                     "late": int(late),
                     "dropped": int(dropped),
                 }:
-                    made.names, made.files, made._first, made.late, made._dropped = names, files, first, late, dropped
+                    made.names, made.versions, made.files = names, versions, files
+                    made._first, made.late, made._dropped = first, late, dropped
                 case _:
                     raise ValueError("it does not say what it holds")
             made._predictions = np.frombuffer(state.sections["predictions"], PREDICTION)
@@ -191,10 +201,18 @@ class Cohorts:
     def _check(self, classes: int) -> None:
         """Raise a ValueError unless everything refers to what is there."""
         predictions, numbers = self._predictions, self._pairs["number"] - self._first
-        if not all(isinstance(text, str) for text in (*self.names, *self.files)) or min(self._first, self.late) < 0:
+        if (
+            not all(isinstance(text, str) for text in (*self.names, *self.versions, *self.files))
+            or min(self._first, self.late) < 0
+        ):
             raise ValueError("names or counts are none")
-        for name, most in (("key", max(1, len(self.names))), ("file", len(self.files))):
-            if predictions.size and not 0 <= predictions[name].min() <= predictions[name].max() < most:
+        least = 0 if self.versions else -1
+        for name, low, most in (
+            ("key", 0, max(1, len(self.names))),
+            ("version", least, len(self.versions)),
+            ("file", 0, len(self.files)),
+        ):
+            if predictions.size and not low <= predictions[name].min() <= predictions[name].max() < most:
                 raise ValueError(f"a prediction refers to a {name} that is not there")
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < predictions.size:
             raise ValueError("a pair refers to a prediction that is not there")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fourrates.labels import Codes
 
 Order = Literal["prediction", "arrival"]
-ROW_BITS = 40  # of a tag: the row of a prediction, counted over all files; above them its key
+ROW_BITS = 40  # of a tag: the row of a prediction, counted over all files; above them its segment and version
 
 
 def joined(
@@ -131,6 +131,7 @@ class _Side(Events):
         """Open the source far enough to know its columns; the tables."""
         if self.columns.id is None:
             self.columns = replace(self.columns, id=id_name)
+        self._sorts: dict[int, int] = {}  # segment and version, numbered
         self.files: list[str] = []
         self.bases: list[int] = []  # for each file, the rows of those before it
         tables = self.tables()
@@ -175,17 +176,24 @@ class _Side(Events):
                 else [ids[i] for i in np.flatnonzero(kept)]
             )
             times = None if times is None else times[kept]
-        tags = self._tags(tags, self.door.named_keys(reading), times, table.source)
-        return _Rows(self.join.fingerprints(ids), codes, tags, times)
+        keys, versions = self.door.named_keys(reading), self.door.named_versions(reading)
+        return _Rows(self.join.fingerprints(ids), codes, self._tags(tags, keys, versions, times, table.source), times)
 
-    def _tags(self, rows: Any, keys: Any, times: npt.NDArray[np.float64] | None, source: str) -> npt.NDArray[np.int64]:
-        """What comes back with the pair of each row: by default the row, counted over all files, and the key."""
-        if keys is None:
+    def _tags(
+        self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, source: str
+    ) -> npt.NDArray[np.int64]:
+        """What comes back with the pair of each row: by default the row, counted over all files, and of which kind."""
+        if keys is None and versions is None:
             return np.asarray(rows)
-        if len(self.keys) >= 1 << 63 - ROW_BITS:
+        sort = np.zeros(rows.size, np.int64) if keys is None else keys
+        if versions is not None:
+            sort = sort << 31 | versions
+        met, positions = np.unique(sort, return_inverse=True)
+        numbers = np.array([self._sorts.setdefault(one, len(self._sorts)) for one in met.tolist()], np.int64)
+        if len(self._sorts) >= 1 << 63 - ROW_BITS:
             most = f"{1 << 63 - ROW_BITS:,}"
             raise InputError(f"{source}: more than {most} different values in column {self.columns.by!r}")
-        return np.asarray(rows | keys << ROW_BITS)
+        return np.asarray(rows | numbers[positions] << ROW_BITS)
 
     def _note_source(self, table: Table) -> None:
         if table.source not in self.files[-1:]:
@@ -245,23 +253,28 @@ class Joined(_Side):
         if order == "prediction":
             self.cohorts = cohorts or Cohorts(self.join)
             self.join = self.cohorts.join
-            self.door.remember(self.cohorts.names)
-            self.cohorts.names = self.keys
+            self._remember(self.cohorts)
+
+    def _remember(self, cohorts: Cohorts) -> None:
+        """Number segments and versions as the cohorts do."""
+        self.door.remember(cohorts.names, cohorts.versions)
+        cohorts.names, cohorts.versions = self.door.names, self.door.versions
 
     def settle(self, columns: Columns) -> None:
         """Resume with the columns of an earlier reading, and with the segments it met."""
         super().settle(columns)
         if self.cohorts is not None:
-            self.door.remember(self.cohorts.names)
-            self.cohorts.names = self.keys
+            self._remember(self.cohorts)
 
-    def _tags(self, rows: Any, keys: Any, times: npt.NDArray[np.float64] | None, source: str) -> npt.NDArray[np.int64]:
+    def _tags(
+        self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, source: str
+    ) -> npt.NDArray[np.int64]:
         if self.cohorts is None:
-            return super()._tags(rows, keys, times, source)
+            return super()._tags(rows, keys, versions, times, source)
         files = self.cohorts.files
         if source not in files[-1:]:
             files.append(source)
-        return self.cohorts.add(rows - self.bases[-1], keys, times, len(files) - 1)
+        return self.cohorts.add(rows - self.bases[-1], keys, versions, times, len(files) - 1)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -410,7 +423,11 @@ class Joined(_Side):
     def _pair_batches(self, pairs: Pairs, times: Times | None) -> Iterator[Batch]:
         """The pairs as batches, one for each stretch of one file of predictions."""
         rows = pairs.tags & (1 << ROW_BITS) - 1
-        keys = pairs.tags >> ROW_BITS if self.columns.by is not None else None
+        keys = versions = None
+        if self._sorts:
+            sorts = np.array([*self._sorts], np.int64)[pairs.tags >> ROW_BITS]
+            versions = None if self.columns.version is None else sorts & (1 << 31) - 1
+            keys = None if self.columns.by is None else sorts if versions is None else sorts >> 31
         files = np.searchsorted(self.bases, rows, side="left") - 1
         edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(pairs)]
         for start, stop in pairwise(edges):
@@ -422,6 +439,8 @@ class Joined(_Side):
                 rows[part] - self.bases[file],
                 None if times is None else times[part],
                 None if keys is None else keys[part],
+                versions=None if versions is None else versions[part],
+                version_names=self.door.versions,
             )
             self.warnings.add(batch, len(self.labels.values))
             yield batch

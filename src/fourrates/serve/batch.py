@@ -56,6 +56,8 @@ class Batch(msgspec.Struct, array_like=True):
     times: bytes = b""  # doubles; empty where no row has one
     segments: list[str] = []  # those that occur, each a JSON list of the values of the `by` columns
     segment_codes: bytes = b""  # for each row, which of them, as 32-bit integers
+    versions: list[str] = []  # of the model that predicted, those that occur
+    version_codes: bytes = b""
     config: bytes = b""  # the new settings; or the drift, an AcceptedDrift, as JSON
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
@@ -73,7 +75,8 @@ class Batch(msgspec.Struct, array_like=True):
 
 def can_join(first: Batch, second: Batch) -> bool:
     """Whether two batches of a monitor can become one: events without ids, each row of which is one more event."""
-    return all(batch.kind == EVENTS and batch.ids is None for batch in (first, second))
+    alike = all(batch.kind == EVENTS and batch.ids is None for batch in (first, second))
+    return alike and bool(first.versions) == bool(second.versions)
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -88,14 +91,19 @@ def joined(batches: list[Batch]) -> Batch:
         made.times = b"".join(
             [batch.times or np.full(batch.size, batch.received, "<f8").tobytes() for batch in batches]
         )
-    if any(batch.segments for batch in batches):
-        numbers: dict[str, int] = {}
-        codes = []
-        for batch in batches:
-            renamed = np.array([numbers.setdefault(name, len(numbers)) for name in batch.segments], "<u4")
-            codes.append(renamed[np.frombuffer(batch.segment_codes, "<u4")].tobytes())
-        made.segments, made.segment_codes = [*numbers], b"".join(codes)
+    made.segments, made.segment_codes = _together([(batch.segments, batch.segment_codes) for batch in batches])
+    made.versions, made.version_codes = _together([(batch.versions, batch.version_codes) for batch in batches])
     return made
+
+
+def _together(columns: list[tuple[list[str], bytes]]) -> tuple[list[str], bytes]:
+    """Names and the codes of rows, of several batches as one."""
+    numbers: dict[str, int] = {}
+    codes = []
+    for names, own in columns:
+        renamed = np.array([numbers.setdefault(name, len(numbers)) for name in names], "<u4")
+        codes.append(renamed[np.frombuffer(own, "<u4")].tobytes())
+    return [*numbers], b"".join(codes)
 
 
 class AcceptedDrift(msgspec.Struct):

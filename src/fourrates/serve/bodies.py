@@ -58,6 +58,7 @@ class Body(msgspec.Struct):
     score: Any = None
     id: Any = None
     time: Any = None
+    version: Any = None
     by: dict[str, Any] = {}
 
 
@@ -144,7 +145,7 @@ def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) ->
 
 def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     # An empty list of 3 bytes takes 64 in memory, so values are counted before they are made.
-    if body.count(b",") > limits.rows * (4 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
+    if body.count(b",") > limits.rows * (5 + by) or body.count(b"{") + body.count(b"[") > limits.rows + 100:
         raise _too_many_rows(limits)
     try:
         columns: Body = (_careful_decoder if _has_slow_numbers(body) else _decoder).decode(body)
@@ -194,7 +195,7 @@ def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
 
 def body_of_rows(records: Iterable[dict[str, Any]], by: list[str]) -> Body:
     """Rows as columns; the values of `by` are in an object of this name, or next to the others."""
-    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", "score", "id", "time")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("truth", "pred", "score", "id", "time", "version")}
     segments: dict[str, list[Any]] = {name: [] for name in by}
     given: set[str] = set()
     nested = 0
@@ -232,9 +233,10 @@ def _arrow_columns(body: bytes, by: list[str], limits: Limits) -> Body:
                 return _checked(table.column(name), name)
         return None
 
-    named = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred"), "score": ("score",), "id": ("id",)}
+    named: dict[str, tuple[str, ...]] = {"truth": ("y_true", "truth"), "pred": ("y_pred", "pred")}
+    named |= {name: (name,) for name in ("score", "id", "time", "version")}
     segments = {name: column(name) for name in by if name in table.column_names}
-    return Body(**{name: column(*names) for name, names in named.items()}, time=column("time"), by=segments)
+    return Body(**{name: column(*names) for name, names in named.items()}, by=segments)
 
 
 def _checked(column: Any, name: str) -> Any:
@@ -250,9 +252,10 @@ def make_batch(
     """The batch of a body, and the first rejected rows; without `skip` a bad row rejects the whole."""
     data, by = _needed_columns(kind, body, plan)
     size = _size(data, limits)
-    truth, pred, score, moment = (name if name in data else None for name in ("y_true", "y_pred", "score", "time"))
+    used = ("y_true", "y_pred", "score", "time", "version")
+    truth, pred, score, moment, version = (name if name in data else None for name in used)
     clock = Clock(plan.unit, plan.dates)
-    columns = Columns(truth, pred, score, moment)
+    columns = Columns(truth, pred, score, moment, version=version)
     door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
     try:
         reading = door.reading(Table(data, "", np.arange(size), sound=True))
@@ -280,6 +283,8 @@ def make_batch(
         batch.ids = ids_of(ids, limits.bytes)
     if (keys := door.named_keys(reading)) is not None:
         batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
+    if (versions := door.named_versions(reading)) is not None:
+        batch.versions, batch.version_codes = door.versions, versions.astype("<u4").tobytes()
     rejected = (
         Rejected(row.row, row.column, row.code, row.problem, {name: _brief(data[name], row.row) for name in data})
         for row in bad.several(shown_rows, unlabelled=True)
@@ -302,6 +307,8 @@ def _needed_columns(kind: int, body: Body, plan: Plan) -> tuple[dict[str, Any], 
         data["id"] = _needed(body.id, "id")
     if body.time is not None:
         data["time"] = _needed(body.time, "time")
+    if body.version is not None and kind != LABELS:
+        data["version"] = _needed(body.version, "version")
     by: list[str] = []
     for name in plan.by if kind != LABELS else ():
         by.append(name if name not in data else f"by.{name}")

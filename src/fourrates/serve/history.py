@@ -28,27 +28,26 @@ def pairs_blob(pairs: Pairs) -> bytes | None:
     """What the journal keeps of the events of a batch; None where they are its rows."""
     if pairs.positions is None:
         return None
-    segments = b"" if pairs.segments is None else pairs.segments.astype("<u4").tobytes()
+    numbers = (pairs.positions, pairs.segments, pairs.versions)
+    positions, segments, versions = (b"" if one is None else one.astype("<u4").tobytes() for one in numbers)
     truths, preds = (codes.astype(np.uint8).tobytes() for codes in (pairs.truths, pairs.preds))
-    return msgspec.msgpack.encode((pairs.positions.astype("<u4").tobytes(), truths, preds, segments))
+    return msgspec.msgpack.encode((positions, truths, preds, segments, versions))
 
 
 def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
     """The events of a batch."""
     batch = entry.batch
     if entry.pairs is not None:
-        kind = tuple[bytes, bytes, bytes, bytes]
-        positions, truths, preds, segments = msgspec.msgpack.decode(entry.pairs, type=kind)
+        kind = tuple[bytes, bytes, bytes, bytes, bytes]
+        positions, truths, preds, segments, versions = msgspec.msgpack.decode(entry.pairs, type=kind)
         return Pairs(
             np.frombuffer(truths, np.uint8).astype(np.uint16),
             np.frombuffer(preds, np.uint8).astype(np.uint16),
             np.frombuffer(positions, "<u4").astype(np.int64),
             np.frombuffer(segments, "<u4").astype(np.int64) if segments else None,
+            np.frombuffer(versions, "<u4").astype(np.int64) if versions else None,
         )
-    numbers = None
-    if batch.segment_codes:
-        numbers = monitor.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
-    return Pairs(batch.codes("truths"), batch.codes("preds"), np.arange(batch.size), numbers)
+    return Pairs(batch.codes("truths"), batch.codes("preds"), np.arange(batch.size), *monitor.numbers(batch))
 
 
 def backwards(first_event: int, entries: list[Entry]) -> Iterator[tuple[int, Entry]]:
@@ -81,6 +80,9 @@ def read_window(monitor: Monitor, finding: Finding, entries: Iterable[tuple[int,
         chosen = np.arange(len(pairs))
         if segment is not None:
             chosen = np.flatnonzero(pairs.segments == segment) if pairs.segments is not None else chosen[:0]
+        if finding.version is not None:
+            version = monitor.versions.index(finding.version)
+            chosen = chosen[pairs.versions[chosen] == version] if pairs.versions is not None else chosen[:0]
         chosen = chosen[first_event + chosen <= last][-left:]
         if not chosen.size:
             continue

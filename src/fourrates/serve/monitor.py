@@ -50,6 +50,7 @@ class Pairs:
     preds: Codes
     positions: Numbers | None  # None means every row, in order
     segments: Numbers | None
+    versions: Numbers | None = None
 
     def __len__(self) -> int:
         return int(self.truths.size)
@@ -85,6 +86,7 @@ class Monitor:
         self.first_time = self.last_time = float("nan")
         self.segments: dict[str, int] = {}  # their numbers, in the order of appearance
         self._names: list[str] = []
+        self.versions: list[str | None] = [None]  # of the model, in the order of appearance; None where none is said
         self.series = Series(self.classes)
         self.segment_series = SegmentSeries(self.classes)
         self.label_delay = LabelDelay()
@@ -115,7 +117,7 @@ class Monitor:
     @property
     def detector(self) -> FourRates:
         """The detector of all events together, as it is now."""
-        streams = (self.watch.overall or self.watch).segments
+        streams = self.watch.segments if self.watch.overall is None else self.watch.overall
         return streams.get(None, streams.detector)  # type: ignore[return-value]
 
     # Batches --------------------------------------------------------------------------------------------------
@@ -129,14 +131,16 @@ class Monitor:
             accepted = msgspec.json.decode(batch.config, type=AcceptedDrift)
             return Outcome(NO_PAIRS, 0, 0, self._accept(accepted, batch.received))
         ids = None if batch.ids is None else self._fingerprints(batch.ids)  # before anything changes
-        numbers = None
-        if self.config.by and batch.segment_codes:
-            numbers = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+        segments, versions = self.numbers(batch)
+        findings: list[Finding] = []
         if ids is None:
-            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("preds"), None, numbers), 0
+            pairs, repeated = Pairs(batch.codes("truths"), batch.codes("preds"), None, segments, versions), 0
         else:
-            pairs, repeated = self._join(ids, batch, numbers)
-        findings = self._update(pairs, batch) if len(pairs) else []
+            pairs, repeated = self._join(ids, batch, segments, versions)
+        if batch.kind == PREDICTIONS and versions is not None:
+            closed = self.watch.predict(versions, self.versions, _moments(self._times(batch, None)))
+            findings = [replace(finding, row=max(self.events - 1, 0)) for finding in closed]
+        findings += self._update(pairs, batch) if len(pairs) else []
         self._set_clock(batch)
         if self.first_time != self.first_time:
             self.first_time = batch.last_time()
@@ -147,6 +151,21 @@ class Monitor:
             if self.config.by:
                 self.segment_series.note(self.last_time)
         return Outcome(pairs, batch.size - repeated, repeated, findings)
+
+    def numbers(self, batch: Batch) -> tuple[Numbers | None, Numbers | None]:
+        """For each row, the numbers of its segment and of its version. Too many are a ValueError, nothing changes."""
+        segments = versions = None
+        if batch.kind in (EVENTS, PREDICTIONS):
+            self.watch.check_versions(batch.versions)
+            if self.config.by and batch.segment_codes:
+                segments = self.segment_numbers(batch.segments)[np.frombuffer(batch.segment_codes, "<u4")]
+            self.versions += [name for name in batch.versions if name not in self.versions]
+            if batch.versions:
+                known = np.array([self.versions.index(name) for name in batch.versions], np.int64)
+                versions = known[np.frombuffer(batch.version_codes, "<u4")]
+            elif len(self.versions) > 1:
+                versions = np.zeros(batch.size, np.int64)
+        return segments, versions
 
     def segment_numbers(self, names: Sequence[str]) -> Numbers:
         """The numbers of segments; new ones get the next. Too many are a ValueError, and nothing changes."""
@@ -170,9 +189,14 @@ class Monitor:
         except TypeError as error:
             raise ValueError(str(error)) from None
 
-    def _join(self, ids: npt.NDArray[np.void], batch: Batch, numbers: Numbers | None) -> tuple[Pairs, int]:
+    def _join(
+        self, ids: npt.NDArray[np.void], batch: Batch, segments: Numbers | None, versions: Numbers | None
+    ) -> tuple[Pairs, int]:
         """Predictions and labels by id to pairs; an event with an id is both at once."""
         times, before = batch.time_column(), self.join.counts
+        numbers = segments
+        if versions is not None:  # behind the segment
+            numbers = (0 if segments is None else segments) | versions << 32
         if batch.kind == EVENTS:
             made = self.join.both(ids, batch.codes("truths"), batch.codes("preds"), times, numbers)
         elif batch.kind == PREDICTIONS:
@@ -184,20 +208,28 @@ class Monitor:
         after = self.join.counts
         which = "repeated_labels" if batch.kind == LABELS else "repeated_predictions"
         is_every_row = len(made) == batch.size and batch.kind == EVENTS
-        positions, segments = None if is_every_row else made.positions, made.tags if self.config.by else None
-        return Pairs(made.truths, made.preds, positions, segments), after[which] - before[which]
+        positions, segments = None if is_every_row else made.positions, None
+        if self.config.by:
+            segments = made.tags & 0xFFFFFFFF
+        versions = made.tags >> 32 if len(self.versions) > 1 else None
+        return Pairs(made.truths, made.preds, positions, segments, versions), after[which] - before[which]
+
+    def _times(self, batch: Batch, positions: Numbers | None, size: int = 0) -> npt.NDArray[np.float64]:
+        """When rows of a batch happened, all of them or some."""
+        if not batch.times:
+            return np.full(size or batch.size, batch.received)
+        times = np.frombuffer(batch.times, "<f8")
+        return times if positions is None else times[positions]
 
     def _update(self, pairs: Pairs, batch: Batch) -> list[Finding]:
         """Give the pairs to the watch; the row of a finding is its event of the monitor."""
         size = len(pairs)
         rows = np.arange(self.events, self.events + size)
-        if batch.times:
-            times = np.frombuffer(batch.times, "<f8")
-            times = times if pairs.positions is None else times[pairs.positions]
-        else:
-            times = np.full(size, batch.received)
-        events = Events(pairs.truths, pairs.preds, "", rows, _moments(times), pairs.segments)
-        findings = [self.of_monitor(finding) for finding in self.watch.update(events, self._names)]
+        times = _moments(self._times(batch, pairs.positions, size))
+        own: dict[str, Any] = {"versions": pairs.versions, "version_names": self.versions}
+        events = Events(pairs.truths, pairs.preds, "", rows, times, pairs.segments, **own)
+        found = self.watch.update(events, self._names, predicted=batch.kind == EVENTS)
+        findings = [self.of_monitor(finding) for finding in found]
         cells = pairs.truths.astype(np.int64) * self.classes + pairs.preds
         for finding in findings:
             if isinstance(finding, Shift):
@@ -212,8 +244,11 @@ class Monitor:
         return findings
 
     def of_monitor(self, finding: Finding) -> Finding:
-        """Events of the overall stream are those of the monitor, also where new settings began it again."""
-        return finding.shifted(self.begun) if finding.segment is None else finding
+        """Events of the overall stream are those of the monitor, also where new settings began it again.
+
+        Those of a version are counted by itself.
+        """
+        return finding.shifted(self.begun) if finding.segment is None and finding.version is None else finding
 
     def _draw_alarm(self, drift: Finding, cells: Numbers) -> None:
         """Have the series reach the alarm at its event, within a batch: after it the evidence is gone."""
@@ -311,6 +346,7 @@ class Monitor:
             "config": msgspec.to_builtins(self.config),
             **{name: getattr(self, name) for name in COUNTS + NUMBERS},
             "segments": self._names,
+            "versions": self.versions,
             "shift": self.shift,
             "stride": stride,
             "moments": moments,
@@ -346,12 +382,15 @@ class Monitor:
             monitor.join = LabelJoin.from_bytes(bytes(sections["join"]))
             if len(monitor.segment_numbers(about["segments"])) != len(monitor.segments):
                 raise ValueError("the saved names of segments do not fit")
+            monitor.versions = msgspec.convert(about["versions"], list[str | None])
+            if monitor.versions[:1] != [None] or len({*monitor.versions}) < len(monitor.versions):
+                raise ValueError("the saved versions do not fit")
             monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
             monitor.segment_series.restore(about["moments"], bytes(sections["segment_counts"]))
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the saved monitor does not fit itself ({error!r})") from None
-        if monitor.begun + (monitor.watch.overall or monitor.watch).events != monitor.events:
+        if monitor.begun + monitor.watch.events != monitor.events:
             raise ValueError("the saved monitor and its watch have seen different events")
         return monitor
 

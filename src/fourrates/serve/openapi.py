@@ -91,6 +91,7 @@ SCHEMAS: dict[str, Schema] = {
         open=_list(_ref("OpenDrift")),
         worst=_maybe(_record(segment=SEGMENT, rate=STRING, **RATE_NOW["properties"])),
         label_delay=MAYBE_NUMBER,
+        deployments=_list(_record(version=STRING, time=MAYBE_MOMENT, event=WHOLE, serves=BOOL)),
         **_each(
             COUNT, "events", "events_last_hour", "waiting", "waiting_labels", "segments", "drifted_segments", "drifts"
         ),
@@ -106,6 +107,7 @@ SCHEMAS: dict[str, Schema] = {
     "RateNow": RATE_NOW,
     "OpenDrift": _record(
         segment=SEGMENT,
+        version=_maybe(STRING),
         at=WHOLE,
         started=MAYBE_WHOLE,
         confirmed=BOOL,
@@ -136,6 +138,7 @@ SCHEMAS: dict[str, Schema] = {
     "Finding": _record(
         kind={"enum": [*get_args(Kind)]},
         segment=SEGMENT,
+        version=_maybe(STRING),
         at=WHOLE,
         closes=BOOL,
         started_between=_maybe(_list(WHOLE)),
@@ -194,6 +197,7 @@ BATCH: Schema = {
     "properties": {
         **_each(COLUMN, "y_true", "y_pred", "truth", "pred"),
         "score": _list(NUMBER),
+        "version": COLUMN,
         "id": _list({"type": ["integer", "string"]}),
         "time": _list({"type": ["number", "string"]}),
         "by": _map(COLUMN),

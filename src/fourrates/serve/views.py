@@ -82,6 +82,10 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
         "worst": worst(monitor),
         "label_delay": monitor.label_delay.seconds,
         "last_event": iso(monitor.last_time),
+        "deployments": [
+            {"version": one.version, "time": iso(seconds_of(one.time)), "event": one.event, "serves": one.serves}
+            for one in monitor.watch.deployments
+        ],
     }
 
 
@@ -98,6 +102,7 @@ def open_json(monitor: Monitor) -> list[dict[str, Any]]:
         shown.append(
             {
                 "segment": segment_json(monitor, drift.segment),
+                "version": drift.version,
                 "at": drift.at,
                 "started": drift.started,
                 "time": iso(seconds_of(drift.time)),
@@ -266,7 +271,9 @@ def segments(
 def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str, Any]:
     """A finding, as JSON has it; `confusion_before` and `confusion_after` are for the caller to fill in."""
     segment = segment_json(monitor, finding.segment)
-    where = "" if segment is None else " (" + ", ".join(f"{k}={v}" for k, v in segment.items()) + ")"
+    named = [f"{k}={v}" for k, v in (segment or {}).items()]
+    named += [] if finding.version is None else [f"version {finding.version}"]
+    where = f" ({', '.join(named)})" if named else ""
     kind = finding.kind
     if isinstance(finding, Shift):
         text = f"class-mix shift: positives {finding.before.value:.1%} to {finding.after.value:.1%}"
@@ -286,10 +293,11 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
     drift = finding if isinstance(finding, Drift) else None
     return {
         # Of the event of the monitor: those of a segment are counted from 0 again after a reset.
-        "id": stable_id(uid, kind, msgspec.json.encode(segment).decode(), row_of(finding))[:24],
+        "id": stable_id(uid, kind, msgspec.json.encode([segment, finding.version]).decode(), row_of(finding))[:24],
         "kind": kind,
         "monitor": name,
         "segment": segment,
+        "version": finding.version,
         "at": finding.at,
         "drift": None if finding.about is None else finding.about.at,
         "closes": finding.closes,

@@ -1,7 +1,7 @@
 """A watch: a detector over batches of events, overall or by segment; what it finds, and how things are now."""
 
-from fourrates.watch.now import Now, OpenDrift
+from fourrates.watch.now import Deployment, Now, OpenDrift
 from fourrates.watch.segments import MAX_SEGMENTS
 from fourrates.watch.watch import Watch
 
-__all__ = ["MAX_SEGMENTS", "Now", "OpenDrift", "Watch"]
+__all__ = ["MAX_SEGMENTS", "Deployment", "Now", "OpenDrift", "Watch"]

@@ -81,10 +81,32 @@ class OpenDrift:
         return f"found at event {self.drift.at:,}"
 
     def __str__(self) -> str:
-        where = "" if self.segment is None else f"{shortened(self.segment)}: "
+        where = "" if (name := self.drift.where) is None else f"{shortened(name)}: "
         verdict = "confirmed" if self.confirmed else "not yet confirmed"
         cost = "" if self.cost is None else f", {self.cost}"
         return f"{where}{self.rates_in_words()}, {self.since} ({verdict}){cost}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A version of the model, and when it was first met: what a picture marks.
+
+    Attributes
+    ----------
+    version : str
+        Its name.
+    time : datetime64 or None
+        When its first prediction was made, where times are known.
+    event : int
+        Predictions of all versions before it.
+    serves : bool
+        Whether it predicts: it made some of the last 500 to 1,000 predictions. Of several that do, the last one serves.
+    """
+
+    version: str
+    time: np.datetime64 | None
+    event: int
+    serves: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +131,9 @@ class Now:
         The latest time.
     holds : bool
         Whether the detector keeps a drift open until it is over. Of others only the findings say what happened.
+    deployments : tuple of Deployment
+        The versions met, in the order in which they began, where a column names them. In JSON: a list of
+        ``{"version": "v2", "time": "2026-09-01T00:00:00Z", "event": 12345, "serves": true}``; findings have `version`.
     """
 
     status: Status
@@ -119,6 +144,7 @@ class Now:
     segments: int | None
     last_time: np.datetime64 | None
     holds: bool
+    deployments: tuple[Deployment, ...] = ()
 
     @classmethod
     def together(cls, parts: Mapping[str, Now]) -> Now:
@@ -181,8 +207,12 @@ class Now:
 
     def to_json(self, utc: bool = False) -> dict[str, Any]:
         """The same for a program."""
-        from fourrates.plain import finding_record, state_record
+        from fourrates.plain import finding_record, moment, state_record
 
+        deployed = [
+            {"version": one.version, "time": moment(one.time, utc), "event": one.event, "serves": one.serves}
+            for one in self.deployments
+        ]
         return {
             "status": self.status,
             "open": [
@@ -196,6 +226,7 @@ class Now:
                 for drift in self.open
             ],
             "now": {rate: state_record(state) for rate, state in self.rates.items()},
+            **({"deployments": deployed} if deployed else {}),
         }
 
 

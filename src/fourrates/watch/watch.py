@@ -6,7 +6,7 @@ in another process; a stream cut anywhere gives the same findings as in one piec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +14,24 @@ import numpy as np
 
 from fourrates.checks import check_whole
 from fourrates.detectors import Detector
-from fourrates.detectors.seasons import SEASONS, strata_of
-from fourrates.findings import Drift, Finding, RateState
+from fourrates.findings import Finding
 from fourrates.io import Batch, Columns, InputError, read
-from fourrates.labels import rate_names
 from fourrates.state import Saved, pack, unpack
-from fourrates.watch.cost import ExtraCost, extra_cost, prices
-from fourrates.watch.marks import Marks, is_marked
-from fourrates.watch.now import Now, OpenDrift
-from fourrates.watch.part import OpenWarning, Part
-from fourrates.watch.segments import MAX_SEGMENTS, Groups, Segments
+from fourrates.watch.cost import prices
+from fourrates.watch.now import Deployment, Now, OpenDrift
+from fourrates.watch.segments import MAX_SEGMENTS
+from fourrates.watch.streams import microseconds, moment, text_or_none
+from fourrates.watch.versions import BLOCK, MOST_VERSIONS, Version, checked_references
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fourrates.watch.part import Positions
+    from fourrates.watch.segments import Segments
+    from fourrates.watch.streams import Follow
     from fourrates.watch.trace import Trace
+    from fourrates.watch.versions import VersionReferences
 
 MOST = 2**31 - 2  # segments that a bank can number
-TRACED = 2000  # segments that are followed for pictures: each takes some 100 kB
-PLACE = ("time", "started_time", "source", "row", "started_row")  # what a watch adds to a finding, besides its segment
 
 
 class Watch:
@@ -41,18 +39,26 @@ class Watch:
 
     Many segments of FourRates or LFR are a :class:`~fourrates.Bank`; other detectors are objects, one a segment.
 
+    A pair belongs to the version of the model that predicted it, however late its label comes. Each version has a watch
+    of its own: its own normal, its own drifts. The one that began last *serves*: `segments`, `references` and the rates
+    of :meth:`now` are its. A version that made none of 500 predictions is retired: its open drifts are accepted, and
+    what its late labels still show is reported and closed at once. If it predicts again, it serves again.
+
     Parameters
     ----------
     detector : Detector
         As it should begin; every segment gets a clone of it.
     by : str, optional
         The column that makes segments, for frames given to :meth:`update`.
-    truth, pred, time : str, optional
-        The other columns of these frames; known by common names if not given.
+    truth, pred, time, version : str, optional
+        The other columns of these frames; the first three are known by common names if not given.
     overall : Detector, optional
         Beside those of the segments, one for all events together.
     references : mapping, optional
         From names of segments to their references, for FourRates; the others have none.
+    version_references : mapping, optional
+        From versions to the reference of each, or to such a mapping. The reference of `detector`, and `references`, are
+        those of the first version; one that has none is compared with its own past.
     trace : callable, optional
         Makes a :class:`~fourrates.watch.trace.Trace` for a segment, to follow its rates for a picture.
     cost : mapping, optional
@@ -64,12 +70,14 @@ class Watch:
     ----------
     detector : Detector
         The one given.
+    version : str or None
+        The version that serves.
     segments : mapping from names to detectors
         Each segment as a detector; None is the name of the only one.
-    overall : Watch or None
-        The watch of all events together, where there is one beside the segments.
+    overall : mapping from None to a detector, or None
+        All events together, where they are watched beside the segments.
     events : int
-        Events so far, in all segments.
+        Events so far, in all segments and versions.
     first_time, last_time : datetime64 or None
         The earliest and the latest time met.
 
@@ -97,37 +105,58 @@ class Watch:
         truth: str | None = None,
         pred: str | None = None,
         time: str | None = None,
+        version: str | None = None,
         overall: Detector | None = None,
         references: Mapping[str, Any] | None = None,
-        trace: Callable[[Detector], Trace] | None = None,
+        version_references: Mapping[str, Any] | None = None,
+        trace: Follow | None = None,
         cost: Mapping[Any, float] | None = None,
         max_segments: int = MAX_SEGMENTS,
     ) -> None:
-        self._columns = Columns(truth, pred, None, time, by)
-        beside = None if overall is None else Watch(overall, trace=trace)
-        self._begin(Segments(detector, references), beside, trace)
+        own = checked_references(version_references or {}, detector.labels)
+        self._begin(trace, Columns(truth, pred, None, time, by, version=version), own)
+        self._versions[None] = Version.first(detector, overall, references, trace)
         self.max_segments = max_segments
         self.set_cost(cost or {})
 
-    def _begin(self, segments: Segments, overall: Watch | None, trace: Callable[[Detector], Trace] | None) -> None:
-        self.segments, self.overall = segments, overall
-        self.events = 0
+    def _begin(self, trace: Follow | None, columns: Columns, references: VersionReferences) -> None:
+        self._trace, self._columns, self.version_references = trace, columns, references
+        self._versions: dict[str | None, Version] = {}  # in the order in which they began
+        self._predictions = self.events = 0
         self.first_time: np.datetime64 | None = None
         self.last_time: np.datetime64 | None = None
-        self._classes = len(segments.detector.labels.values)
-        self._warnings: dict[int, OpenWarning] = {}
-        self._opened: dict[int, dict[str, Any]] = {}  # when and where the open drifts were found, by segment
-        self._marks = Marks()
-        self._source: str | None = None
-        self._trace = trace
-        self._traces: dict[int, Trace] = {}
         self.prices: dict[str, float] = {}
 
     def set_cost(self, cost: Mapping[Any, float]) -> None:
         """Say what an error costs, as the parameter `cost` does; it is no part of the state."""
         self.prices = prices(cost, self.detector.labels.values)
-        if self.overall is not None:
-            self.overall.set_cost(cost)
+
+    # What serves ----------------------------------------------------------------------------------------------
+
+    @property
+    def _serving(self) -> Version:
+        return self._live[-1]
+
+    @property
+    def _live(self) -> list[Version]:
+        """The versions that are not retired, in the order in which they began."""
+        return [version for version in self._versions.values() if not version.retired]
+
+    @property
+    def version(self) -> str | None:
+        """The version that serves; None where nothing says which."""
+        return self._serving.name
+
+    @property
+    def segments(self) -> Segments:
+        """The segments of the version that serves."""
+        return self._serving.parts.segments
+
+    @property
+    def overall(self) -> Segments | None:
+        """All events of the version that serves as one stream, where there is one beside the segments."""
+        overall = self._serving.overall
+        return None if overall is None else overall.segments
 
     @property
     def detector(self) -> Detector:
@@ -153,7 +182,7 @@ class Watch:
 
     @property
     def max_segments(self) -> int:
-        """The most segments there may be."""
+        """The most segments there may be, in each version."""
         return self.segments.most
 
     @max_segments.setter
@@ -162,7 +191,8 @@ class Watch:
             raise ValueError(f"max_segments {most!r} is not between 1 and {MOST:,}")
         if len(self.segments) > most:
             raise InputError(f"{len(self.segments):,} segments; at most {most:,} are possible (max_segments)")
-        self.segments.most = most
+        for version in self._versions.values():
+            version.parts.segments.most = most
 
     @property
     def holds(self) -> bool:
@@ -171,12 +201,13 @@ class Watch:
 
     @property
     def traces(self) -> dict[str | None, Trace]:
-        """What was followed for pictures."""
-        return {self.segments.names[number]: trace for number, trace in self._traces.items()}
+        """What was followed for pictures, of the version that serves."""
+        parts = self._serving.parts
+        return {parts.segments.names[number]: trace for number, trace in parts.traces.items()}
 
     # Events ---------------------------------------------------------------------------------------------------
 
-    def update(self, batch: Any, names: Sequence[str] = ()) -> list[Finding]:
+    def update(self, batch: Any, names: Sequence[str] = (), *, predicted: bool = True) -> list[Finding]:
         """Take events and return the findings, in the order of their events.
 
         Parameters
@@ -185,240 +216,204 @@ class Watch:
             The events.
         names : sequence of str
             For a Batch: the names of the segments that its keys count (`Events.keys`).
+        predicted : bool
+            Whether the predictions were made in this order. Where labels come late and :meth:`predict` was told of the
+            predictions, they say nothing about which version serves.
         """
         if isinstance(batch, Batch):
-            return self._take(batch, names)
+            return self._take(batch, names, predicted)
         parameters = self.detector.parameters
         events = read(batch, columns=self._columns, labels=parameters["labels"], positive=parameters["positive"])
-        found = [finding for part in events for finding in self._take(part, events.keys)]
+        found = [finding for part in events for finding in self._take(part, events.keys, predicted)]
         # What its times have shown holds for those that come.
         self._columns = replace(self._columns, unit=events.columns.unit, dates=events.columns.dates)
         return found
 
-    def _take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        if self.overall is None:
-            return self._take_segments(batch, names)
-        found = self._take_segments(batch, names) if batch.keys is not None else []
-        found += self.overall._take_segments(replace(batch, keys=None), ())
+    def predict(self, versions: npt.NDArray[np.int64], names: Sequence[str | None], times: Any = None) -> list[Finding]:
+        """Note which versions made predictions, before their labels are there; what it closes.
+
+        Parameters
+        ----------
+        versions : array of int64
+            For each prediction its version, as a position in `names`.
+        names : sequence of str
+            The versions.
+        times : array of datetime64, optional
+            When each was made.
+        """
+        found: list[Finding] = []
+        for part in self._blocks(versions, names):
+            self._note_versions(versions[part], names, None if times is None else times[part])
+            found += self._predicted(part.stop - part.start)
+        return found
+
+    def _take(self, batch: Batch, names: Sequence[str], predicted: bool) -> list[Finding]:
+        if batch.versions is None and len(self._versions) == 1 and self._serving.name is None:
+            found = self._serving.take(batch, names)  # or an error, before anything changes
+            self._count(batch)
+            self._predictions += batch.truths.size
+            self._serving.block = max(0, self._predictions - 1) // BLOCK
+            return found
+        of = np.zeros(batch.truths.size, np.int64) if batch.versions is None else batch.versions
+        called: Sequence[str | None] = (None,) if batch.versions is None else batch.version_names
+        found = []
+        for part in self._blocks(of, called) if predicted else [slice(0, of.size)]:
+            some = batch.take(part)
+            for version, rows in self._note_versions(of[part], called, some.times, predicted):
+                taken = version.take(some if rows is None else some.take(rows), names)
+                found += [*taken, *(self._close(version, some) if version.retired else ())]
+            self._count(some)
+            found += self._predicted(part.stop - part.start, some) if predicted else ()
         return sorted(found, key=lambda finding: finding.row or 0)
 
-    def _take_segments(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
-        if segments.names and many != (segments.names[0] is not None):
-            raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
-        if batch.keys is None:
-            numbers, begun = None, segments.begin([None])
-        else:
-            numbers, begun = segments.numbers(batch.keys, names)  # or an error, before anything changes
-        self._follow(begun)
-        if batch.times is not None:
-            self._note_times(batch.times)
-        if batch.source != self._source:
-            self._source = batch.source
-            self._marks.forget_rows()
+    def _blocks(self, of: npt.NDArray[np.int64], names: Sequence[str | None]) -> Iterator[slice]:
+        """Stretches of predictions between which a version may retire; all as one where only one is there."""
+        met = {names[code] for code in np.unique(of).tolist()}
+        edges: Iterable[int] = ()
+        if len(met | {version.name for version in self._live}) > 1:
+            edges = range(BLOCK - self._predictions % BLOCK, of.size, BLOCK)
+        start = 0
+        for stop in (*edges, of.size):
+            yield slice(start, stop)
+            start = stop
+
+    def _note_versions(
+        self, of: npt.NDArray[np.int64], names: Sequence[str | None], times: Any, predicted: bool = True
+    ) -> list[tuple[Version, npt.NDArray[np.int64] | None]]:
+        """Each version that is met, in order, and its rows, None for all of them; new ones begin."""
+        met = []
+        codes, first = np.unique(of, return_index=True)
+        self.check_versions(names[code] for code in codes.tolist())
+        for code, at in sorted(zip(codes.tolist(), first.tolist(), strict=True), key=lambda one: one[1]):
+            version = self._versions.get(names[code])
+            if version is None:
+                version = self._begin_version(names[code], None if times is None else times[at], self._predictions + at)
+            if predicted:
+                version.retired, version.block = False, (self._predictions + of.size - 1) // BLOCK
+            met.append((version, None if codes.size == 1 else np.flatnonzero(of == code)))
+        return met
+
+    def _begin_version(self, name: str | None, time: np.datetime64 | None, event: int) -> Version:
+        known = list(self._versions.values())
+        first = self.version is None and not self.events
+        references = None if name is None else self.version_references.get(name)
+        new = known[-1].next(name, references, self._trace, first)
+        new.time, new.event = None if time is None or np.isnat(time) else time, event
+        if first:
+            self._versions.clear()  # what was there before any version was known
+        elif len(known) >= MOST_VERSIONS:
+            del self._versions[min((one for one in known if one.retired), key=lambda one: one.block).name]
+        self._versions[name] = new
+        return new
+
+    def _predicted(self, size: int, batch: Batch | None = None) -> list[Finding]:
+        """Count predictions; at the end of a block, retire the versions that made none of them."""
+        before, self._predictions = self._predictions // BLOCK, self._predictions + size
+        if self._predictions // BLOCK == before:
+            return []
+        found = []
+        for version in self._live:
+            if version.block < self._predictions // BLOCK - 1:
+                version.retired = True
+                found += self._close(version, batch)
+        return found
+
+    def _close(self, version: Version, batch: Batch | None) -> list[Finding]:
+        """Accept what is open of a version that is retired, at the end of these events."""
+        source, row = (None, None) if batch is None else (batch.source, int(batch.rows[-1]))
+        found = [version.accept(segment, self.last_time) for segment in version.open_since]
+        return [replace(finding, source=source, row=row) for finding in found if finding is not None]
+
+    def check_versions(self, names: Iterable[str | None]) -> None:
+        """Raise an InputError if, with these, too many versions would predict at once."""
+        live = {one.name for one in self._live if one.name is not None or one.parts.events}
+        if len(live.union(names)) > MOST_VERSIONS:
+            raise InputError(f"more than {MOST_VERSIONS} versions predict at once: is that the version of a model?")
+
+    def _count(self, batch: Batch) -> None:
         self.events += batch.truths.size
-        return self._advance(batch, Groups.of(numbers, batch.truths.size))
-
-    def _stratified(self, batch: Batch) -> Batch:
-        """A batch with the strata that the detector has: by the times, or by a column of its own."""
-        asked = self.detector.parameters.get("strata")
-        if asked is None:
-            return replace(batch, strata=None)
-        if asked in SEASONS:
-            if batch.times is None:
-                raise InputError(f"normal by {'hour' if asked == 'day' else 'weekday'} needs times (--time)")
-            return replace(batch, strata=strata_of(batch.times, asked))
-        if batch.strata is None:
-            raise InputError(f"this detector has {asked} strata: say which column names them (--stratum)")
-        return batch
-
-    def _note_times(self, times: npt.NDArray[np.datetime64]) -> None:
+        times = np.empty(0, "M8[us]") if batch.times is None else batch.times
         known = times[~np.isnat(times)]
         if known.size:
             low, high = known.min(), known.max()
             self.first_time = low if self.first_time is None else min(self.first_time, low)
             self.last_time = high if self.last_time is None else max(self.last_time, high)
 
-    def _follow(self, begun: range) -> None:
-        """Follow segments that begin for pictures, the first of them."""
-        if self._trace is not None:
-            for number in begun[: max(0, TRACED - begun.start)]:
-                self._traces[number] = self._trace(self.segments.starting(number))
-
-    def _advance(self, batch: Batch, groups: Groups) -> list[Finding]:
-        """Give a batch to the segments; then see to those that drifted, warn, or are followed."""
-        findings = self.segments.take(batch, groups)
-        events, since = self.segments.progress(groups.present)
-        busy = since >= 0
-        if findings or self._warnings or self._traces:
-            noted = np.fromiter({*findings, *self._warnings, *self._traces}, np.int64)
-            busy |= np.isin(groups.present, noted)
-        alone = groups.order is None
-        if not alone:
-            self._mark_all(batch, groups, events, [*findings])
-        found: list[tuple[int, Finding]] = []
-        for i in np.flatnonzero(busy | alone).tolist():
-            number, positions, end = int(groups.present[i]), groups.positions(i), int(events[i])
-            first = end - int(groups.ends[i] - groups.starts[i])
-            part = Part(batch, positions, first, self._classes, self._warnings.pop(number, None))
-            own = findings.get(number, [])
-            if own or alone:
-                found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
-            if number in self._traces:
-                self._traces[number].take(*part.codes(), part.times())
-            if since[i] >= 0:
-                self._warnings[number] = part.warning_from(int(since[i]), end)
-        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
-
-    def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
-        """Remember when and where events were, but for segments with findings: those are marked up to each of them."""
-        assert groups.order is not None
-        sizes = groups.ends - groups.starts
-        own = np.repeat(events - sizes - groups.starts, sizes) + np.arange(batch.truths.size)
-        numbers = np.repeat(groups.present, sizes)
-        marked = is_marked(numbers, own)
-        if later:
-            marked &= ~np.isin(numbers, later)
-        at = groups.order[marked]
-        times = None if batch.times is None else batch.times[at]
-        self._marks.note(numbers[marked], own[marked], times, batch.rows[at])
-
-    def _mark(self, number: int, part: Part, start: int, end: int) -> None:
-        """Remember when and where events of a part were."""
-        at = np.arange(start, end)
-        at = at[is_marked(number, part.first + at)]
-        times = part.times()
-        self._marks.note(
-            np.full(at.size, number), part.first + at, None if times is None else times[at], part.rows()[at]
-        )
-
-    def _placed(self, number: int, part: Part, finding: Finding) -> Finding:
-        """A finding with its segment, its time and its row; all events up to it are marked."""
-        marks, segment, end = self._marks, self.segments.names[number], finding.at + 1
-        placed = replace(
-            finding,
-            segment=segment,
-            time=part.time(finding.at),
-            started_time=marks.time(number, finding.started, end),
-            source=part.batch.source,
-            row=int(part.batch.rows[part.position(finding.at)]),
-            started_row=marks.row(number, finding.started, end),
-        )
-        if isinstance(placed, Drift):
-            placed = replace(placed, confusion_since=part.counts_since_warning(placed))
-        if placed.about is not None and number in self._opened:
-            placed = replace(placed, about=replace(placed.about, segment=segment, **self._opened[number]))
-        return placed
-
-    def _placed_in(self, number: int, part: Part, own: list[Finding]) -> list[Finding]:
-        """The findings in a segment with their places, and where the drift that is now open in it was found."""
-        found, done = [], 0
-        for finding in own:
-            end = finding.at + 1 - part.first
-            self._mark(number, part, done, end)
-            done = end
-            found.append(placed := self._placed(number, part, finding))
-            if placed.closes:
-                self._opened.pop(number, None)
-            elif placed.kind == "drift" and number not in self._opened:
-                self._opened[number] = {name: getattr(placed, name) for name in PLACE}
-        self._mark(number, part, done, len(part.rows()))
-        if own and getattr(self.segments.at(number), "open", None) is None:
-            self._opened.pop(number, None)
-        return found
-
     # Now ------------------------------------------------------------------------------------------------------
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
         """The segments whose drift is open, None for the overall stream, and when it was found."""
-        beside = {} if self.overall is None else self.overall.open_since
-        return beside | {self.segments.names[number]: place["time"] for number, place in self._opened.items()}
+        return {name: time for version in self._live for name, time in version.open_since.items()}
 
     def open_drift(self, segment: str | None = None) -> OpenDrift | None:
-        """The drift that is open in a segment, or overall."""
-        if segment is None and self.overall is not None:
-            return self.overall.open_drift()
-        if segment not in self.segments or (number := self.segments.number(segment)) not in self._opened:
-            return None
-        stream = self.segments.at(number)
-        drift = getattr(stream, "open", None)
-        assert drift is not None
-        placed = replace(drift, segment=segment, **self._opened[number])
-        away = {rate: state for rate, state in stream.rates.items() if state.state != "normal"}
-        return OpenDrift(placed, away, self._cost(stream, placed, away) if self.prices else None)
+        """The drift that is open in a segment, or overall; of the version that serves, if that has one."""
+        opened = (version.open_drift(segment, self.prices, self.last_time) for version in reversed(self._live))
+        return next((drift for drift in opened if drift is not None), None)
 
-    def _cost(self, stream: Any, drift: Drift, away: Mapping[str, RateState]) -> ExtraCost | None:
-        """What an open drift costs; of each class there have been as many events as in the mix since the last alarm."""
-        mix = np.sum(stream.confusion, axis=1)
-        since = stream.events - drift.at
-        counts = (since * mix / max(1, mix.sum())).tolist()
-        events = dict(zip(rate_names(self.detector.labels.values), counts, strict=False))
-        days = None if drift.time is None or self.last_time is None else self.last_time - drift.time
-        return extra_cost(away, self.prices, events, days)
+    @property
+    def deployments(self) -> tuple[Deployment, ...]:
+        """The versions met, in the order in which they began."""
+        named = [version for version in self._versions.values() if version.name is not None]
+        return tuple(Deployment(one.name or "", one.time, one.event, not one.retired) for one in named)
 
     def now(self) -> Now:
         """How things are now: the open drifts, and the rates since."""
-        names, overall = self.segments.names, self.overall or self
-        opened = [drift for segment in self.open_since if (drift := self.open_drift(segment)) is not None]
+        found = [
+            version.open_drift(segment, self.prices, self.last_time)
+            for version in self._live
+            for segment in version.open_since
+        ]
+        opened = [drift for drift in found if drift is not None]
         opened.sort(key=lambda drift: (drift.segment is not None, not drift.confirmed, -drift.harm))
-        warned = len(self._warnings) + (0 if overall is self else len(overall._warnings))
+        names, overall = self.segments.names, self.segments if self.overall is None else self.overall
+        warned = sum(len(streams.warnings) for version in self._live for streams in version.streams)
         return Now(
             status="drifted" if opened else "warning" if warned else "stable",
             open=tuple(opened),
-            rates=overall.segments[None].rates if None in overall.segments else {},
+            rates=overall[None].rates if None in overall else {},
             warned=warned,
-            events=overall.events,
+            events=self.events,
             segments=None if None in self.segments or not names else len(names),
-            last_time=overall.last_time,
+            last_time=self.last_time,
             holds=self.holds,
+            deployments=self.deployments,
         )
 
     def accept(self, segment: str | None = None) -> Finding | None:
         """Make the level since the alarm the new normal, in a segment or overall; None if no drift is open there."""
-        if segment is None and self.overall is not None:
-            return self.overall.accept()
-        if segment not in self.segments:
-            raise KeyError(f"no segment {segment!r}")
-        number = self.segments.number(segment)
-        finding = self.segments.accept(segment)
-        if finding is None:
-            return None
-        if self.segments.at(number).status != "warning":
-            self._warnings.pop(number, None)
-        place = self._opened.pop(number, {})
-        about = None if finding.about is None else replace(finding.about, segment=segment, **place)
-        return replace(finding, segment=segment, time=self.last_time, about=about)
+        for version in reversed(self._live):
+            if segment in version.open_since:
+                return version.accept(segment, self.last_time)
+        return self._serving.accept(segment, self.last_time)
 
     def set_budget(self, arl: float) -> None:
         """Go on with another false-alarm budget, without forgetting anything."""
-        self.segments.set_budget(arl)
-        if self.overall is not None:
-            self.overall.set_budget(arl)
+        for version in self._versions.values():
+            for streams in version.streams:
+                streams.segments.set_budget(arl)
 
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """Everything that is needed to resume."""
-        about, sections = self.segments.to_state()
-        shape, sections["marks"] = self._marks.to_state(len(self.segments))
-        about |= {
+        about = {
             "events": self.events,
-            "times": [_microseconds(self.first_time), _microseconds(self.last_time)],
-            "source": self._source,
+            "predictions": self._predictions,
+            "times": [microseconds(self.first_time), microseconds(self.last_time)],
+            "versions": [version.about() for version in self._versions.values()],
+            "references": [
+                [version, segment, counts.tolist()]
+                for version, own in self.version_references.items()
+                for segment, counts in own.items()
+            ],
             "columns": self._columns.to_dict(),
-            "marks": shape,
-            "warnings": [[number, one.since, one.counts.tolist()] for number, one in self._warnings.items()],
-            "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
         }
-        if self.overall is not None:
-            sections["overall"] = self.overall.to_bytes()
-        return pack("Watch", about, **sections)
+        versions = enumerate(self._versions.values())
+        return pack("Watch", about, **{f"{i}{name}": part for i, one in versions for name, part in one.sections()})
 
     @classmethod
-    def from_bytes(
-        cls, saved: bytes, trace: Callable[[Detector], Trace] | None = None, *, max_segments: int | None = None
-    ) -> Watch:
+    def from_bytes(cls, saved: bytes, trace: Follow | None = None, *, max_segments: int | None = None) -> Watch:
         """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are an InputError."""
         try:
             found = unpack(saved)
@@ -434,65 +429,23 @@ class Watch:
             raise InputError(f"the saved watch does not fit itself ({error!r})") from None
 
     @classmethod
-    def _revived(cls, found: Saved, trace: Callable[[Detector], Trace] | None) -> Watch:
+    def _revived(cls, found: Saved, trace: Follow | None) -> Watch:
         watch, about = cls.__new__(cls), found.about
-        columns: dict[str, Any] = {name: _text(column) for name, column in about["columns"].items()}
-        watch._columns = Columns(**columns)
-        overall = cls.from_bytes(bytes(found.sections["overall"]), trace) if "overall" in found.sections else None
-        if overall is not None and (overall.overall is not None or [*overall.segments] not in ([], [None])):
-            raise ValueError("the overall stream of the saved watch has segments")
-        watch._begin(Segments.from_state(found), overall, trace)
+        columns: dict[str, Any] = {name: text_or_none(column) for name, column in about["columns"].items()}
+        watch._begin(trace, Columns(**columns), {})
         watch.events = check_whole(about["events"], "events", 0)
-        watch.first_time, watch.last_time = (None if one is None else _time(one) for one in about["times"])
-        watch._source = _text(about["source"])
-        watch._marks = Marks.from_state(about["marks"], found.sections["marks"], len(watch.segments))
-        watch._load_warnings(about["warnings"])
-        watch._load_opened(about["opened"])
-        if trace is not None:
-            for number in range(min(TRACED, len(watch.segments))):
-                watch._traces[number] = trace(watch.segments.at(number))
+        watch._predictions = check_whole(about["predictions"], "predictions", 0)
+        watch.first_time, watch.last_time = (None if one is None else moment(one) for one in about["times"])
+        for i, one in enumerate(about["versions"]):
+            version = Version.from_state(one, found.sections, str(i), trace)
+            watch._versions[version.name] = version
+        if len(watch._versions) != len(about["versions"]) or not watch._live:
+            raise ValueError("the saved watch has no version that serves, or one of them twice")
+        counted = sum(version.streams[0].events for version in watch._versions.values())
+        if not (counted == watch.events or (counted < watch.events and len(watch._versions) == MOST_VERSIONS)):
+            raise ValueError(f"versions of {counted} events in a watch of {watch.events}")
+        references: dict[str, dict[str | None, Any]] = {}
+        for name, segment, counts in about["references"]:
+            references.setdefault(name, {})[segment] = counts
+        watch.version_references = checked_references(references, watch.detector.labels)
         return watch
-
-    def _load_warnings(self, warnings: list[list[Any]]) -> None:
-        """Load open warnings; each must be one of a segment that warns, and every such segment must have one."""
-        events, since = (one.tolist() for one in self.segments.progress(np.arange(len(self.segments))))
-        if sum(events) != self.events:
-            raise ValueError(f"segments of {sum(events)} events in a watch of {self.events}")
-        for number, event, counts in warnings:
-            number, event = check_whole(number, "a segment's number", 0), check_whole(event, "a warning's event", 0)
-            tally = np.array(counts, np.int64)
-            if tally.shape != (self._classes, self._classes) or (tally < 0).any() or number in self._warnings:
-                raise ValueError(f"the warning of segment {number} has counts that cannot be")
-            if not 0 <= since[number] <= event or int(tally.sum(dtype=object)) > events[number] - event:
-                raise ValueError(f"a warning since event {event} in segment {number}, which has {events[number]}")
-            self._warnings[number] = OpenWarning(event, tally)
-        if len(self._warnings) != sum(one >= 0 for one in since):
-            raise ValueError(f"{len(self._warnings)} warnings are saved, others are open")
-
-    def _load_opened(self, opened: list[list[Any]]) -> None:
-        """Load when and where the open drifts were found: one for each."""
-        for number, time, started, source, row, started_row in opened:
-            times = [None if one is None else _time(one) for one in (time, started)]
-            rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
-            place = dict(zip(PLACE, (*times, _text(source), *rows), strict=True))
-            self._opened[check_whole(number, "a segment's number", 0)] = place
-        if {*self._opened} != {*self.segments.open()} or len(opened) != len(self._opened):
-            raise ValueError(f"{len(opened)} open drifts are saved, others are open")
-
-
-def _microseconds(time: np.datetime64 | None) -> int | None:
-    return None if time is None else int(time.astype("M8[us]").astype(np.int64))
-
-
-def _saved_value(value: Any) -> Any:
-    return _microseconds(value) if isinstance(value, np.datetime64) else value
-
-
-def _time(saved: Any) -> np.datetime64:
-    return np.datetime64(check_whole(saved, "a time", -(1 << 62)), "us")
-
-
-def _text(saved: Any) -> str | None:
-    if saved is not None and not isinstance(saved, str):
-        raise TypeError(f"{saved!r} is not a name")
-    return saved

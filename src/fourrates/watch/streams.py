@@ -1,0 +1,308 @@
+"""Detectors at work on batches of events: one for each segment, or one alone, with the places of what they find.
+
+A :class:`~fourrates.Watch` holds one of these for the segments of each version of the model, and one for each overall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fourrates.checks import check_whole
+from fourrates.detectors import Detector
+from fourrates.detectors.seasons import SEASONS, strata_of
+from fourrates.findings import Drift, Finding, RateState
+from fourrates.io import Batch, InputError
+from fourrates.labels import rate_names
+from fourrates.state import pack, unpack
+from fourrates.watch.cost import ExtraCost, extra_cost
+from fourrates.watch.marks import Marks, is_marked
+from fourrates.watch.now import OpenDrift
+from fourrates.watch.part import OpenWarning, Part
+from fourrates.watch.segments import Groups, Segments
+
+if TYPE_CHECKING:
+    from fourrates.watch.part import Positions
+    from fourrates.watch.trace import Trace
+
+    Follow = Callable[[Detector], Trace]
+
+TRACED = 2000  # segments that are followed for pictures: each takes some 100 kB
+PLACE = ("time", "started_time", "source", "row", "started_row")  # what is added to a finding, besides its segment
+
+
+class Streams:
+    """Segments over batches, or one stream alone.
+
+    Attributes
+    ----------
+    segments : Segments
+        The detectors, by name.
+    events : int
+        Events so far.
+    warnings : dict
+        The warnings that are open, by the number of the segment.
+    traces : dict
+        What was followed for pictures, by the number of the segment.
+    """
+
+    def __init__(self, segments: Segments, trace: Follow | None, version: str | None = None) -> None:
+        self.segments, self.version, self._trace = segments, version, trace
+        self.events = 0
+        self.warnings: dict[int, OpenWarning] = {}
+        self.traces: dict[int, Trace] = {}
+        self._classes = len(segments.detector.labels.values)
+        self._opened: dict[int, dict[str, Any]] = {}  # when and where the open drifts were found, by segment
+        self._marks = Marks()
+        self._source: str | None = None
+
+    def take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
+        """Give a batch to the detectors; what they found, in the order of its events."""
+        many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
+        if segments.names and many != (segments.names[0] is not None):
+            raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
+        if batch.keys is None:
+            numbers, begun = None, segments.begin([None])
+        else:
+            numbers, begun = segments.numbers(batch.keys, names)  # or an error, before anything changes
+        self._follow(begun)
+        if batch.source != self._source:
+            self._source = batch.source
+            self._marks.forget_rows()
+        self.events += batch.truths.size
+        return self._advance(batch, Groups.of(numbers, batch.truths.size))
+
+    def _stratified(self, batch: Batch) -> Batch:
+        """A batch with the strata that the detector has: by the times, or by a column of its own."""
+        asked = self.segments.detector.parameters.get("strata")
+        if asked is None:
+            return replace(batch, strata=None)
+        if asked in SEASONS:
+            if batch.times is None:
+                raise InputError(f"normal by {'hour' if asked == 'day' else 'weekday'} needs times (--time)")
+            return replace(batch, strata=strata_of(batch.times, asked))
+        if batch.strata is None:
+            raise InputError(f"this detector has {asked} strata: say which column names them (--stratum)")
+        return batch
+
+    def _follow(self, begun: range) -> None:
+        """Follow segments that begin for pictures, the first of them."""
+        if self._trace is not None:
+            for number in begun[: max(0, TRACED - begun.start)]:
+                self.traces[number] = self._trace(self.segments.starting(number))
+
+    def _advance(self, batch: Batch, groups: Groups) -> list[Finding]:
+        """Give a batch to the segments; then see to those that drifted, warn, or are followed."""
+        findings = self.segments.take(batch, groups)
+        events, since = self.segments.progress(groups.present)
+        busy = since >= 0
+        if findings or self.warnings or self.traces:
+            noted = np.fromiter({*findings, *self.warnings, *self.traces}, np.int64)
+            busy |= np.isin(groups.present, noted)
+        alone = groups.order is None
+        if not alone:
+            self._mark_all(batch, groups, events, [*findings])
+        found: list[tuple[int, Finding]] = []
+        for i in np.flatnonzero(busy | alone).tolist():
+            number, positions, end = int(groups.present[i]), groups.positions(i), int(events[i])
+            first = end - int(groups.ends[i] - groups.starts[i])
+            part = Part(batch, positions, first, self._classes, self.warnings.pop(number, None))
+            own = findings.get(number, [])
+            if own or alone:
+                found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
+            if number in self.traces:
+                self.traces[number].take(*part.codes(), part.times())
+            if since[i] >= 0:
+                self.warnings[number] = part.warning_from(int(since[i]), end)
+        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+
+    def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
+        """Remember when and where events were, but for segments with findings: those are marked up to each of them."""
+        assert groups.order is not None
+        sizes = groups.ends - groups.starts
+        own = np.repeat(events - sizes - groups.starts, sizes) + np.arange(batch.truths.size)
+        numbers = np.repeat(groups.present, sizes)
+        marked = is_marked(numbers, own)
+        if later:
+            marked &= ~np.isin(numbers, later)
+        at = groups.order[marked]
+        times = None if batch.times is None else batch.times[at]
+        self._marks.note(numbers[marked], own[marked], times, batch.rows[at])
+
+    def _mark(self, number: int, part: Part, start: int, end: int) -> None:
+        """Remember when and where events of a part were."""
+        at = np.arange(start, end)
+        at = at[is_marked(number, part.first + at)]
+        times = part.times()
+        self._marks.note(
+            np.full(at.size, number), part.first + at, None if times is None else times[at], part.rows()[at]
+        )
+
+    def _placed(self, number: int, part: Part, finding: Finding) -> Finding:
+        """A finding with its segment, its time and its row; all events up to it are marked."""
+        marks, segment, end = self._marks, self.segments.names[number], finding.at + 1
+        placed = replace(
+            finding,
+            segment=segment,
+            version=self.version,
+            time=part.time(finding.at),
+            started_time=marks.time(number, finding.started, end),
+            source=part.batch.source,
+            row=int(part.batch.rows[part.position(finding.at)]),
+            started_row=marks.row(number, finding.started, end),
+        )
+        if isinstance(placed, Drift):
+            placed = replace(placed, confusion_since=part.counts_since_warning(placed))
+        if placed.about is not None and number in self._opened:
+            placed = replace(
+                placed, about=replace(placed.about, segment=segment, version=self.version, **self._opened[number])
+            )
+        return placed
+
+    def _placed_in(self, number: int, part: Part, own: list[Finding]) -> list[Finding]:
+        """The findings in a segment with their places, and where the drift that is now open in it was found."""
+        found, done = [], 0
+        for finding in own:
+            end = finding.at + 1 - part.first
+            self._mark(number, part, done, end)
+            done = end
+            found.append(placed := self._placed(number, part, finding))
+            if placed.closes:
+                self._opened.pop(number, None)
+            elif placed.kind == "drift" and number not in self._opened:
+                self._opened[number] = {name: getattr(placed, name) for name in PLACE}
+        self._mark(number, part, done, len(part.rows()))
+        if own and getattr(self.segments.at(number), "open", None) is None:
+            self._opened.pop(number, None)
+        return found
+
+    # Now ------------------------------------------------------------------------------------------------------
+
+    @property
+    def open_since(self) -> dict[str | None, np.datetime64 | None]:
+        """The segments whose drift is open, and when it was found."""
+        return {self.segments.names[number]: place["time"] for number, place in self._opened.items()}
+
+    def open_drift(
+        self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
+    ) -> OpenDrift | None:
+        """The drift that is open in a segment; with prices of errors, what it has cost up to a time."""
+        if segment not in self.segments or (number := self.segments.number(segment)) not in self._opened:
+            return None
+        stream = self.segments.at(number)
+        drift = getattr(stream, "open", None)
+        assert drift is not None
+        placed = replace(drift, segment=segment, version=self.version, **self._opened[number])
+        away = {rate: state for rate, state in stream.rates.items() if state.state != "normal"}
+        return OpenDrift(placed, away, self._cost(stream, placed, away, prices, until) if prices else None)
+
+    def _cost(
+        self,
+        stream: Any,
+        drift: Drift,
+        away: Mapping[str, RateState],
+        prices: Mapping[str, float],
+        until: np.datetime64 | None,
+    ) -> ExtraCost | None:
+        """What an open drift costs; of each class there have been as many events as in the mix since the last alarm."""
+        mix = np.sum(stream.confusion, axis=1)
+        since = stream.events - drift.at
+        counts = (since * mix / max(1, mix.sum())).tolist()
+        events = dict(zip(rate_names(self.segments.detector.labels.values), counts, strict=False))
+        return extra_cost(away, prices, events, None if drift.time is None or until is None else until - drift.time)
+
+    def accept(self, segment: str | None, time: np.datetime64 | None) -> Finding | None:
+        """Make the level since the alarm the new normal of a segment; None if no drift is open there."""
+        number = self.segments.number(segment)
+        finding = self.segments.accept(segment)
+        if finding is None:
+            return None
+        if self.segments.at(number).status != "warning":
+            self.warnings.pop(number, None)
+        own: dict[str, Any] = {"segment": segment, "version": self.version}
+        place = self._opened.pop(number, {})
+        about = None if finding.about is None else replace(finding.about, **own, **place)
+        return replace(finding, time=time, about=about, **own)
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Everything that is needed to resume."""
+        about, sections = self.segments.to_state()
+        shape, sections["marks"] = self._marks.to_state(len(self.segments))
+        about |= {
+            "events": self.events,
+            "source": self._source,
+            "marks": shape,
+            "warnings": [[number, one.since, one.counts.tolist()] for number, one in self.warnings.items()],
+            "opened": [[number, *map(_saved_value, place.values())] for number, place in self._opened.items()],
+        }
+        return pack("Streams", about, **sections)
+
+    @classmethod
+    def from_bytes(cls, saved: memoryview | bytes, trace: Follow | None, version: str | None) -> Streams:
+        """Bring back what :meth:`to_bytes` saved; bytes that it cannot have saved are a ValueError or the like."""
+        found = unpack(saved)
+        if found.kind != "Streams":
+            raise ValueError(f"this is the state of {found.kind}, not of streams")
+        about = found.about
+        streams = cls(Segments.from_state(found), trace, version)
+        streams.events = check_whole(about["events"], "events", 0)
+        streams._source = text_or_none(about["source"])
+        streams._marks = Marks.from_state(about["marks"], found.sections["marks"], len(streams.segments))
+        streams._load_warnings(about["warnings"])
+        streams._load_opened(about["opened"])
+        if trace is not None:
+            for number in range(min(TRACED, len(streams.segments))):
+                streams.traces[number] = trace(streams.segments.at(number))
+        return streams
+
+    def _load_warnings(self, warnings: list[list[Any]]) -> None:
+        """Load open warnings; each must be one of a segment that warns, and every such segment must have one."""
+        events, since = (one.tolist() for one in self.segments.progress(np.arange(len(self.segments))))
+        if sum(events) != self.events:
+            raise ValueError(f"segments of {sum(events)} events in streams of {self.events}")
+        for number, event, counts in warnings:
+            number, event = check_whole(number, "a segment's number", 0), check_whole(event, "a warning's event", 0)
+            tally = np.array(counts, np.int64)
+            if tally.shape != (self._classes, self._classes) or (tally < 0).any() or number in self.warnings:
+                raise ValueError(f"the warning of segment {number} has counts that cannot be")
+            if not 0 <= since[number] <= event or int(tally.sum(dtype=object)) > events[number] - event:
+                raise ValueError(f"a warning since event {event} in segment {number}, which has {events[number]}")
+            self.warnings[number] = OpenWarning(event, tally)
+        if len(self.warnings) != sum(one >= 0 for one in since):
+            raise ValueError(f"{len(self.warnings)} warnings are saved, others are open")
+
+    def _load_opened(self, opened: list[list[Any]]) -> None:
+        """Load when and where the open drifts were found: one for each."""
+        for number, time, started, source, row, started_row in opened:
+            times = [None if one is None else moment(one) for one in (time, started)]
+            rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
+            place = dict(zip(PLACE, (*times, text_or_none(source), *rows), strict=True))
+            self._opened[check_whole(number, "a segment's number", 0)] = place
+        if {*self._opened} != {*self.segments.open()} or len(opened) != len(self._opened):
+            raise ValueError(f"{len(opened)} open drifts are saved, others are open")
+
+
+def microseconds(time: np.datetime64 | None) -> int | None:
+    """A time as it is saved."""
+    return None if time is None else int(time.astype("M8[us]").astype(np.int64))
+
+
+def _saved_value(value: Any) -> Any:
+    return microseconds(value) if isinstance(value, np.datetime64) else value
+
+
+def moment(saved: Any) -> np.datetime64:
+    """A time that was saved."""
+    return np.datetime64(check_whole(saved, "a time", -(1 << 62)), "us")
+
+
+def text_or_none(saved: Any) -> str | None:
+    """A name that was saved, if there is one."""
+    if saved is not None and not isinstance(saved, str):
+        raise TypeError(f"{saved!r} is not a name")
+    return saved

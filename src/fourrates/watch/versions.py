@@ -1,0 +1,168 @@
+"""A version of the model in a watch: its segments, all of them together, and when it predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fourrates.checks import check_whole
+from fourrates.detectors.four_rates import confusion_counts
+from fourrates.watch.segments import Segments
+from fourrates.watch.streams import Streams, microseconds, moment
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fourrates.detectors import Detector
+    from fourrates.findings import Finding
+    from fourrates.io import Batch
+    from fourrates.labels import Labels
+    from fourrates.watch.now import OpenDrift
+    from fourrates.watch.streams import Follow
+
+    Counts = npt.NDArray[np.int64]
+    VersionReferences = dict[str, dict[str | None, Counts]]
+
+BLOCK = 500  # predictions in which a version that is not retired makes at least one
+MOST_VERSIONS = 20  # that are kept: when another begins, the one that predicted longest ago leaves
+
+
+@dataclass(slots=True)
+class Version:
+    """A version of the model.
+
+    Attributes
+    ----------
+    name : str or None
+        None where nothing says which version predicted.
+    parts, overall : Streams
+        Its segments, or its only stream; and all its events together, where they are watched beside the segments.
+    time : datetime64 or None
+        When it was first met.
+    event : int
+        Predictions of all versions before that.
+    block : int
+        The last block of predictions in which it made one.
+    retired : bool
+        Whether a whole block has passed without it.
+    """
+
+    name: str | None
+    parts: Streams
+    overall: Streams | None
+    time: np.datetime64 | None = None
+    event: int = 0
+    block: int = 0
+    retired: bool = False
+
+    @classmethod
+    def first(
+        cls, detector: Detector, overall: Detector | None, references: Mapping[str, Any] | None, trace: Follow | None
+    ) -> Self:
+        """What there is before any version is known."""
+        beside = None if overall is None else Streams(Segments(overall, None), None)
+        return cls(None, Streams(Segments(detector, references), trace), beside)
+
+    def next(
+        self, name: str | None, references: Mapping[str | None, Counts] | None, trace: Follow | None, first: bool
+    ) -> Version:
+        """Another version with the same settings and its own references; the first may have those given for all."""
+        if references is None and first:
+            kept = self.parts.segments.references, None if self.overall is None else self.overall.segments.detector
+            made = Version.first(self.parts.segments.detector, kept[1], kept[0], trace)
+        else:
+            by_segment = {segment: counts for segment, counts in (references or {}).items() if segment is not None}
+            whole = (references or {}).get(None)
+            own, beside = (whole, None) if self.overall is None else (None, _with(self.overall, whole))
+            made = Version.first(_with(self.parts, None if by_segment else own), beside, by_segment or None, trace)
+        made.name = name
+        made.parts.segments.most = self.parts.segments.most
+        for streams in made.streams:
+            streams.version = name
+        return made
+
+    @property
+    def streams(self) -> tuple[Streams, ...]:
+        """Overall, if that is watched beside the segments, and these."""
+        return (self.parts,) if self.overall is None else (self.overall, self.parts)
+
+    def take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
+        """Give it events; what was found, in their order."""
+        if self.overall is None:
+            return self.parts.take(batch, names)
+        found = self.parts.take(batch, names) if batch.keys is not None else []
+        found += self.overall.take(replace(batch, keys=None), ())
+        return sorted(found, key=lambda finding: finding.row or 0)
+
+    def _of(self, segment: str | None) -> Streams:
+        return self.parts if segment is not None or self.overall is None else self.overall
+
+    @property
+    def open_since(self) -> dict[str | None, np.datetime64 | None]:
+        """The segments whose drift is open, None for the overall stream, and when it was found."""
+        return {segment: time for streams in self.streams for segment, time in streams.open_since.items()}
+
+    def open_drift(
+        self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
+    ) -> OpenDrift | None:
+        """The drift that is open in a segment, or overall."""
+        return self._of(segment).open_drift(segment, prices, until)
+
+    def accept(self, segment: str | None, time: np.datetime64 | None) -> Finding | None:
+        """Make the level since the alarm the new normal; None if no drift is open there."""
+        streams = self._of(segment)
+        if segment not in streams.segments:
+            raise KeyError(f"no segment {segment!r}")
+        return streams.accept(segment, time)
+
+    # State ----------------------------------------------------------------------------------------------------
+
+    def about(self) -> list[Any]:
+        """What :meth:`from_state` needs besides the sections."""
+        return [self.name, microseconds(self.time), self.event, self.block, self.retired]
+
+    def sections(self) -> Iterator[tuple[str, bytes]]:
+        """What is saved of its streams."""
+        yield "segments", self.parts.to_bytes()
+        if self.overall is not None:
+            yield "overall", self.overall.to_bytes()
+
+    @classmethod
+    def from_state(cls, about: Any, sections: Mapping[str, memoryview], prefix: str, trace: Follow | None) -> Self:
+        """Bring back what was saved; what cannot have been is a ValueError or the like."""
+        name, time, event, block, retired = about
+        if not isinstance(name, str | None) or not isinstance(retired, bool):
+            raise TypeError(f"{about!r} is no version")
+        overall = None
+        if f"{prefix}overall" in sections:
+            overall = Streams.from_bytes(sections[f"{prefix}overall"], None, name)
+            if [*overall.segments] not in ([], [None]):
+                raise ValueError("the overall stream of the saved watch has segments")
+        parts = Streams.from_bytes(sections[f"{prefix}segments"], trace, name)
+        event, block = (check_whole(one, "a prediction", 0) for one in (event, block))
+        return cls(name, parts, overall, None if time is None else moment(time), event, block, retired)
+
+
+def _with(streams: Streams, reference: Counts | None) -> Detector:
+    """A detector as these begin, with another reference."""
+    detector = streams.segments.detector
+    if "reference" not in detector.parameters:
+        return detector
+    return type(detector)(**detector.parameters | {"reference": reference})
+
+
+def checked_references(given: Mapping[str, Any], labels: Labels) -> VersionReferences:
+    """Counts by version and segment, None for all of it; what is no reference is a ValueError that names it."""
+    found: VersionReferences = {}
+    for version, reference in given.items():
+        own = reference if isinstance(reference, Mapping) else {None: reference}
+        try:
+            found[version] = {segment: confusion_counts(counts, labels) for segment, counts in own.items()}
+        except ValueError as error:
+            raise ValueError(f"version {version!r}: {error}") from None
+        if not all(isinstance(name, str | None) for name in (version, *own)):
+            raise TypeError(f"{version!r} of {[*own]!r}: versions and segments are names")
+    return found
