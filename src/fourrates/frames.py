@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -560,13 +560,15 @@ class Findings:
 
         return drawn(self.watch, self._findings, segment)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that shows it all: one HTML file, with nothing to fetch."""
+    def report(self, path: str | os.PathLike[str], slices: Sequence[str] = ()) -> None:
+        """Write a page that shows it all: one HTML file, with nothing to fetch; `slices` as for :meth:`slices`."""
         from fourrates import files
         from fourrates.report import page
 
         files.check_writable(path)
-        files.write(path, page(self.watch, self.source, self._findings).encode())
+        files.write(
+            path, page(self.watch, self.source, self._findings, self.slices(*slices) if slices else None).encode()
+        )
 
     def headline(self) -> str:
         """How things are now, and how many drifts there were in how many events, over which time."""

@@ -15,7 +15,7 @@ from fourrates.findings import Drift, Finding, RateState, Share
 from fourrates.io import InputError
 from fourrates.labels import rate_names
 from fourrates.plain import counted
-from fourrates.watch.now import rate_in_words
+from fourrates.watch.now import harm, rate_in_words
 from fourrates.watch.trace import Trace, normal_levels
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 MOST = 8  # panels
 NAME = 40  # characters of a name that a picture has room for
+LEGEND = (
+    *("rate", "accuracy", "normal, 90 % of points", "started between (90 %)"),
+    *("alarm", "recovery", "withdrawal", "acceptance"),
+)
 CURVE, SOFT, BAND, DRIFT, END = "#27364d", "#565f6b", "#5a697d", "#b45309", "#1d5fbf"
 
 
@@ -58,17 +62,26 @@ def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None)
         classes = len(watch.detector.labels.values)
         rates = known or rate_names(watch.detector.labels.values)[:classes][::-1]
         panels += [Panel(traces[name], name, rate, own, states.get(rate)) for rate in rates[:MOST]]
-    where = f"{shortened(segment, NAME)}: " if segment is not None else ""
     own = [finding for finding in findings if segment is None or finding.segment == segment]
     events = watch.events if segment is None else watch.segments[segment].events
-    found = f"{counted(finding.kind for finding in own)} in "
-    state = watch.now().headline()[0]
-    if state.startswith("Too few"):
-        where, found = f"{state}: ", ""
-    return figure(panels[:MOST], f"{where}{found}{events:,} events")
+    found = f"{counted(finding.kind for finding in own)} in {events:,} events"
+    return figure(panels[:MOST], _headline(watch, segment), found)
 
 
-def figure(panels: Sequence[Panel], title: str) -> Figure:
+def _headline(watch: Watch, segment: str | None) -> str:
+    """The worst open drift in a few words: which rate, now and normally, in which segment, since when."""
+    now = watch.now()
+    opened = [drift for drift in now.open if segment in (None, drift.segment)]
+    if not opened:
+        return "No drift is open" if now.holds and not now.unknown else now.headline()[0]
+    rate, state = max(opened[0].rates.items(), key=lambda item: harm(item[1]))
+    value = f" {state.now.value:.3f}" if state.now is not None and state.now.n >= state.enough else " moved"
+    normal = f", normally {state.normal.value:.3f}" if state.normal is not None and state.normal.n else ""
+    where = "" if opened[0].segment is None else f" in {shortened(opened[0].segment, NAME)}"
+    return f"Drifted{where}: {shortened(rate_in_words(rate), NAME)}{value}{normal}, {opened[0].since}"
+
+
+def figure(panels: Sequence[Panel], headline: str, found: str) -> Figure:
     """Draw panels below each other, along one axis."""
     try:
         from matplotlib.figure import Figure
@@ -96,9 +109,11 @@ def figure(panels: Sequence[Panel], title: str) -> Figure:
         axes[-1].locator_params(axis="x", integer=True)
         axes[-1].xaxis.set_major_formatter(lambda event, _: f"{event:,.0f}")
         axes[-1].set_xlabel("event")
-    drawing.suptitle(shortened(title, 110), x=0.01, ha="left", parse_math=False)
+    title = "\n".join(shortened(line, 110) for line in (headline, found) if line)
+    drawing.suptitle(title, x=0.01, ha="left", parse_math=False)
     shown = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    drawing.legend([*shown.values()], [*shown], loc="outside lower left", ncols=6, frameon=False, fontsize=9)
+    named = [name for name in LEGEND if name in shown]
+    drawing.legend([shown[name] for name in named], named, loc="outside lower left", ncols=7, frameon=False, fontsize=9)
     return drawing
 
 
@@ -132,7 +147,8 @@ def _draw(panel: Panel, ax: Any, timed: bool) -> None:
             ax.axvspan(*started, color=DRIFT, alpha=0.15, lw=0, label="started between (90 %)")
             ax.axvline(x(finding.at), color=DRIFT, lw=1.6, label="alarm")
         elif finding.kind in ("recovery", "withdrawal", "acceptance"):
-            ax.axvline(x(finding.at), color=END, lw=1.6, ls="--", label=f"{finding.kind}")
+            style = ":" if finding.kind == "withdrawal" else "--"
+            ax.axvline(x(finding.at), color=END, lw=1.6, ls=style, label=finding.kind)
     segment = "" if panel.segment is None else f"{shortened(panel.segment, NAME)}: "
     # A label may look like a formula: names are shown as they are.
     ax.set_title(segment + shortened(rate_in_words(panel.rate), NAME), loc="left", fontsize=10, parse_math=False)

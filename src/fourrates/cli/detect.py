@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from fourrates.watch.dispersion import dispersions, in_words
 if TYPE_CHECKING:
     from fourrates.io import Batch, History
     from fourrates.io.cohorts import Cohorts
+    from fourrates.slices import Slice
 
 SHOWN = 40  # findings in the table
 LISTED = 10  # open drifts above it
@@ -181,17 +182,18 @@ def detect(
         findings += _accept_old(watch, resume.accept_after)
     new = watch.events - before if cohorts is None else cohorts.new
     _remark(job, new)
-    _write(watch, job.events, findings, outputs)
-    _show(Findings(watch, job.events, findings, []), outputs.slices, new, json)
+    found = Findings(watch, job.events, findings, [])
+    slices = None if outputs.slices is None else found.slices(*outputs.slices.split(","))
+    _write(watch, job.events, findings, slices, outputs)
+    _show(found, slices, new, json)
     if resume.state is not None:
         sys.stdout.flush()  # first what was found, then the state that resumes from there
         _save(job, resume.state, ripe, reported)
     return _status(watch, findings, new, fail_on)
 
 
-def _show(found: Findings, columns: str | None, new: int, json: bool) -> None:
+def _show(found: Findings, slices: Sequence[Slice] | None, new: int, json: bool) -> None:
     """Print what was found, as a table or as JSON."""
-    slices = None if columns is None else found.slices(*columns.split(","))
     if json:
         more = {} if slices is None else {"slices": [part.to_dict() for part in slices]}
         print(output.as_json(found.to_dict() | {"new_events": new} | more))
@@ -390,14 +392,16 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
     return [finding for one in old if (finding := watch.accept(one.segment)) is not None]
 
 
-def _write(watch: Watch, events: Events, findings: list[Finding], outputs: Outputs) -> None:
+def _write(
+    watch: Watch, events: Events, findings: list[Finding], slices: Sequence[Slice] | None, outputs: Outputs
+) -> None:
     """Write the files that are asked for."""
     if outputs.csv is not None:
         disk.write(outputs.csv, output.as_csv(findings, events.utc))
     if outputs.report is not None:
         from fourrates.report import page
 
-        disk.write(outputs.report, page(watch, events, findings).encode())
+        disk.write(outputs.report, page(watch, events, findings, slices).encode())
         opt.say(f"report: {outputs.report}")
     if outputs.plot is not None:
         from fourrates.plot import save_figure

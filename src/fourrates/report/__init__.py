@@ -23,6 +23,7 @@ from fourrates.report.words import TITLES, WHY, Words, based_on, settings, title
 if TYPE_CHECKING:
     from fourrates.findings import Finding
     from fourrates.io import Events, Joined
+    from fourrates.slices import Slice
     from fourrates.watch import Watch
 
 __all__ = ["page"]
@@ -34,7 +35,9 @@ MOST_ROWS = 200  # and at all
 RATES = 20  # in the table of rates
 
 
-def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> str:
+def page(
+    watch: Watch, events: Events | Joined, findings: Sequence[Finding], slices: Sequence[Slice] | None = None
+) -> str:
     """Write the page.
 
     Parameters
@@ -45,6 +48,8 @@ def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> 
         What was read.
     findings : sequence of Finding
         What was found.
+    slices : sequence of Slice, optional
+        The values of other columns that carry the drift.
     """
     own = files(__name__)
     licence, uplot = (own / "vendor" / "uPlot-LICENSE").read_text(), (own / "vendor" / "uPlot.iife.min.js").read_text()
@@ -72,6 +77,7 @@ def page(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> 
         utc=facts.utc,
         drawn=[shortened(str(stream.name)) for stream in drawn],
         heat=charts.heat(facts, words) if words.many else None,
+        slices=slices,
         rows=ROWS,
         most_rows=MOST_ROWS,
         difference=charts.difference(worst),

@@ -127,7 +127,7 @@ def heat(facts: Facts, words: Words) -> dict[str, Any]:
     rows = []
     for stream in facts.streams:
         cells = [_cell(*stream.levels(rate), stream.is_away(rate)) for rate in shown]
-        since = "" if stream.episode is None else words.when(stream, stream.episode.start)
+        since = "" if stream.episode is None else words.when(stream, stream.episode.since)
         rows.append(
             {
                 "name": shortened(str(stream.name)),

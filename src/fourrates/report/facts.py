@@ -41,6 +41,11 @@ class Episode:
     start: int
     end: int | None  # None: not over
 
+    @property
+    def since(self) -> int:
+        """The event at which it began, as its finding says."""
+        return self.start if self.drift.started is None else self.drift.started
+
 
 @dataclass(frozen=True, slots=True)
 class Stream:

@@ -32,13 +32,10 @@ CELL = "text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0"
 
 def fragment(headline: str, findings: Sequence[Finding], utc: bool, notes: Sequence[str], watch: Watch) -> str:
     """What was found as HTML; no name in the data can be more than text in it."""
-    traces = watch.traces
     opened = [drift.segment for drift in watch.now().open]
-    moved = [*opened, *(finding.segment for finding in findings if finding.kind != "shift")]
-    name = next((segment for segment in moved if segment in traces), None)
-    parts = (
-        _strips(watch, name, [one for one in findings if one.segment == name]) if name in traces and findings else []
-    )
+    moved = [*opened, *([] if opened else [finding.segment for finding in findings if finding.kind != "shift"])]
+    names = [name for name in dict.fromkeys(moved) if name in watch.traces]
+    parts = [strip for name in names[:STRIPS] for strip in _strips(watch, name, findings)][:STRIPS]
     if findings:
         parts.append(_findings(findings[:SHOWN], utc))
     more = [f"... and {len(findings) - SHOWN:,} more"] if len(findings) > SHOWN else []
@@ -84,7 +81,7 @@ def _row(finding: Finding, utc: bool, many: bool) -> list[str]:
     sign = ""
     if isinstance(finding, Drift):
         sign = f'<span style="color:{DRIFT}">{"▼" if finding.worse else "▲"}</span> '
-    elif finding.closes:
+    elif finding.kind in ("recovery", "withdrawal", "acceptance"):
         sign = f'<span style="color:{END}">✓</span> '
     return [
         f"{sign}{finding.kind}",
@@ -120,7 +117,9 @@ def _moved(change: RateChange) -> str:
 def _strips(watch: Watch, name: str | None, findings: Sequence[Finding]) -> list[str]:
     """The rates that moved, over time."""
     trace, states = watch.traces[name], watch.segments[name].rates
-    rates = [*dict.fromkeys(change.rate for finding in findings for change in finding.changes)]
+    findings = [finding for finding in findings if finding.segment == name]
+    away = [rate for rate, state in states.items() if state.state != "normal"]
+    rates = away or [*dict.fromkeys(change.rate for finding in findings for change in finding.changes)]
     segment = "" if name is None else f"{shortened(name, 40)}: "
     drawn = [rate for rate in rates if trace.observed(rate) is not None][:STRIPS]
     return [

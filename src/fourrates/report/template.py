@@ -17,6 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 import fourrates
+from fourrates.escaping import printable
 
 
 def render(package: str, name: str, *, style: str, scripts: Sequence[str] = (), **values: Any) -> str:
@@ -64,6 +65,7 @@ def environment() -> jinja2.Environment:
     }  # ASCII, so U+2028 is escaped too
     made.filters["whole"] = "{:,}".format
     made.filters["rate"] = "{:.3f}".format
+    made.filters["printable"] = printable
     return made
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fourrates.io import Events, Joined
 
 SHIFTS = 3  # of the class mix, listed
+QUOTED = 15  # observations from which on the interval of a rate is worth a word
 LISTED = 12  # classes and files told by name
 READERS = {
     ".parquet": "read_parquet({})",
@@ -122,6 +123,8 @@ class Words:
         state = stream.rates.get(rate)
         if not (normal.n and now.n) or (state is not None and now.n < state.enough):
             unknown = ", by how much is not yet known" if now.n else ""
+            if normal.n and now.n >= QUOTED:
+                unknown = f" from {normal.value:.3f} to between {now.lower:.3f} and {now.upper:.3f}"
             return f"{rate_in_words(rate)} {'fell' if fell else 'rose'}{unknown}"
         verb = "fell" if now.value < normal.value else "rose"
         return f"{rate_in_words(rate)} {verb} from {normal.value:.3f} to {now.value:.3f}"
@@ -165,8 +168,8 @@ class Words:
             tiles.append(Tile("While it was open", f"{during.value:.3f}", based_on(during, rate)))
         tiles.append(Tile("Now", *self._figure(worst, rate, 1)))
         drift = episode.drift
-        started, found = self.when(worst, episode.start), self.when(worst, drift.at)
-        lag = self.lag(worst, episode.start, drift.at)
+        started, found = self.when(worst, episode.since), self.when(worst, drift.at)
+        lag = self.lag(worst, episode.since, drift.at)
         if worst.standing == "recovered":
             tiles.append(Tile("Was open from", started, f"to {self.when(worst, episode.end or drift.at)}; found {lag}"))
         else:
@@ -176,13 +179,17 @@ class Words:
             tiles.append(
                 Tile("Where", shortened(str(worst.name), 40), f"then {', '.join(alike)}" if alike else "alone")
             )
+        if worst.open is not None and worst.open.cost is not None:
+            cost = str(worst.open.cost).removeprefix("costs about ")
+            tiles.append(Tile("Costs about", cost.partition(" (")[0], cost.partition("(")[2].rstrip(")")))
         tiles.append(self._status())
         return tiles
 
     def _figure(self, stream: Stream, rate: str, which: int) -> tuple[str, str]:
         share, state = stream.levels(rate)[which], stream.rates.get(rate)
         if which and state is not None and share.n < state.enough:
-            return "not yet known", f"{share.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')}"
+            so_far = f"{share.lower:.2f} to {share.upper:.2f}" if share.n >= QUOTED else "not yet known"
+            return so_far, f"{share.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')} needed"
         return (f"{share.value:.3f}" if share.n else "not known"), based_on(share, rate)
 
     def _status(self) -> Tile:
@@ -216,7 +223,7 @@ class Words:
             return [("Nothing now", f"It is over. Leave {self.rows(worst)[0]} out of training data.", None)]
         if worst.standing != "drifted" or worst.episode is None or worst.improved:
             return []
-        since = self.when(worst, worst.episode.start)
+        since = self.when(worst, worst.episode.since)
         rows, enough, command = self.rows(worst)
         found: list[tuple[str, str, str | None]] = [
             ("Roll back", f"if a model, threshold or feature was released around {since}.", None),

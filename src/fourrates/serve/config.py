@@ -38,8 +38,8 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
     `reference` the K x K counts of the classifier as it was shipped, `max_wait` is how long a prediction waits for its
     label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
-    `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday. `cost` is what an error costs,
-    by "miss" and "false alarm" or by true class.
+    `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday.
+    `cost` is what an error costs, by "miss" and "false alarm" or by true class.
     """
 
     labels: list[Label] = msgspec.field(default_factory=lambda: [0, 1])

@@ -107,8 +107,8 @@ class Monitor:
         # Segments differ, so each is held against its own past; the class mix is that of all of them.
         each = config.made_detector(arl, mix="ignore") if config.by else overall
         limit = self.settings.max_segments
-        overall = overall if config.by else None
-        self.watch = Watch(each, overall=overall, max_segments=limit, cost=config.cost)
+        beside = overall if config.by else None
+        self.watch = Watch(each, overall=beside, max_segments=limit, cost=config.cost)
 
     def _arl_of_each(self) -> float:
         """With segments, they and the overall stream have half of the false alarms each: twice the run length."""

@@ -30,7 +30,8 @@ SHOWN = 8  # classes in the series of a monitor that has more
 class Series:
     """Counts at moments of a stream.
 
-    A point is: events, time, evidence, the delay of labels, a baseline for each class, how often each class was true, predicted, and both.
+    A point is: events, time, evidence, the delay of labels, a baseline for each class, how often each class was true,
+    predicted, and both.
     """
 
     def __init__(self, classes: int) -> None:
@@ -65,6 +66,8 @@ class Series:
     def add(self, point: Point) -> None:
         """Take a point."""
         events, self.last = point[0], float(point[1])
+        if self.recent and events == self.recent[-1][0]:  # predictions alone: it would move the last one in time
+            return
         if not self.long or events - self.long[-1][0] >= self.stride:
             self.long.append(point)
             if len(self.long) > LONG:
@@ -76,7 +79,7 @@ class Series:
 
     def points(self, present: Sequence[Point] = ()) -> npt.NDArray[np.float64]:
         """All points, in order: those of the whole life, those of late, and the one of now."""
-        joined = {int(point[0]): point for point in (*self.long, *self.recent, *present)}
+        joined = {int(point[0]): point for point in (*present, *self.long, *self.recent)}
         return np.stack([joined[events] for events in sorted(joined)]) if joined else np.empty((0, self.width))
 
     def to_state(self) -> tuple[int, bytes, bytes]:
