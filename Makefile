@@ -97,11 +97,15 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -d build/doctrees docs build/site
 	FOURRATES_SITE=build/site $(BIN)/python -m pytest -q tests/site $(PYTEST)
 
-# A source archive, a wheel built from it, both looked into, and the wheel tried in a fresh environment.
+# A source archive, a wheel built from it (on Linux for every distribution), both looked into, and the wheel tried in a
+# fresh environment.
 dist: $(VENV)/.installed-dist
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+	@if [ "$$(uname)" = Linux ]; then PATH=$(CURDIR)/$(BIN):$$PATH auditwheel repair --wheel-dir dist dist/*-linux_*.whl && \
+	    rm dist/*-linux_*.whl; fi
 	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
 	FOURRATES_DIST=dist $(BIN)/python -m pytest -q tests/release $(PYTEST)
 
 # Every command and snippet of the README and of Monday morning, in a fresh environment, on files as they are.
