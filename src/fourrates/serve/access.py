@@ -8,6 +8,7 @@ its own), and may not come from a page of another origin.
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 from collections.abc import Iterable
 from functools import lru_cache, partial
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"})
 OPEN_FOLDER = "/static/"
-INGEST = frozenset({"events", "predictions", "labels"})
+INGEST = frozenset({"events", "predictions", "labels", "cloudevents"})
 LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 LONGEST = 512  # characters of a token
@@ -103,6 +104,8 @@ class Access:
         if not given:
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN (`fourrates token create` makes one)")
         kind, _, text = given[0].decode("latin-1").partition(" ")
+        if kind.lower() == "basic":  # http://any:TOKEN@host: all that KServe and Seldon can be given
+            kind, text = "bearer", _password(text)
         try:
             token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None
         except OSError as error:  # no free descriptors: the token may be a good one
@@ -142,6 +145,14 @@ class Access:
                 own = False
             if not own:
                 raise ApiError(403, "foreign_origin", f"pages of {given!r:.200} may not call this server")
+
+
+def _password(text: str) -> str:
+    """The password in basic credentials; empty where there is none."""
+    try:
+        return base64.b64decode(text.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _unauthorized(message: str) -> ApiError:

@@ -16,6 +16,7 @@ from fourrates.serve import views
 from fourrates.serve.alerting import Alerting, check_channels
 from fourrates.serve.batch import ACCEPTED, CONFIG, KINDS, AcceptedDrift, Batch
 from fourrates.serve.bodies import Rejections, segment_name
+from fourrates.serve.cloudevents import CloudEvents
 from fourrates.serve.config import MonitorConfig, check_change, check_name, merged, parse_config
 from fourrates.serve.errors import ApiError, no_monitor
 from fourrates.serve.ingest import IN_FLIGHT, InFlight, Ingest, read_body
@@ -84,7 +85,8 @@ class Api:
         monitor = "/api/monitors/{name}"
         in_flight = InFlight(IN_FLIGHT * self.settings.max_body)
         shared = self.registry, self.writer, self.settings, in_flight
-        ingest = [Route(f"{monitor}/{kind}", Ingest(kind, *shared), methods=["POST"], name=kind) for kind in KINDS]
+        doors = {**{kind: Ingest(kind, *shared) for kind in KINDS}, "cloudevents": CloudEvents(*shared)}
+        ingest = [Route(f"{monitor}/{kind}", door, methods=["POST"], name=kind) for kind, door in doors.items()]
         others = (
             ("GET", "/api/monitors", self.monitors),
             ("GET", monitor, self.monitor),

@@ -14,11 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from fourrates.events.rows import BAD
 from fourrates.serve.batch import KINDS, Batch
-from fourrates.serve.bodies import Limits, Rejections, make_batch, read_table, unpack
+from fourrates.serve.bodies import Body, Limits, Rejections, make_batch, read_table, unpack
 from fourrates.serve.errors import ApiError, defect
 from fourrates.serve.registry import Live, Registry
 from fourrates.serve.settings import Settings
 from fourrates.serve.writer import Writer
+
+Request = tuple[Live, Batch, Rejections, bytes | None, bytes]  # as Writer.submit takes it
 
 log = logging.getLogger("fourrates.serve")
 LARGE = 1 << 17  # bytes from which on a body is read in another thread, so that others are not kept waiting
@@ -98,7 +100,8 @@ class Ingest:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
-            response = Response(await self._take(scope, receive), media_type="application/json")
+            answer = await self._take(scope, receive)
+            response = Response(answer, media_type="application/json" if answer else None)
         except ApiError as error:
             response = error.response()
         except Disconnected:
@@ -120,12 +123,12 @@ class Ingest:
         finally:
             self.in_flight.end(size)
             del body
-        return await self.writer.submit(*request)
+        return await self.writer.submit(*request) if request is not None else b""
 
-    def _read(self, scope: Scope, body: bytes) -> tuple[Live, Batch, Rejections, bytes | None, bytes]:
+    def _read(self, scope: Scope, body: bytes) -> Request | None:
         """What the writer takes of a request: its monitor, its batch, rejected rows, its key, a digest of its body."""
         live = self.registry.get(scope["path_params"]["name"])
-        bad = _policy(scope["query_string"])
+        bad = bad_rows(scope["query_string"])
         headers = Headers(scope=scope)
         key = headers.get("idempotency-key", "")
         if len(key) > LONGEST_KEY:
@@ -136,14 +139,17 @@ class Ingest:
             digest = hashlib.blake2b(body, digest_size=16, person=b"%d%s" % (self.kind, bad.encode())).digest()
         body = unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body)
         table = read_table(body, headers.get("content-type", ""), live.plan.by, self.limits)
-        skip, received = bad != "reject", self.writer.clock.now()
-        batch, rejected = make_batch(self.kind, table, live.plan, received, limits=self.limits, skip=skip)
-        return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total), hashed, digest
+        return *self._made(live, self.kind, table, bad), hashed, digest
+
+    def _made(self, live: Live, kind: int, table: Body, bad: str) -> tuple[Live, Batch, Rejections]:
+        received = self.writer.clock.now()
+        batch, rejected = make_batch(kind, table, live.plan, received, limits=self.limits, skip=bad != "reject")
+        return live, batch, Rejections(rejected if bad == "keep" else (), rejected.total)
 
 
-def _policy(query: bytes) -> str:
+def bad_rows(query: bytes, default: str = "reject") -> str:
     """What a bad row does: reject the request, be left out and counted, or that and be kept with its reason."""
-    given = parse_qs(query.decode("latin-1")).get("bad", ["reject"])[-1] if query else "reject"
+    given = parse_qs(query.decode("latin-1")).get("bad", [default])[-1] if query else default
     if given not in BAD:
         raise ApiError(422, "bad_query", f"bad={given[:40]} is not one of {', '.join(BAD)}", {"query": "bad"})
     return given

@@ -163,6 +163,7 @@ SCHEMAS: dict[str, Schema] = {
 
 # By method and path; ingest is the same for its three paths.
 INGEST = ("POST", "ingest")
+SINK = ("POST", f"{ONE}/cloudevents")
 ANSWERS: dict[tuple[str, str], Schema] = {
     INGEST: _ref("Taken"),
     ("GET", "/api/monitors"): _record(
@@ -209,6 +210,7 @@ ACKNOWLEDGEMENT: Schema = {"type": "object", "properties": _each(_maybe(STRING),
 REQUIRED = {"events": ["y_true", "y_pred"], "predictions": ["id", "y_pred"], "labels": ["id", "y_true"]}
 BODIES: dict[tuple[str, str], Schema] = {
     **{("POST", f"{ONE}/{kind}"): {**BATCH, "required": names} for kind, names in REQUIRED.items()},
+    SINK: {**OBJECT, "description": "An event as its attributes in headers (ce-type, ce-id) or all in one object."},
     ("PUT", ONE): _ref("MonitorConfig"),
     ("PATCH", ONE): {"type": "object", "description": "Fields of MonitorConfig; null sets the default."},
     ("PUT", f"{ONE}/silence"): {
@@ -245,6 +247,12 @@ PARAMETERS: dict[tuple[str, str], list[Schema]] = {
             "The same key with the same body counts once, however often it is sent.",
             "header",
         ),
+    ],
+    SINK: [
+        _parameter("bad", {"enum": [*BAD], "default": "keep"}, "What becomes of a bad row."),
+        _parameter("pred", STRING, "The output that is the prediction; the first by default."),
+        _parameter("score", STRING, "The output that is a score."),
+        _parameter("id", STRING, "The input that has the ids by which labels come; else those of the request."),
     ],
     ("GET", f"{ONE}/drifts"): [
         LIMIT,

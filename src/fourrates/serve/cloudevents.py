@@ -1,0 +1,178 @@
+"""CloudEvents, as KServe and Seldon log what a model was asked and what it answered.
+
+The type of an event says whether it is a request, a response or Seldon's feedback, its id (Seldon: ``requestid``) which
+request it belongs to. A response is predictions, feedback is labels. Segments and ids of one's own are in the request,
+which may come before its response or after it: whichever is first is kept until the other is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope
+
+from fourrates.events.payloads import columns_of, predictions
+from fourrates.events.rows import InputError
+from fourrates.serve.batch import KINDS
+from fourrates.serve.bodies import Body, unpack
+from fourrates.serve.errors import ApiError
+from fourrates.serve.ingest import Ingest, Request, bad_rows
+from fourrates.serve.registry import Live
+
+log = logging.getLogger("fourrates.serve")
+STRUCTURED = "application/cloudevents+json"
+REQUEST, RESPONSE, FEEDBACK = TYPES = ".inference.request", ".inference.response", ".feedback"  # how types end
+ATTRIBUTES = "type", "id", "requestid", "time"
+MOST_VALUES = 1 << 20  # in a payload
+MOST_BYTES = 1 << 26  # of requests and responses that are kept
+LONGEST_ID = 200
+
+
+class Event(msgspec.Struct):
+    """An event: its attributes, which are headers or fields of JSON, and its payload."""
+
+    type: str
+    id: str
+    requestid: str | None = None
+    time: str | None = None
+    data: msgspec.Raw = msgspec.Raw(b"")
+    data_base64: str | None = None
+
+
+class Half(msgspec.Struct):
+    """What is needed of a request (columns), or of a response (a column, an id of its own, a time)."""
+
+    columns: dict[str, list[Any]]
+    id: str | None = None
+    time: str | None = None
+
+
+class Halves:
+    """The latest requests and responses, as many as fit into :data:`MOST_BYTES`."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()  # large bodies are read in a thread
+
+    def keep(self, key: tuple[str, str, str], half: Half) -> None:
+        """Keep one; the oldest go where there are too many."""
+        body = msgspec.json.encode(half)
+        with self._lock:
+            self._size += len(body) - len(self._kept.pop(key, b""))
+            self._kept[key] = body
+            while self._size > MOST_BYTES:
+                gone, body = self._kept.popitem(last=False)
+                self._size -= len(body)
+                log.debug("%s of request %s is no longer kept", *gone[1:])
+
+    def find(self, key: tuple[str, str, str]) -> Half | None:
+        """One that is kept; it stays, because a sender may repeat what it sent."""
+        with self._lock:
+            body = self._kept.get(key)
+        return None if body is None else msgspec.json.decode(body, type=Half)
+
+
+class CloudEvents(Ingest):
+    """Take an event of a model server; the empty answer means that it is on disk, or waits for its other half."""
+
+    def __init__(self, *shared: Any) -> None:
+        super().__init__("predictions", *shared)
+        self._halves = Halves()
+
+    async def _take(self, scope: Scope, receive: Receive) -> bytes:
+        await super()._take(scope, receive)
+        return b""  # brokers take any other answer for an event that is damaged
+
+    def _read(self, scope: Scope, body: bytes) -> Request | None:
+        live = self.registry.get(scope["path_params"]["name"])
+        query: bytes = scope["query_string"]
+        headers, asked = Headers(scope=scope), dict(parse_qsl(query.decode("latin-1")))
+        event = _event(headers, unpack(body, headers.get("content-encoding", "").lower(), self.settings.max_body))
+        try:
+            made = self._columns(live, event, asked)
+        except InputError as error:
+            raise ApiError(422, "bad_event", str(error)) from None
+        return None if made is None else (*self._made(live, *made, bad_rows(query, "keep")), None, b"")
+
+    def _columns(self, live: Live, event: Event, asked: Mapping[str, str]) -> tuple[int, Body] | None:
+        """What the event is and its columns; None as long as the other half is missing."""
+        kind = next((ending for ending in TYPES if event.type.endswith(ending)), None)
+        if kind is None:
+            raise InputError(f"{event.type!r:.200} is not the type of a request, a response or feedback")
+        id = event.requestid or event.id
+        if not 0 < len(id) <= LONGEST_ID:
+            raise InputError(f"the id of an event has up to {LONGEST_ID} characters, this one has {len(id)}")
+        labels, wanted = live.plan.encoder.labels, [*live.plan.by, *filter(None, [asked.get("id")])]
+        if kind == REQUEST and not wanted:
+            return None
+        payload = self._payload(event)
+        if kind == FEEDBACK:
+            _, truth = predictions(columns_of(payload.get("truth")), None, labels)
+            return KINDS["labels"], Body(truth=truth, id=_ids(id, len(truth)))
+        columns = columns_of(payload)
+        if kind == REQUEST:
+            half = Half({name: columns[name] for name in wanted if name in columns})
+        else:
+            known, values = predictions(columns, asked.get("score") or asked.get("pred"), labels)
+            own = payload.get("id")
+            name = "score" if "score" in asked else known
+            half = Half({name: values}, own if isinstance(own, str) and own else id, event.time)
+        other: Half | None = Half({})
+        if wanted:
+            self._halves.keep((live.row.uid, kind, id), half)
+            other = self._halves.find((live.row.uid, RESPONSE if kind == REQUEST else REQUEST, id))
+        if other is None:
+            return None
+        request, response = (half, other) if kind == REQUEST else (other, half)
+        return KINDS["predictions"], _joined(request, response, live.plan.by, asked.get("id"))
+
+    def _payload(self, event: Event) -> dict[str, Any]:
+        body = bytes(event.data)
+        # Values are counted before they are made: an empty list of 3 bytes takes 64 in memory.
+        if body.count(b",") > MOST_VALUES or body.count(b"{") + body.count(b"[") > self.limits.rows + 100:
+            raise ApiError(413, "too_large", f"a payload of more than {MOST_VALUES:,} values", {"limit": MOST_VALUES})
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (ValueError, RecursionError) as error:
+            raise ApiError(400, "bad_json", f"the payload is no JSON object: {str(error)[:300]}") from None
+
+
+def _event(headers: Headers, body: bytes) -> Event:
+    """An event in either form: attributes in headers and the payload as the body, or all in one object."""
+    try:
+        if headers.get("content-type", "").partition(";")[0].strip().lower() == STRUCTURED:
+            event = msgspec.json.decode(body, type=Event)
+            if event.data_base64 is not None:
+                event.data = msgspec.Raw(base64.b64decode(event.data_base64, validate=True))
+            return event
+        given = {name: unquote(headers[f"ce-{name}"]) for name in ATTRIBUTES if f"ce-{name}" in headers}
+        event = msgspec.convert(given, Event)
+        event.data = msgspec.Raw(body)
+        return event
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "bad_event", f"this is no CloudEvent: {str(error)[:300]}") from None
+
+
+def _ids(id: str, rows: int) -> list[str]:
+    """The ids of the rows of one request."""
+    return [id] if rows == 1 else [f"{id}/{row}" for row in range(rows)]
+
+
+def _joined(request: Half, response: Half, by: list[str], id: str | None) -> Body:
+    """Predictions with the segments, and the ids, of what was asked."""
+    ((known, values),) = response.columns.items()
+    if id is not None and id not in request.columns:
+        raise InputError(f"the request has no {id:.80}")
+    ids = _ids(response.id or "", len(values)) if id is None else request.columns[id]
+    times = None if response.time is None else [response.time] * len(values)
+    segments = {name: request.columns[name] for name in by if name in request.columns}
+    return Body(**{known: values}, id=ids, time=times, by=segments)
