@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -285,3 +286,68 @@ def test_a_request_means_what_a_frame_means(kind, column, value):
         assert got[2] == micros(1.9e9)  # when it was received
         got, wanted = (*got[:2], None, got[3]), (*wanted[:2], None, wanted[3])
     assert got == wanted
+
+
+def from_event(kind, payload, by, **attributes):
+    """The batch of an event of a model server, as `made` gives it; of a request and its response the second is given."""
+    from types import SimpleNamespace
+
+    from fourrates.serve.bodies import Plan
+    from fourrates.serve.cloudevents import CloudEvents, Event
+    from fourrates.serve.config import MonitorConfig
+    from fourrates.serve.settings import Settings
+
+    live = SimpleNamespace(plan=Plan(MonitorConfig(by=by)), row=SimpleNamespace(uid="m"))
+    door = CloudEvents(None, None, Settings(data=Path()), None)
+    if by:
+        asked = Event("a.inference.request", "r", data=json.dumps({"instances": [payload.pop("asked")]}).encode())
+        assert door._columns(live, asked, {}) is None
+    event = Event(kind, "r", data=json.dumps(payload).encode(), **attributes)
+    return made(*door._columns(live, event, {}), live.plan)
+
+
+def made(kind, table, plan):
+    """What a batch of predictions or of labels has, or why it was not read."""
+    from fourrates.serve.bodies import Limits, make_batch
+    from fourrates.serve.errors import ApiError
+
+    try:
+        batch, rejected = make_batch(kind, table, plan, 1.9e9, limits=Limits(100, 1 << 20), skip=True)
+    except ApiError as error:
+        return error.message
+    if rejected:
+        return rejected[0].code, rejected[0].problem
+    return batch.truths, batch.preds, batch.times, batch.ids, batch.segments
+
+
+@pytest.mark.parametrize(("column", "value"), CASES, ids=IDS)
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_an_event_of_a_model_server_means_what_a_request_means(protocol, column, value):
+    pytest.importorskip("starlette")
+    from fourrates.serve.batch import KINDS
+    from fourrates.serve.bodies import Body, Plan
+    from fourrates.serve.config import MonitorConfig
+
+    if isinstance(value, Decimal | date) or (column == "at" and not isinstance(value, str)):
+        pytest.skip("neither JSON nor a header has such a value")
+    if value == [1]:
+        pytest.skip("a row of one value is that value, as it is in a tensor of shape [1, 1]")
+    by, ids = ["k"] if column == "k" else [], ["r"]
+    pred = value if column == "y_pred" else 0
+    outputs = [{"name": "p", "datatype": "BYTES", "shape": [1], "data": [pred]}]
+    response = {"predictions": [pred]} if protocol == "v1" else {"outputs": outputs}
+    wanted = Body(pred=[pred], id=ids)
+    kind, attributes = "a.inference.response", {}
+    if column == "y_true":
+        kind, response, wanted = (
+            "io.seldon.serving.feedback",
+            {"truth": {"predictions": [value]}},
+            Body(truth=[value], id=ids),
+        )
+    elif column == "at":
+        attributes, wanted.time = {"time": value}, [value]
+    elif column == "k":
+        response["asked"], wanted.by = {"k": value}, {"k": [value]}
+    plan = Plan(MonitorConfig(by=by))
+    expected = made(KINDS["labels" if column == "y_true" else "predictions"], wanted, plan)
+    assert from_event(kind, response, by, **attributes) == expected

@@ -121,7 +121,7 @@ def test_the_wheel_works_in_a_fresh_environment_and_leaves_nothing_behind(tmp_pa
     subprocess.run([script, "demo", "demo"], check=True, capture_output=True, cwd=tmp_path)
     assert (tmp_path / "demo/report.html").stat().st_size > 10_000
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "fourrates"], check=True, cwd=tmp_path)
-    assert not [path for path in (tmp_path / "venv").rglob("*fourrates*")]
+    assert not list((tmp_path / "venv").rglob("*fourrates*"))
 
 
 def test_the_core_needs_numpy_alone_and_the_command_line_says_what_it_lacks(tmp_path):
