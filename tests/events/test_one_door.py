@@ -289,7 +289,7 @@ def test_a_request_means_what_a_frame_means(kind, column, value):
 
 
 def from_event(kind, payload, by, **attributes):
-    """The batch of an event of a model server, as `made` gives it; of a request and its response the second is given."""
+    """What the batch of an event has, by `made`; what was asked, if anything was, arrives before its answer."""
     from types import SimpleNamespace
 
     from fourrates.serve.bodies import Plan
