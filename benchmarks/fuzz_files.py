@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import fourrates as fr
-from fourrates import cache, null
+from fourrates import null, state
 from fourrates.alerts import Spool
 from fourrates.cli.app import run as command_line
 from fourrates.cli.states import Checkpoint, Progress
@@ -203,8 +203,7 @@ def cached(random: np.random.Generator, folder: Path) -> Iterator[Case]:
     null.table(0.3, (0.01,))
     (own,) = (folder / "cache").iterdir()
     content = own.read_bytes()
-    key, _ = content.split(b"\n", 1)
-    start = content.index(b"\n", len(key) + 1) + 1
+    whole = state.unpack(content)
 
     honest, build = null._build(0.3, (0.01,), exact=True), null._build
     null._build = lambda *_, **__: honest  # it takes a while, and is not what is tried here
@@ -222,10 +221,8 @@ def cached(random: np.random.Generator, folder: Path) -> Iterator[Case]:
             if random.random() < 0.5:
                 yield changed(random, content), use
             else:  # with a checksum that fits
-                numbers = changed(random, content[start:])
-                line = str(cache._checksum(key.decode(), numbers)).encode()
-                text = key + b"\n" + line
-                yield text + b" " * (-(len(text) + 1) % cache.BLOCK) + b"\n" + numbers, use
+                sections = {name: changed(random, bytes(section)) for name, section in whole.sections.items()}
+                yield state.pack(whole.kind, whole.about, **sections), use
     finally:
         null._build = build
         null._table.cache_clear()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fourrates import cache, null
+from fourrates.state import unpack
 
 QUESTION = (0.7, (0.01, 1e-4))
 
@@ -90,7 +91,7 @@ def test_a_forged_file_with_a_right_checksum_is_rebuilt(folder, forgery, monkeyp
     """On the old code the checksum was believed, and the numbers reached the kernel."""
     first = null.table(*QUESTION)
     (path,) = folder.iterdir()
-    key = path.read_bytes().split(b"\n")[0].decode()
+    key = unpack(path.read_bytes()).about["key"]
     near, far, few = (array.copy() for array in (first.near, first.far, first.few))
     if forgery in ("nan", "infinite", "out of range"):
         near[0, 10] = {"nan": np.nan, "infinite": np.inf, "out of range": -0.5}[forgery]

@@ -1,10 +1,8 @@
-"""Tables of bounds on disk: one file a table in the user's cache folder.
+"""Tables of bounds on disk: one file a table in the user's cache folder, saved as :mod:`fourrates.state` saves all.
 
-A file is two lines of text, padded to a whole number of blocks, and the numbers: what the table is of, which says the
-shapes of its arrays too, and a checksum. It is written to one side and then moved in place, so no reader ever sees half
-a file; one that is cut short, damaged or of another table counts as not there. Whoever forges a file forges the
-checksum too: :mod:`fourrates.null` looks at the numbers. Only light modules are imported: with a table in the cache the
-first detector takes milliseconds.
+It is written to one side and then moved in place, so no reader ever sees half a file; one that is cut short, damaged or
+of another table counts as not there. Whoever forges a file forges the checksum too: :mod:`fourrates.null` looks at the
+numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates import files
+from fourrates.state import pack, read_state, unpack
 
 Arrays = tuple[npt.NDArray[np.float32], ...]
 
-HEADER = 1 << 16  # bytes; more than the two lines of text ever have
-BLOCK = 64  # bytes; numbers begin at a multiple, so that they can be used where they lie
+HEADER = 1 << 16  # bytes; more than all but the numbers ever have
 
 
 def folder() -> str:
@@ -44,42 +42,27 @@ def folder() -> str:
 
 
 def write(key: str, arrays: Iterable[npt.NDArray[np.float32]]) -> None:
-    """Keep the arrays under `key`, one line of text. Where nothing can be written, nothing is, and no error either."""
-    payload = b"".join(array.astype("<f4").tobytes() for array in arrays)
-    path = _path(key)
-    if path.startswith("~"):
+    """Keep the arrays under `key`. Where nothing can be written, nothing is, and no error either."""
+    if (path := _path(key)).startswith("~"):
         return
-    text = f"{key}\n{_checksum(key, payload)}".encode()
+    sections = {str(i): array.astype("<f4").tobytes() for i, array in enumerate(arrays)}
     with suppress(OSError):
         os.makedirs(folder(), exist_ok=True)
         files.sweep(folder())
         with files.scratch(path) as file:
-            file.write(text + b" " * (-(len(text) + 1) % BLOCK) + b"\n" + payload)
+            file.write(pack("table", {"key": key}, **sections))
 
 
 def read(key: str, shapes: Sequence[tuple[int, ...]]) -> Arrays | None:
     """Bring back the arrays of these shapes kept under `key`, or None if there is no file of them, or a damaged one."""
-    sizes = [math.prod(shape) for shape in shapes]
     try:
-        if not os.path.isfile(path := _path(key)):  # whoever opened a pipe would wait
+        saved = unpack(read_state(_path(key), 4 * sum(map(math.prod, shapes)) + HEADER))
+        if saved.about != {"key": key}:
             return None
-        with open(path, "rb") as file:
-            content = file.read(4 * sum(sizes) + HEADER)  # no more than a sound file has
-        start = content.index(b"\n", content.index(b"\n") + 1) + 1
-        found, checksum = content[: start - 1].decode().split("\n")
-        if found != key or int(checksum) != _checksum(key, memoryview(content)[start:]):
-            return None
-        values = np.frombuffer(content, "<f4", offset=start).astype(np.float32, copy=False)
-        if values.size != sum(sizes):
-            return None
-        parts = np.split(values, np.cumsum(sizes)[:-1])
-        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        arrays = (np.frombuffer(section, "<f4").astype(np.float32) for section in saved.sections.values())
+        return tuple(array.reshape(shape) for array, shape in zip(arrays, shapes, strict=True))
     except (OSError, ValueError):  # not there, cut short, or not ours
         return None
-
-
-def _checksum(key: str, payload: bytes | memoryview) -> int:
-    return zlib.crc32(payload, zlib.crc32(key.encode()))
 
 
 def _path(key: str) -> str:

@@ -131,11 +131,8 @@ def changes(finding: Finding) -> list[dict[str, Any]]:
             "bound": finite(change.bound),
             "n": change.n,
             "decay": finite(change.decay),
-            **{
-                name: share_record(share)
-                for name, share in (("before", change.before), ("after", change.after))
-                if share is not None
-            },
+            **({} if change.before is None else {"before": share_record(change.before)}),
+            **({} if change.after is None else {"after": share_record(change.after)}),
         }
         for change in finding.changes
     ]
@@ -144,9 +141,9 @@ def changes(finding: Finding) -> list[dict[str, Any]]:
 def precisions(finding: Finding) -> dict[str, Any]:
     """The precisions that moved and with what, as JSON has them; nothing where the detector does not tell."""
     listed = [
-        {**{name: finite(value) for name, value in one._asdict().items() if name != "rate"}, "rate": one.rate}
-        | {"because": one.because}
-        for one in (finding.precisions if isinstance(finding, Drift | Shift) else ())
+        {name: part if isinstance(part, str) else finite(part) for name, part in precision._asdict().items()}
+        | {"because": precision.because}
+        for precision in (finding.precisions if isinstance(finding, Drift | Shift) else ())
     ]
     return {"precisions": listed} if listed else {}
 
@@ -154,10 +151,8 @@ def precisions(finding: Finding) -> dict[str, Any]:
 def confusions(finding: Finding) -> dict[str, Any]:
     """The class that is taken for another more often, as JSON has it; nothing where none stands out."""
     listed = [
-        {"truth": one.truth, "pred": one.pred}
-        | {name: {key: finite(value) for key, value in share._asdict().items()} for name, share in shares}
-        for one in (finding.confusions if isinstance(finding, Drift) else ())
-        for shares in [(("before", one.before), ("after", one.after))]
+        {name: part if isinstance(part, str) else share_record(part) for name, part in confusion._asdict().items()}
+        for confusion in (finding.confusions if isinstance(finding, Drift) else ())
     ]
     return {"confusions": listed} if listed else {}
 
@@ -230,19 +225,13 @@ def counted(kinds: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def too_few_examples(drift: Drift, events: int) -> str | None:
-    """`Drift.too_few_examples`, and how many examples there are by the end of a stream of `events`, if it went on."""
-    window = drift.window
-    if drift.too_few_examples is None or events == window.stop:
-        return drift.too_few_examples
-    return f"{drift.too_few_examples}; by the end of the data there are {events - window.start:,}"
-
-
 def last_too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
     """A line about the last drift, if it is not over and its window is too small to train on."""
     for finding in reversed(findings):
         segment = watch.segments[finding.segment]
         if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):
-            sentence = too_few_examples(finding, segment.events)
-            return None if sentence is None else f"to train on the last drift: {sentence}"
+            if (sentence := finding.too_few_examples) is None:
+                return None
+            by_now = f"; by the end of the data there are {segment.events - finding.window.start:,}"
+            return f"to train on the last drift: {sentence}{by_now if segment.events > finding.window.stop else ''}"
     return None
