@@ -27,7 +27,7 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if _is_harmless(one) else one.encode("unicode_escape").decode() for one in text)
+    return "".join(sign if _is_harmless(sign) else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _is_harmless(character: str) -> bool:

@@ -337,9 +337,9 @@ class Drift(Finding):
             if change.after is not None and (change.rate in CLASSES or change.rate.startswith("recall:"))
         }
         if len(seen) == 1 and seen.keys() <= {*CLASSES.values()}:  # of two classes, the other is what is left
-            (one,) = seen
-            (other,) = {*CLASSES.values()} - {one}
-            seen[other] = size - seen[one]
+            (known,) = seen
+            (other,) = {*CLASSES.values()} - {known}
+            seen[other] = size - seen[known]
         rarest = min(seen, key=lambda name: seen[name], default=None)
         few = rarest is not None and seen[rarest] < ENOUGH_OF_A_CLASS
         if size >= ENOUGH and not few:

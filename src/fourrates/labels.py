@@ -80,7 +80,9 @@ class Labels:
             self.codes = {label: code for code, label in enumerate(values)}
         self.values = tuple(values)
         spelled = [_spelled(label) for label in values]
-        self.spellings = {one: code for code, one in enumerate(spelled) if spelled.count(one) == 1 and one is not None}
+        self.spellings = {
+            text: code for code, text in enumerate(spelled) if spelled.count(text) == 1 and text is not None
+        }
 
     def encode(self, array: npt.ArrayLike, name: str) -> Codes:
         """The codes of a one-dimensional array of labels, or a ValueError that names the first bad one."""

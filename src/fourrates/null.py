@@ -262,7 +262,7 @@ def _near_plugin(
     near[:, 0] = 0.5
     if isinstance(law, _Enumerated):
         for n, laws in _arrangements(decay):
-            values, ones = np.concatenate(laws), np.repeat(np.arange(n + 1), [one.size for one in laws])
+            values, ones = np.concatenate(laws), np.repeat(np.arange(n + 1), [law.size for law in laws])
             order = np.argsort(values)
             for zeros in range(n + 1) if n else ():
                 chances = np.cumsum(((n - zeros) / n) ** ones[order] * (zeros / n) ** (n - ones[order]))

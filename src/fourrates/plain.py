@@ -83,7 +83,7 @@ def counts_split(finding: Finding) -> tuple[Matrix, Matrix]:
     if not isinstance(finding, Drift) or (after := finding.confusion_since) is None:
         return (), ()
     pairs = zip(finding.confusion, after, strict=True)
-    return tuple(tuple(max(all_ - one, 0) for all_, one in zip(*rows, strict=True)) for rows in pairs), after
+    return tuple(tuple(max(all_ - late, 0) for all_, late in zip(*rows, strict=True)) for rows in pairs), after
 
 
 def state_record(state: RateState) -> dict[str, Any]:

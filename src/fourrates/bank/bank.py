@@ -205,7 +205,7 @@ class Bank:
         if settings.group_of is None and settings.references is None:
             self._arena.begin(numbers, kinds, np.zeros(numbers.size, np.uint16))
             return
-        names = [self._keys.name(*one) for one in zip(numbers.tolist(), kinds.tolist(), strict=True)]
+        names = list(map(self._keys.name, numbers.tolist(), kinds.tolist()))
         groups = settings.groups_of(names)
         references = None if settings.references is None else settings.references.numbers(names)
         self._arena.begin(numbers, kinds, groups)
@@ -246,7 +246,7 @@ class Bank:
         """The keys of the streams with an open drift."""
         heads = self._arena.heads()
         numbers, kinds = (heads[name][heads["open"]].tolist() for name in ("key", "kind"))
-        return [self._keys.name(*one) for one in zip(numbers, kinds, strict=True)]
+        return list(map(self._keys.name, numbers, kinds))
 
     def progress(self, keys: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """How many events each of these streams has had, and which of them opened its present warning; -1 for none."""
@@ -383,9 +383,9 @@ class Bank:
 
     def with_budget(self, arl: float) -> Bank:
         """Make a bank of the same streams, as they stand, under another budget: `arl` for all groups. For FourRates."""
-        if not all(isinstance(one, FourRates) for one in self._settings.detectors):
+        if not all(isinstance(detector, FourRates) for detector in self._settings.detectors):
             raise ValueError(f"{self!r}: only a bank of FourRates can change its budget")
-        made = [type(one)(**one.parameters | {"arl": arl, "warn": None}) for one in self._settings.detectors]
+        made = [FourRates(**own.parameters | {"arl": arl, "warn": None}) for own in self._settings.detectors]
         _, (_, given, *state) = self.__reduce__()
         return _revive(made[0], given | {"groups": dict(zip(self._settings.names[1:], made[1:], strict=True))}, *state)
 

@@ -24,7 +24,7 @@ def e_values(
 ) -> npt.NDArray[np.float64]:
     """For each stream a value whose mean is at most one while nothing changes; `begun` were before it."""
     if isinstance(detectors[0], LFR):
-        level = np.array([_false_alarms(one) for one in detectors if isinstance(one, LFR)])[heads["group"]]
+        level = np.array([_false_alarms(own) for own in detectors if isinstance(own, LFR)])[heads["group"]]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # alarms to expect of a stable stream
             false = np.exp(level * begun) * np.expm1(level * (heads["events"] - begun))
             return np.where(heads["alarmed"], 1 / false, 0.0)
@@ -50,7 +50,7 @@ def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records:
 def _evidence_rules(detectors: Sequence[RecordDetector]) -> list[FourRatesRules]:
     if not isinstance(detectors[0], FourRates):
         raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
-    return [one.evidence_rules for one in detectors if isinstance(one, FourRates)]
+    return [own.evidence_rules for own in detectors if isinstance(own, FourRates)]
 
 
 def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array:

@@ -290,7 +290,7 @@ def key_at(keys: Any, position: int) -> object:
 def key_to_json(key: Any) -> Any:
     """A key that is no integer of 64 bits as JSON can say it."""
     if isinstance(key, tuple):
-        return {"tuple": [key_to_json(one) for one in key]}
+        return {"tuple": [key_to_json(part) for part in key]}
     if isinstance(key, bytes):
         return {"bytes": binascii.b2a_base64(key, newline=False).decode()}
     if key is None or type(key) in (str, int, float, bool):
@@ -301,8 +301,8 @@ def key_to_json(key: Any) -> Any:
 def key_from_json(saved: Any) -> Hashable:
     """The key that :func:`key_to_json` was given."""
     match saved:
-        case {"tuple": list(several)}:
-            return tuple(key_from_json(one) for one in several)
+        case {"tuple": list(parts)}:
+            return tuple(key_from_json(part) for part in parts)
         case {"bytes": str(text)}:
             return binascii.a2b_base64(text)
         case str() | int() | float() | bool() | None:

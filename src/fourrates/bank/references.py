@@ -35,10 +35,10 @@ class References(Mapping[Hashable, "Counts"]):
     def add(self, given: Mapping[Any, Any]) -> None:
         """Take in more of them; all or none. A key that is there already must have the same counts."""
         new: dict[Hashable, Counts] = {}
-        for key, one in given.items():
+        for key, confusion in given.items():
             name = canonical(key)
             try:
-                new[name] = confusion_counts(one, self._labels)
+                new[name] = confusion_counts(confusion, self._labels)
             except ValueError as error:
                 raise ValueError(f"key {key!r}: {error}") from None
             if name in self._counts and not np.array_equal(self._counts[name], new[name]):
@@ -61,7 +61,7 @@ class References(Mapping[Hashable, "Counts"]):
 
     def to_state(self) -> tuple[list[Any], bytes]:
         """The keys as JSON has them, and the counts of each, one after the other."""
-        counts = [one.astype("<i8").tobytes() for one in self._counts.values()]
+        counts = [confusion.astype("<i8").tobytes() for confusion in self._counts.values()]
         return [key_to_json(key) for key in self._counts], b"".join(counts)
 
     @classmethod
@@ -71,4 +71,4 @@ class References(Mapping[Hashable, "Counts"]):
         if not isinstance(keys, list) or len(counts) != 8 * classes**2 * len(keys):
             raise ValueError(f"{len(counts)} bytes of references that do not fit their keys")
         each = np.frombuffer(counts, "<i8").astype(np.int64).reshape(-1, classes, classes)
-        return cls(labels, {key_from_json(key): one for key, one in zip(keys, each, strict=True)})
+        return cls(labels, {key_from_json(key): confusion for key, confusion in zip(keys, each, strict=True)})

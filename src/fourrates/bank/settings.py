@@ -39,7 +39,7 @@ class Settings:
         groups = groups or {}
         self.names: list[str | None] = [None, *groups]  # None for streams without a group
         given = zip(self.names, [detector, *groups.values()], strict=True)
-        self.detectors = [_blank(one, name, detector) for name, one in given]
+        self.detectors = [_blank(own, name, detector) for name, own in given]
         if group_of is not None and not (isinstance(group_of, Mapping) or callable(group_of)):
             raise TypeError(f"group_of must be a mapping or a function from a key to a group, not {group_of!r}")
         if groups and group_of is None:
@@ -93,7 +93,7 @@ class Settings:
 
     def check_same(self, other: Settings) -> None:
         """Raise a ValueError that names a difference, if there is one; the references themselves may differ."""
-        kinds = [type(one.detectors[0]).__name__ for one in (self, other)]
+        kinds = [type(settings.detectors[0]).__name__ for settings in (self, other)]
         if kinds[0] != kinds[1] or self.names != other.names:
             raise ValueError(
                 f"the banks differ in their settings: {kinds[0]} with groups {self.names[1:]} here and {kinds[1]} with "
@@ -112,7 +112,7 @@ class Settings:
         """What a saved bank has of it: JSON, and sections."""
         about: dict[str, Any] = {
             "detector": type(self.detectors[0]).__name__,
-            "parameters": [one.parameters for one in self.detectors],
+            "parameters": [detector.parameters for detector in self.detectors],
             "groups": self.names[1:],
         }
         if self.references is None:
@@ -129,9 +129,9 @@ class Settings:
             raise ValueError(f"a bank of {about['detector']!r} detectors, which this release does not know")
         parameters, groups = about["parameters"], about["groups"]
         room = max(len(found.sections["records"]), 1 << 16)
-        if any(8 * len(one["labels"]) ** 2 > room for one in parameters):
+        if any(8 * len(own["labels"]) ** 2 > room for own in parameters):
             raise ValueError("the records are too short for their labels")
-        first, *others = [kind(**one) for one in parameters]
+        first, *others = [kind(**own) for own in parameters]
         if others and group_of is None:
             raise ValueError(f"the bank has groups {tuple(groups)}: give group_of")
         keyed = "references" in found.sections

@@ -56,14 +56,14 @@ def take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, thread
     """Take a batch, whose streams have the settings of their group's detector; findings in the order of arrival."""
     shares = batch.shares(threads)
     if len(shares) < 2:
-        found = [one for share in shares for one in _take(arena, detectors, batch, *share)]
+        found = _take(arena, detectors, batch, 0, batch.slots.size)
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(len(shares)) as pool:
             parts = pool.map(lambda share: _take(arena, detectors, batch, *share), shares)
-            found = [one for part in parts for one in part]
-    return sorted(found, key=lambda one: one[0])
+            found = [finding for part in parts for finding in part]
+    return sorted(found, key=lambda finding: finding[0])
 
 
 def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start: int, end: int) -> Found:

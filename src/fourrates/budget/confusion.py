@@ -29,4 +29,6 @@ def rates(matrix: npt.NDArray[np.float64]) -> list[Rate]:
     """The 2K rates of a matrix of probabilities: the recall of each class, then the precision of each."""
     touched = np.concatenate([matrix.sum(1), matrix.sum(0)])
     right = np.tile(matrix.diagonal(), 2)
-    return [Rate(float(share), float(one / share) if share else 1.0) for share, one in zip(touched, right, strict=True)]
+    return [
+        Rate(float(share), float(ones / share) if share else 1.0) for share, ones in zip(touched, right, strict=True)
+    ]

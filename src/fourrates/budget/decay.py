@@ -78,7 +78,7 @@ def best_decay(
     old, new = (rates(probabilities(matrix, classes)) for matrix in (before, after))
     check_horizon(horizon)
     found = {}
-    for decay in sorted({check_decay(one) for one in decays}):
+    for decay in sorted(set(map(check_decay, decays))):
         level = design(arl, decay, sides).detect
         bounds = [[(decay, *chain.asymptotic_bounds(decay, rate.value, level, sides))] for rate in old]
         found[decay] = Delay(found_within(bounds, old, new, horizon))

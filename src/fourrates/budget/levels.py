@@ -66,7 +66,7 @@ def design(arl: float, decay: float | Sequence[float] = 0.9, sides: Sides = "bot
     '4.2e-07'
     >>> detector = fr.LFR(decay=0.9, arl=30 * 40_000)  # the same in one step
     """
-    decays = tuple(check_decay(one) for one in (decay if isinstance(decay, Sequence) else (decay,)))
+    decays = tuple(check_decay(own) for own in (decay if isinstance(decay, Sequence) else (decay,)))
     level, hazards = _level(decays, sides, 0.5 / check_arl(arl))
     return Design(float(arl), level, {rate: 0.5 / hazard if hazard else math.inf for rate, hazard in hazards})
 
@@ -83,7 +83,7 @@ def _level(decays: tuple[float, ...], sides: Sides, budget: float) -> tuple[floa
     """The level, shared by the decays, at which the largest hazard of a rate is the budget; (rate, hazard) of each."""
 
     def hazard(rate: float, level: float) -> float:
-        return sum(_hazard(one, rate, level / len(decays), sides) for one in decays)
+        return sum(_hazard(decay, rate, level / len(decays), sides) for decay in decays)
 
     def hazards(level: float) -> dict[float, float]:
         return {rate: hazard(rate, level) for rate in RATES}

@@ -284,9 +284,9 @@ class LFR(RecordDetector):
 def _stored(value: Any) -> Any:
     """A parameter in a form of its own that JSON keeps."""
     if isinstance(value, Mapping):
-        return {name: _stored(one) for name, one in value.items()}
+        return {name: _stored(part) for name, part in value.items()}
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        return [plain(one) for one in value]
+        return [plain(part) for part in value]
     return plain(value)
 
 

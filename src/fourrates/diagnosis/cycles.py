@@ -141,9 +141,9 @@ def _course(ones: Numbers, of: Numbers, first: int, period: str) -> tuple[float,
         places, bins = hours % 24, 24
     else:
         places, bins = (hours // 24 + 3) % 7, 7  # the first of January 1970 was a Thursday
-    top, bottom = (np.bincount(places, one, bins) for one in (ones, of))
+    top, bottom = (np.bincount(places, counts, bins) for counts in (ones, of))
     if period == "day":
-        top, bottom = (np.roll(one, 1) + one + np.roll(one, -1) for one in (top, bottom))
+        top, bottom = (np.roll(counts, 1) + counts + np.roll(counts, -1) for counts in (top, bottom))
     rate = np.divide(top, bottom, out=np.full(bins, np.nan), where=bottom > 0)
     low, high = int(np.nanargmin(rate)), int(np.nanargmax(rate))
     names = [f"{hour:02}:00" for hour in range(24)] if period == "day" else DAYS

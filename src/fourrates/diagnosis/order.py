@@ -61,7 +61,7 @@ class Errors:
         spread = p * (1 - p)
         # A stream's own rate is estimated from the bits it is taken off of, which costs one of them.
         own = np.where(pairs > 0, both - pairs * p * p + spread, 0.0)
-        over, under = (one.reshape(-1, self._classes).sum(0) for one in (own, pairs * spread))
+        over, under = (parts.reshape(-1, self._classes).sum(0) for parts in (own, pairs * spread))
         found = np.full(self._classes, np.nan)
         np.divide(over, under, out=found, where=under > 0)
         return found

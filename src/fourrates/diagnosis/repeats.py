@@ -49,7 +49,7 @@ class Ids:
         if hasattr(ids, "null_count"):
             ids = ids.drop_null() if ids.null_count else ids
         elif isinstance(ids, list):
-            ids = [one for one in ids if not is_missing(one)]
+            ids = [value for value in ids if not is_missing(value)]
         elif ids.dtype.kind == "f":
             ids = ids[~np.isnan(ids)]
         self.take_prints(fingerprints(self._hasher, ids)["low"])

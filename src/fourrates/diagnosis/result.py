@@ -267,7 +267,7 @@ class Diagnosis:
 
     def lines(self) -> list[str]:
         """All but the table of falls, in lines of text."""
-        problems = [f"  - {one}" for one in self.problems]
+        problems = [f"  - {problem}" for problem in self.problems]
         found = f"{self.drifts:,} drift{'' if self.drifts == 1 else 's'}"
         drifts = f"{found} in this data: the figures here average over them, run `detect`"
         return [
@@ -280,7 +280,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         rows = [["a fall of", "", "is found after", *([] if self.per_second is None else ["that is"])]]
-        rows += [[one.rate, f"{one.before:.3f} -> {one.after:.3f}", *self.delay(one)] for one in self.falls]
+        rows += [[fall.rate, f"{fall.before:.3f} -> {fall.after:.3f}", *self.delay(fall)] for fall in self.falls]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join(map(printable, (*self.lines(), *(map(str.rstrip, table) if self.falls else []), *self.said)))
@@ -335,7 +335,7 @@ class Diagnosis:
             "arl": self.arl,
             "alarms_a_month": self.alarms_a_month,
             "drifts": self.drifts,
-            "falls": [one.to_dict(None if clock is None else clock.per_day) for one in self.falls],
+            "falls": [fall.to_dict(None if clock is None else clock.per_day) for fall in self.falls],
             "problems": list(self.problems),
             "said": list(self.said),
         }

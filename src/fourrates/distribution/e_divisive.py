@@ -129,7 +129,7 @@ class EDivisive(WindowWatch):
         found: dict[int, tuple[float, float]] = {}
         self.rejected_p_value_: float | None = None
         while True:
-            best = max(segments, key=lambda one: one.statistic)
+            best = max(segments, key=lambda segment: segment.statistic)
             if not best.split:
                 break
             p_value = _p_value(best.statistic, segments)
@@ -137,7 +137,7 @@ class EDivisive(WindowWatch):
                 self.rejected_p_value_ = p_value
                 break
             found[best.split] = (p_value, best.statistic)
-            segments = [one for one in segments if one is not best]
+            segments = [segment for segment in segments if segment is not best]
             segments += [splitter.segment(best.start, best.split), splitter.segment(best.split, best.stop)]
         order = sorted(found)
         self.change_points_ = np.array(order, dtype=np.int64)
@@ -159,7 +159,7 @@ class EDivisive(WindowWatch):
 
 def _p_value(statistic: float, segments: list[_Segment]) -> float:
     """Of the best split of all segments, whose permutations are taken together, one of each at a time."""
-    permuted = np.max([one.permuted for one in segments], axis=0)
+    permuted = np.max([segment.permuted for segment in segments], axis=0)
     return float((1 + np.count_nonzero(permuted >= statistic)) / (permuted.size + 1))
 
 

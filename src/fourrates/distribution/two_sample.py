@@ -87,7 +87,7 @@ def permuted(
     return float(found.pvalue)
 
 
-def both_ways(one: Comparison, other: Comparison) -> Comparison:
+def both_ways(*ways: Comparison) -> Comparison:
     """Two comparisons as one: the smaller p-value, doubled."""
-    better = min(one, other, key=lambda found: found.p_value)
+    better = min(ways, key=lambda way: way.p_value)
     return Comparison(better.statistic, min(1.0, 2 * better.p_value))

@@ -118,7 +118,7 @@ def totals(
     Totals(accuracy=0.75, f1=0.0, g_mean=0.0)
     """
     measures = _measures(y_true, y_pred, labels, positive, lambda events: np.array([events.sum()], float))
-    return Totals(*(float(one[0]) for one in measures))
+    return Totals(*(float(measure[0]) for measure in measures))
 
 
 def _measures(

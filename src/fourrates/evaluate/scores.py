@@ -104,7 +104,7 @@ def score(
     >>> found.precision, round(found.recall, 2), found.hit_delays
     (0.25, 0.33, (10,))
     """
-    starts = [index(one) for one in (changes if isinstance(changes, Iterable) else [changes])]
+    starts = [index(change) for change in (changes if isinstance(changes, Iterable) else [changes])]
     if within < 1:
         raise ValueError(f"within {within}: at least one event must be allowed")
     end = math.inf if length is None else length
@@ -125,7 +125,7 @@ def score(
 
 def positions(drifts: Iterable[Drift | int], end: float) -> list[int]:
     """The events at which the drifts were found, in order."""
-    found = sorted(one.at if isinstance(one, Drift) else index(one) for one in drifts)
+    found = sorted(drift.at if isinstance(drift, Drift) else index(drift) for drift in drifts)
     for at in found:
         if not 0 <= at < end:
             raise ValueError(f"a drift at {at:,} is not in a stream of {end:,} events")
@@ -230,12 +230,12 @@ def summarise(scores: Iterable[Score]) -> Summary:
     scores = tuple(scores)
     return Summary(
         runs=len(scores),
-        changes=sum(one.changes for one in scores),
-        hits=sum(one.hits for one in scores),
-        false_alarms=sum(one.false_alarms for one in scores),
-        drifts=sum(one.drifts for one in scores),
-        delays=tuple(delay for one in scores for delay in one.delays if delay is not None),
-        hit_delays=tuple(delay for one in scores for delay in one.hit_delays),
+        changes=sum(score.changes for score in scores),
+        hits=sum(score.hits for score in scores),
+        false_alarms=sum(score.false_alarms for score in scores),
+        drifts=sum(score.drifts for score in scores),
+        delays=tuple(delay for score in scores for delay in score.delays if delay is not None),
+        hit_delays=tuple(delay for score in scores for delay in score.hit_delays),
     )
 
 

@@ -25,10 +25,10 @@ def is_written(value: Any) -> bool:
 def order_of(dates: Iterable[str]) -> Order | None:
     """Which is first in such dates, day or month, by the first that shows it; None if none does."""
     for date in dates:
-        one, sign, other = WRITTEN.fullmatch(date).group(1, 2, 3)  # type: ignore[union-attr]
-        if sign == "." or int(one) > 12:
+        low, sign, high = WRITTEN.fullmatch(date).group(1, 2, 3)  # type: ignore[union-attr]
+        if sign == "." or int(low) > 12:
             return "day"
-        if int(other) > 12:
+        if int(high) > 12:
             return "month"
     return None
 
@@ -37,8 +37,8 @@ def either_of(text: str) -> str:
     """What a date with slashes may be."""
     from calendar import month_name
 
-    one, other = map(int, text.split("/")[:2])
-    return f"{one} {month_name[other]} or {other} {month_name[one]}"
+    day, month = map(int, text.split("/")[:2])
+    return f"{day} {month_name[month]} or {month} {month_name[day]}"
 
 
 def as_iso(value: Any, order: Order | None) -> Any:
@@ -46,9 +46,10 @@ def as_iso(value: Any, order: Order | None) -> Any:
     match = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value
-    one, sign, other, year, hour, rest, zone = match.groups()
+    day, sign, month, year, hour, rest, zone = match.groups()
     if sign == "/" and order is None:
         return value
-    day, month = (one, other) if sign == "." or order == "day" else (other, one)
+    if sign == "/" and order == "month":
+        day, month = month, day
     date = f"{year}-{month:0>2}-{day:0>2}"
     return date if hour is None else f"{date} {hour:0>2}{rest}{zone}"

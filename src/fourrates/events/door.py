@@ -136,7 +136,7 @@ class Door:
         assert reading.preds is not None
         kept = reading.bad.kept
         columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata
-        truths, preds, rows, times, strata = (one if kept is None or one is None else one[kept] for one in columns)
+        truths, preds, rows, times, strata = (own if kept is None or own is None else own[kept] for own in columns)
         keys, versions = self.named_keys(reading), self.named_versions(reading)
         return Batch(truths, preds, table.source, rows, times, keys, strata, versions, self.versions)  # type: ignore[arg-type]
 

@@ -181,8 +181,8 @@ class Loop:
             self._waiting.keep(self.join.waiting_tags)
         if not ready:
             return
-        rows = join([one[0] for one in ready])
-        truths, preds = (np.concatenate([one[i] for one in ready]) for i in (1, 2))
+        rows = join([part[0] for part in ready])
+        truths, preds = (np.concatenate([part[i] for part in ready]) for i in (1, 2))
         start = self.events
         try:
             self._advance(rows, truths, preds)

@@ -245,7 +245,7 @@ class SequentialTest(SecondLayer):
             steps = np.where(fresh, np.log(changed / old)[truths], np.log((1 - changed) / (1 - old))[truths])
             ratios.append(float(steps.sum()))
         most = max(ratios)
-        evidence = most + math.log(sum(math.exp(one - most) for one in ratios) / len(ratios))
+        evidence = most + math.log(sum(math.exp(ratio - most) for ratio in ratios) / len(ratios))
         if math.log(self.level) < evidence < math.log(self.odds) and fresh.size < self.wait:
             return None
         why = f"its {fresh.size} labels are {math.exp(min(evidence, 700)):.3g} times as likely as without a drift"

@@ -202,8 +202,8 @@ def _arff(path: Path) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], t
                 declared = line
             if line.lower().startswith("@data"):
                 break
-        classes = tuple(one.strip() for one in declared[declared.index("{") + 1 : declared.index("}")].split(","))
-        codes: dict[str, Any] = {one: code for code, one in enumerate(classes)}
+        classes = tuple(name.strip() for name in declared[declared.index("{") + 1 : declared.index("}")].split(","))
+        codes: dict[str, Any] = {name: code for code, name in enumerate(classes)}
         table = np.loadtxt(
             lines, delimiter=",", ndmin=2, converters={-1: lambda text: codes[text.strip()]}, encoding="utf-8"
         )

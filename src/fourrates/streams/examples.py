@@ -45,10 +45,10 @@ def permuted(examples: Examples, seed: int) -> Examples:
     --------
     >>> from fourrates.streams import permuted, sea
     >>> examples = sea(seed=1)
-    >>> one, two = permuted(examples, seed=1), permuted(examples, seed=2)
-    >>> one.changes
+    >>> first, second = permuted(examples, seed=1), permuted(examples, seed=2)
+    >>> first.changes
     (15000, 30000, 45000)
-    >>> [int(copy.labels[:15_000].sum()) for copy in (examples, one, two)]
+    >>> [int(copy.labels[:15_000].sum()) for copy in (examples, first, second)]
     [9593, 9593, 9593]
     """
     random = np.random.default_rng(seed)
