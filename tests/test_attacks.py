@@ -216,7 +216,7 @@ def test_an_array_that_changes_while_it_is_read_is_taken_or_refused(take):
     finally:
         stop.set()
         thread.join()
-    assert all("60000" in text or "is not" in text for text in refused)
+    assert all("is not" in text for text in refused)
     assert {*bank} <= {0, 2**40, 5, -(2**60)}
     assert sum(bank[key].events for key in bank) == bank.events
     assert fr.Bank.from_bytes(bank.to_bytes()).to_bytes() == bank.to_bytes()

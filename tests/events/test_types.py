@@ -19,7 +19,7 @@ class NoPandas:
         if name.partition(".")[0] == "pandas":
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoPandas())
-import itertools, time
+import time
 from decimal import Decimal
 import pyarrow as pa
 from fourrates import io
@@ -126,10 +126,11 @@ for kind in PLAIN:
                     continue
                 tried += 1
                 print(tried, kind, name, place, file=sys.stderr)
-                for bad, what in itertools.product((False, True), KINDS.values()):
+                skip = tried % 2 == 1  # both policies for bad rows, in turn
+                for what in KINDS.values():
                     try:
                         body = read_table(stream, ARROW_TYPES[0], ["country"], LIMITS)
-                        make_batch(what, body, plan, time.time(), limits=LIMITS, skip=bad)
+                        make_batch(what, body, plan, time.time(), limits=LIMITS, skip=skip)
                     except ApiError as error:
                         assert error.status in (400, 413, 422), error
                 columns = {"pred": "y_pred", "score": None}
@@ -138,11 +139,11 @@ for kind in PLAIN:
                 when = "time" if place == "time" else None
                 asked = io.Columns("y_true", time=when, by="country", **columns)
                 for source in (table, {one: table.column(one).combine_chunks() for one in table.column_names}):
-                    for bad in ("reject", "skip"):
-                        try:
-                            read += sum(batch.rows.size for batch in io.read(source, columns=asked, bad=bad))
-                        except io.InputError:
-                            pass
+                    try:
+                        bad = "skip" if skip else "reject"
+                        read += sum(batch.rows.size for batch in io.read(source, columns=asked, bad=bad))
+                    except io.InputError:
+                        pass
                 for chunk in Reader(Labels([0, 1]), asked).read("t", 0, [Message(stream)]):
                     rejected = sum(one.events for one in chunk.rejected)
                     # A message that cannot be read is one rejected event, else each of its four rows is accounted for.

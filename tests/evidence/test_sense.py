@@ -33,7 +33,8 @@ def test_findings_do_not_contradict_themselves(seed):
         detector.update_many(y_true[start : start + 97], y_pred[start : start + 97])
         for finding in detector.findings:
             first, last = finding.started_between or (0, finding.at)
-            assert finding.started is None or first <= finding.started <= last <= finding.at, finding
+            started = finding.at if finding.started is None else finding.started
+            assert first <= started <= last <= finding.at, finding
             for change in finding.changes if finding.kind in ("drift", "recovery", "improvement") else ():
                 if change.before.n and change.after.n:
                     fell = change.after.value < change.before.value

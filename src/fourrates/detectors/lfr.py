@@ -218,11 +218,6 @@ class LFR(RecordDetector):
         """Where each rate stands now: counts, statistic, warning and detection bounds."""
         return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
 
-    @property
-    def tables(self) -> tuple[tuple[tuple[Table, int, int], ...], ...]:
-        """For each rate the bounds of its statistics: a table, and the places of both levels in it."""
-        return tuple(map(tuple, self._statistics))
-
     def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
         """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
         i = self._names.index(rate)

@@ -24,8 +24,8 @@ cdef inline void flag(Pairs self, int state) noexcept nogil:
 cdef class Pairs:
     """What every detector of pairs shares: labels to codes, the count of events, flags, and the loops over events.
 
-    A detector gives `scan`, the loop over coded events, and `_settle`, which says what an event showed and goes on from
-    there.
+    A detector gives `scan`, the loop over coded events, and in Python `_settle`, which says what an event showed and goes
+    on from there, `_restart`, and `_update_spelled` and `_update_in` for labels and strata that need a closer look.
     """
 
     cdef Py_ssize_t scan(self, const uint16_t* truths, const uint16_t* preds, Py_ssize_t size,
@@ -87,10 +87,6 @@ cdef class Pairs:
         self.drift_detected = any([finding.kind == "drift" for finding in found])
         return found
 
-    def _settle(self, int state):
-        """Findings of an event that showed something; then go on from there."""
-        raise NotImplementedError
-
     def _run(self, const uint16_t[::1] truths, const uint16_t[::1] preds, Py_ssize_t start):
         """Take coded events from `start` on, up to the first that shows something; return (events taken, findings)."""
         cdef Py_ssize_t taken
@@ -127,15 +123,6 @@ cdef class Pairs:
         """Back to the first event."""
         self._set_progress(0, -1, False, False)
         self._restart()
-
-    def _restart(self):
-        raise NotImplementedError
-
-    def _update_spelled(self, y_true, y_pred):
-        raise NotImplementedError
-
-    def _update_in(self, stratum, y_true, y_pred):
-        raise NotImplementedError
 
     def _stratify(self):
         """From now on events need a stratum."""

@@ -17,9 +17,8 @@ cdef enum:
     MANY = 6              # events of a stream in a row from which on they are taken together
     TOGETHER = 8          # events whose records are asked for at once,
     WAITING = 40          # as long as they are no more lines than this: a processor that waits for more stalls
-    BLOCK = 1 << 22       # bytes of a small block of records; NumPy asks for huge pages from this size on
+    BLOCK = 1 << 22       # bytes of a block of records; NumPy asks for huge pages from this size on
     CHECKED = 256         # records that are checked at a time
-    BLOCKS = 64           # the most there are: then they are put together two by two
 
 cdef int64_t MOST_EVENTS = <int64_t>1 << 47  # what the fields of a head have room for
 
@@ -182,7 +181,8 @@ cdef class Arena:
     cdef int shift                     # a block has 1 << shift records
     cdef int64_t mask
     cdef list blocks
-    cdef char* block[BLOCKS]           # where each array's first record lies
+    cdef object firsts                 # where each block's first record lies: an array of addresses,
+    cdef char** block                  # and its memory
     cdef size_t scratch_size           # bytes of what is derived from the record of the present stream
     cdef int together                  # events whose records are asked for at once
     cdef int running                   # threads that are taking events
@@ -217,24 +217,14 @@ cdef class Arena:
 
     def reserve(self, int64_t size):
         """Make room for this number of streams; what is too much is given back."""
-        cdef int shift = self.shift
-        while size > <int64_t>BLOCKS << shift:
-            shift += 1
-        blocks = self.blocks if shift == self.shift else self.put_together(shift)
-        while len(blocks) << shift < size:
-            blocks.append(np.zeros((self.stride << shift) + 2 * LINE, np.uint8))
-        del blocks[(size + (<int64_t>1 << shift) - 1) >> shift:]
-        self.blocks, self.shift, self.mask = blocks, shift, (<int64_t>1 << shift) - 1
-        for i, block in enumerate(blocks):
-            self.block[i] = _aligned(block)
-
-    cdef list put_together(self, int shift):
-        """The streams in larger blocks."""
-        cdef int64_t slot, mask = (<int64_t>1 << shift) - 1
-        blocks = [np.zeros((self.stride << shift) + 2 * LINE, np.uint8) for _ in range((self.size + mask) >> shift)]
-        for slot in range(0, self.size, self.mask + 1):
-            memcpy(_aligned(blocks[slot >> shift]) + (slot & mask) * self.stride, self.at(slot), self.stride << self.shift)
-        return blocks
+        cdef int64_t wanted = (size + self.mask) >> self.shift
+        cdef uint64_t[::1] firsts = np.zeros(max(wanted, 1), np.uint64)
+        del self.blocks[wanted:]
+        while len(self.blocks) < wanted:
+            self.blocks.append(np.zeros((self.stride << self.shift) + 2 * LINE, np.uint8))
+        for i, block in enumerate(self.blocks):
+            firsts[i] = <size_t>_aligned(block)
+        self.firsts, self.block = firsts, <char**>&firsts[0]
 
     def begin(self, const int64_t[::1] keys, const uint8_t[::1] kinds, const uint16_t[::1] groups):
         """Add streams that have seen nothing."""
