@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-
 COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "versions"  # of a batch
 
 
