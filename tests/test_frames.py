@@ -282,3 +282,33 @@ def test_a_window_that_is_large_enough_says_nothing():
     assert len(found[0].window) > 200
     assert found[0].too_few_examples is None
     assert "to train on" not in found.summary()
+
+
+def test_several_columns_make_a_segment_of_each_combination_of_their_values():
+    random = np.random.default_rng(0)
+    truth = (random.random(40_000) < 0.3).astype(int)
+    country, device = np.array(["de", "fr"])[random.integers(0, 2, 40_000)], random.integers(0, 2, 40_000)
+    fallen = (country == "fr") & (device == 1) & (truth == 1) & (np.arange(40_000) > 20_000)
+    frame = {"y_true": truth, "y_pred": np.where(random.random(40_000) < np.where(fallen, 0.5, 0.9), truth, 1 - truth)}
+    frame |= {"country": country, "device": device}
+    found = fr.detect(frame, by=["country", "device"], reference=frame, arl=200_000)
+    assert {*found.watch.segments} == {*found.watch.references} == {"de, 0", "de, 1", "fr, 0", "fr, 1"}
+    assert [drift.segment for drift in fr.detect(frame, by=["country", "device"], arl=200_000).drifts] == ["fr, 1"]
+    with pytest.raises(TypeError, match="each once"):
+        fr.detect(frame, by=["country", "country"])
+
+
+def test_segments_of_several_columns_are_not_mixed_up_by_commas():
+    columns = {"y_true": [1, 0] * 2, "y_pred": [1, 0] * 2, "a": ["x, y", "x", "x", "x"], "b": ["z", "y, z", "y", "z"]}
+    watch = fr.detect(columns, by=["a", "b"], arl=1000).watch
+    assert len(watch.segments) == 4
+
+
+@pytest.mark.parametrize(
+    ("truth", "pred"),
+    [("is_fraud", "score"), ("churned", "prediction"), ("queue", "predicted_queue"), ("kind", "kind_pred")],
+)
+def test_names_that_people_use_are_guessed(truth, pred):
+    values = [0, 1, 1, 0] * 100
+    found = fr.detect({truth: values, pred: values, "other": values}, arl=1000)
+    assert (found.source.columns.truth, found.source.columns.pred or found.source.columns.score) == (truth, pred)

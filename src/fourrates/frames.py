@@ -15,7 +15,7 @@ from fourrates.budget.words import default_budget, event_rate, is_duration, run_
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
 from fourrates.detectors.seasons import SEASONS, Season, choose_season
-from fourrates.events.door import STRATA
+from fourrates.events.door import STRATA, By
 from fourrates.findings import Drift, Finding, Shift
 from fourrates.io import Batch, Columns, Events, InputError, NoColumn, read
 from fourrates.io.data_warnings import explain_all_missing
@@ -56,7 +56,7 @@ def detect(
     pred: str | None = None,
     score: str | None = None,
     threshold: float | None = None,
-    by: str | None = None,
+    by: By = None,
     time: str | None = None,
     id: str | None = None,
     positive: Hashable = None,
@@ -84,8 +84,8 @@ def detect(
         Columns of true labels, of predictions or else of scores, and of times; guessed from common names.
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
-    by : str, optional
-        Column that makes segments, such as a country or a model's name; each is watched on its own.
+    by : str or list of str, optional
+        Column that makes segments, such as a country or a model's name, or several; each is watched on its own.
     id : str, optional
         Column that brings predictions and labels together, with `labels_from`.
     positive : label, optional
@@ -366,9 +366,9 @@ def reference_counts(
             counts = _counted(reference, own, labels, threshold)
             break
         except NoColumn as error:  # without those that it does not have
-            if error.name not in (own.by, own.version) or error.name is None:
+            if error.name not in (*own.by_names, own.version):
                 raise
-            own = replace(own, by=None) if error.name == own.by else replace(own, version=None)
+            own = replace(own, version=None) if error.name == own.version else replace(own, by=None)
     if not any(one.any() for one in counts.values()):
         raise InputError("the reference has no row with both a label and a prediction")
     order = [labels.values.index(label) for label in labels.given]

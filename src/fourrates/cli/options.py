@@ -21,6 +21,7 @@ from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.output import wrapped
 from fourrates.detectors import Detector
 from fourrates.escaping import printable
+from fourrates.events.door import By
 from fourrates.frames import PeekedBatches, chosen_strata, make, open_events, reference_counts
 from fourrates.io import BAD, MAX_LINE, Bad, Columns, Events, InputError
 from fourrates.labels import Labels
@@ -55,7 +56,13 @@ columns = together(
         help="Column of times: ISO 8601, 01.09.2026 or epoch; guessed.",
     ),
 )
-by = option("--by", section=DATA, metavar="COLUMN", help="Column that makes segments, such as a country or a model.")
+by = option(
+    "--by",
+    section=DATA,
+    metavar="COLUMN,...",
+    callback=lambda _, __, text: None if text is None else tuple(text.split(",")) if "," in text else text,
+    help="Column that makes segments, such as a country or a model; several make one of each combination.",
+)
 class_names = together(
     option(
         "--classes",
@@ -160,7 +167,7 @@ class Data:
     score: str | None
     threshold: float | None
     time: str | None
-    by: str | None
+    by: By
     labels: str | None
     positive: str | None
     labels_from: str | None = None

@@ -114,7 +114,7 @@ class Progress(_State):
         "reported": (dict,),
     }
 
-    columns: dict[str, str | None]
+    columns: dict[str, Any]
     threshold: float | None  # the score from which on a prediction is positive
     asked: dict[str, str | None]  # the options that say which detector, as they were written
     files: list[dict[str, Any]]  # what was read, as `History.to_list` has it
@@ -123,15 +123,15 @@ class Progress(_State):
 
     def __post_init__(self) -> None:
         sound = all(type(time) is int for time in self.reported.values())
-        if not sound or not all(
-            text is None or isinstance(text, str) for text in (*self.asked.values(), *self.columns.values())
-        ):
+        if not sound or not all(text is None or isinstance(text, str) for text in self.asked.values()):
             raise InputError(DAMAGED)
 
     def chosen(self, asked: Columns) -> Columns:
         """The columns to read: as before, and the same as those asked for now."""
         try:
-            saved = Columns(**self.columns)  # type: ignore[arg-type]
+            saved = Columns(**self.columns)
+            if not all(isinstance(name, str) for name in saved.used()):
+                raise TypeError(f"{saved!r} has names that are none")
         except (TypeError, ValueError):
             raise InputError(DAMAGED) from None
         check_columns(saved, asked)

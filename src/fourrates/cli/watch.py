@@ -21,6 +21,7 @@ from fourrates.cli.picture import Lines, Picture
 from fourrates.cli.session import open_watch, resumed
 from fourrates.cli.states import Checkpoint, check_columns, source_of
 from fourrates.cli.watching import Watching, feed, until_asked
+from fourrates.events.door import By
 from fourrates.io import Events, InputError, Tail
 from fourrates.watch import Watch
 
@@ -180,7 +181,7 @@ def _saved(state: Path | None, file: str, max_state: int) -> Checkpoint | None:
     return saved
 
 
-def _check_by(watched: Watch, by: str | None, state: Path | None) -> None:
+def _check_by(watched: Watch, by: By, state: Path | None) -> None:
     names = watched.segments.names
     if names and (names[0] is None) != (by is None):
         raise InputError(f"{state} was saved {'without' if names[0] is None else 'with'} --by")

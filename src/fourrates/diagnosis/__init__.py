@@ -21,6 +21,7 @@ from fourrates.diagnosis.repeats import Ids, Rows
 from fourrates.diagnosis.result import Clocked, Diagnosis, Repeats
 from fourrates.events.batch import Table
 from fourrates.events.columns import numbers
+from fourrates.events.door import By
 from fourrates.frames import PeekedBatches, labels_in_memory, make, reusable
 from fourrates.io import Batch, Columns, Events, InputError
 from fourrates.io.events import guess_column
@@ -41,7 +42,7 @@ def diagnose(
     pred: str | None = None,
     score: str | None = None,
     threshold: float | None = None,
-    by: str | None = None,
+    by: By = None,
     time: str | None = None,
     id: str | None = None,
     positive: Hashable = None,
@@ -60,7 +61,7 @@ def diagnose(
         Columns of true labels, of predictions or else of scores, of times and of ids; guessed from common names.
     threshold : float, optional
         The score from which on the prediction is positive; 0.5.
-    by : str, optional
+    by : str or list of str, optional
         Column that tells streams apart; order and correlation are looked at within each.
     positive, labels
         As for :func:`~fourrates.detect`.

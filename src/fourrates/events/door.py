@@ -21,6 +21,7 @@ from fourrates.events.rows import UNLABELLED, Bad, BadRows, InputError, check_ba
 from fourrates.labels import Labels, shown
 
 Codes = npt.NDArray[np.uint16]
+By = str | Sequence[str] | None  # the column that makes segments, or several: their values together do
 
 LONGEST_KEY = 200  # characters
 STRATA = 24  # that a column may name: small whole numbers
@@ -40,7 +41,7 @@ class Columns:
     pred: str | None = None
     score: str | None = None
     time: str | None = None
-    by: str | None = None
+    by: By = None
     id: str | None = None
     dates: Order | None = None
     unit: Unit | None = None
@@ -50,25 +51,25 @@ class Columns:
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
+        if not isinstance(self.by, str | None):
+            several = tuple(self.by)
+            if not all(isinstance(name, str) for name in several) or len({*several}) < len(several):
+                raise TypeError(f"by {several!r} does not name columns, each once")
+            object.__setattr__(self, "by", several if len(several) > 1 else next(iter(several), None))
 
-    def to_dict(self) -> dict[str, str | None]:
+    @property
+    def by_names(self) -> tuple[str, ...]:
+        """The columns that make a segment."""
+        return () if self.by is None else (self.by,) if isinstance(self.by, str) else tuple(self.by)
+
+    def to_dict(self) -> dict[str, Any]:
         """What is saved of them, for a later reading of the same source."""
         return {name: value for name, value in asdict(self).items() if name != "extra"}
 
     def used(self) -> list[str]:
         """The names of those that are there."""
-        those = (
-            self.truth,
-            self.pred,
-            self.score,
-            self.time,
-            self.by,
-            self.id,
-            self.stratum,
-            self.version,
-            *self.extra,
-        )
-        return [name for name in those if name is not None]
+        those = (self.truth, self.pred, self.score, self.time, self.id, self.stratum, self.version)
+        return [*(name for name in those if name is not None), *self.by_names, *self.extra]
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ class Door:
     @property
     def by(self) -> list[str]:
         """The columns that make a segment."""
-        return self._by or [name for name in (self.columns.by,) if name is not None]
+        return self._by or [*self.columns.by_names]
 
     def read(self, table: Table) -> tuple[Batch, BadRows]:
         """The events of a table, and the rows that were left out."""
@@ -271,7 +272,13 @@ def check_keys(column: Any, name: str, bad: BadRows) -> tuple[list[Any], npt.NDA
 
 
 def key_name(value: Any) -> str:
-    """What a key is called: a number without a fraction is the same key whether its column has fractions or not."""
+    """What a key is called: a number without a fraction is the same key whether its column has fractions or not.
+
+    Of several columns the values stand one after the other, quoted where a comma would make two of one.
+    """
+    if isinstance(value, tuple):
+        names = [key_name(one) for one in value]
+        return ", ".join(repr(name) if "," in name or name[:1] in "'\"" else name for name in names)
     return str(int(value) if type(value) is float and value.is_integer() else value)
 
 

@@ -28,7 +28,7 @@ CLASSES = 100  # taken from the data, at most: more are a sign that the column h
 
 NAMES = {
     "truth": "y_true true truth ground_truth true_label true_class actual_label actual_class label labels target "
-    "actual actuals outcome observed y_actual gold gold_label y class",
+    "actual actuals outcome observed y_actual gold gold_label y class is_fraud fraud churned churn defaulted converted",
     "pred": "y_pred pred prediction predictions predicted predicted_label predicted_class pred_label pred_class "
     "model_prediction y_hat yhat y_predicted guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
@@ -223,7 +223,11 @@ class Events:
 
     def _guess(self, names: Sequence[str], where: str) -> Columns:
         """The columns asked for, and those without which nothing can be read."""
-        columns = self._guess_pred(self._guess_kind(self.columns, "truth", names), names)
+        columns = self.columns
+        if columns.truth is None and columns.pred is None and columns.score is None and self._threshold is None:
+            pair = guess_pair(names)
+            columns = columns if pair is None else replace(columns, truth=pair[0], pred=pair[1])
+        columns = self._guess_pred(self._guess_kind(columns, "truth", names), names)
         if columns.truth is None:
             known = columns.pred is not None or columns.score is not None
             hint = "; in a file of their own: detect --labels-from FILE" if known else ""
@@ -381,6 +385,18 @@ def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
     if table is None or name is None:
         return Counter()
     return classes_in(checked_column(table.data[name], name, validate=not table.sound))
+
+
+def guess_pair(names: Sequence[str]) -> tuple[str, str] | None:
+    """A column of predictions that is called after one of labels, as in queue and predicted_queue, and that one."""
+    plain = {_plain(name): name for name in names}
+    pairs = [
+        (plain[known], name)
+        for text, name in plain.items()
+        for known in (re.sub(r"^(predicted|prediction|pred)|(predicted|prediction|pred)$", "", text),)
+        if known != text and known in plain
+    ]
+    return pairs[0] if len(pairs) == 1 else None
 
 
 def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str | None:

@@ -149,7 +149,7 @@ def csv_columns(text: bytes, names: list[str], delimiter: str, events: Events, b
     """
     pa, pc = pyarrow("pyarrow"), pyarrow("pyarrow.csv")
     columns = events.columns
-    texts = {name for name in (columns.truth, columns.pred, columns.by, columns.id) if name is not None}
+    texts = {name for name in (columns.truth, columns.pred, *columns.by_names, columns.id) if name is not None}
 
     def refuse(row: Any) -> str:
         bad.append(row)

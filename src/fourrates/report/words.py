@@ -265,8 +265,11 @@ class Words:
         read = "pandas." + READERS.get(suffix, "read_csv({})").format(repr(source)) if "." in source else "frame"
         code = f"rows = {read}.iloc[{first - 1}:{last}]"
         if self.many:
-            column = repr(self.events.columns.by)
-            code += f"; rows = rows[rows[{column}].astype(str) == {str(stream.name)!r}]"
+            by = self.events.columns.by_names
+            names = (
+                f"rows[{by[0]!r}].astype(str)" if len(by) == 1 else f"rows[{[*by]}].astype(str).agg(', '.join, axis=1)"
+            )
+            code += f"; rows = rows[{names} == {str(stream.name)!r}]"
         code = f"{code}; rows.to_csv('retrain.csv', index=False)"
         return printable(f"python -c {shlex.quote(f'import pandas; {code}')}" if read != "frame" else code)
 
@@ -374,7 +377,7 @@ def settings(detector: Detector, events: Events | Joined) -> list[tuple[str, str
         ("Predictions in", columns.pred),
         ("Scores in", None if columns.score is None else f"{columns.score}; positive from {events.threshold:g} on"),
         ("Times in", columns.time),
-        ("Segments by", columns.by),
+        ("Segments by", ", ".join(columns.by_names) or None),
         ("Rows", f"{events.rows:,}{skipped}"),
     ]
     return [(name, printable(str(value))) for name, value in told if value is not None]

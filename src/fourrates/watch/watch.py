@@ -26,6 +26,7 @@ from fourrates.watch.versions import BLOCK, MOST_VERSIONS, Version, checked_refe
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.events.door import By
     from fourrates.watch.segments import Segments
     from fourrates.watch.streams import Follow
     from fourrates.watch.trace import Trace
@@ -48,8 +49,8 @@ class Watch:
     ----------
     detector : Detector
         As it should begin; every segment gets a clone of it.
-    by : str, optional
-        The column that makes segments, for frames given to :meth:`update`.
+    by : str or list of str, optional
+        The column that makes segments, or several, for frames given to :meth:`update`.
     truth, pred, time, version : str, optional
         The other columns of these frames; the first three are known by common names if not given.
     overall : Detector, optional
@@ -100,7 +101,7 @@ class Watch:
     def __init__(
         self,
         detector: Detector,
-        by: str | None = None,
+        by: By = None,
         *,
         truth: str | None = None,
         pred: str | None = None,
@@ -431,7 +432,9 @@ class Watch:
     @classmethod
     def _revived(cls, found: Saved, trace: Follow | None) -> Watch:
         watch, about = cls.__new__(cls), found.about
-        columns: dict[str, Any] = {name: text_or_none(column) for name, column in about["columns"].items()}
+        columns: dict[str, Any] = {
+            name: column if name == "by" else text_or_none(column) for name, column in about["columns"].items()
+        }
         watch._begin(trace, Columns(**columns), {})
         watch.events = check_whole(about["events"], "events", 0)
         watch._predictions = check_whole(about["predictions"], "predictions", 0)

@@ -21,6 +21,7 @@ from fourrates.engines.kafka.partition import Partition
 from fourrates.engines.kafka.reader import Reader
 from fourrates.engines.kafka.source import MOST, Source
 from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
+from fourrates.events.door import By
 from fourrates.events.rows import Bad
 from fourrates.findings import Finding, Shift
 from fourrates.io import Columns, InputError
@@ -106,7 +107,7 @@ class Monitor:
         pred: str | None = None,
         score: str | None = None,
         time: str | None = None,
-        by: str | None = None,
+        by: By = None,
         threshold: float | None = None,
         bad: Bad = "keep",
         max_segments: int = MAX_SEGMENTS,

@@ -1,0 +1,221 @@
+"""A fraud log whose labels come 3 to 45 days later, looked at every night: `detect --labels-from --state` and SQL.
+
+400,000 predictions in 90 days, 1.5 % positives, seven countries; labels 3 days and then about 10 more later, 45 at
+most, 5 % never. On day 55 tpr falls from .78 to .62 in one country of 12 %. Beside it what people have: each night, of
+every country and week of predictions, tpr over the labels so far against all earlier weeks, |z| > 3.
+
+The deployment: v1 falls on day 30, v2 is deployed on day 45, labels come about 20 days later; in half of the streams v2
+falls on day 70. Found of v2 may be only its own fall.
+
+    python benchmarks/nights.py [--draws 100] [--nights 90]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import time
+from typing import Any
+
+import numpy as np
+from drawn import keep
+
+import fourrates as fr
+from fourrates.cli.detect import _not_reported
+from fourrates.io import Columns, History, joined
+from fourrates.io.cohorts import Cohorts
+from fourrates.join import LabelJoin
+
+DAYS, FALL, SIZE = 90, 55, 400_000
+START, DAY = np.datetime64("2026-06-01T00:00:00", "us"), 86_400_000_000
+COUNTRIES = ("US", "DE", "GB", "FR", "IT", "ES", "NL")
+SHARES = (0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05)
+TPR, FALLEN, FPR = 0.78, 0.62, 0.005
+BUDGET = SIZE / DAYS * 30  # one false alarm a month
+
+
+def fraud_log(seed: int) -> dict[str, Any]:
+    """The log: when each was predicted and labelled, in days; its country, truth and prediction."""
+    random = np.random.default_rng(seed)
+    day = np.sort(random.random(SIZE)) * DAYS
+    country = random.choice(len(COUNTRIES), SIZE, p=SHARES)
+    truth = random.random(SIZE) < 0.015
+    tpr = np.where((country == 3) & (day >= FALL), FALLEN, TPR)
+    pred = random.random(SIZE) < np.where(truth, tpr, FPR)
+    late = 3 + np.minimum(random.exponential(10, SIZE), 42)
+    came = np.where(random.random(SIZE) < 0.05, np.inf, day + late)
+    return {"day": day, "came": came, "truth": truth, "pred": pred, "country": country}
+
+
+def dates(days: Any) -> Any:
+    return START + (days * DAY).astype("m8[us]")
+
+
+class Nightly:
+    """What the command does each night, without its files."""
+
+    def __init__(self, detector: fr.FourRates, by: str | None, version: str | None = None) -> None:
+        self.cohorts = Cohorts(LabelJoin([0, 1]))
+        self.state = fr.Watch(detector).to_bytes()
+        self.columns = Columns(pred="pred", id="id", time="time", by=by, version=version)
+        self.reported: dict[str, int] = {}
+
+    def night(self, predictions: dict[str, Any], labels: dict[str, Any]) -> list[fr.Finding]:
+        """The findings that are new."""
+        late = Columns(truth="label", id="id", time="label_time")
+        watch, found = fr.Watch.from_bytes(self.state), []
+        events = joined(
+            predictions,
+            labels,
+            columns=self.columns,
+            label_columns=late,
+            history=History.from_list([], lambda _: None),
+            cohorts=self.cohorts,
+        )
+        saved = None
+        for number, batch in enumerate(events):
+            if number == events.ripe:
+                saved = watch.to_bytes()
+            found += watch.update(batch, events.keys)
+        self.cohorts, self.state = events.cohorts, watch.to_bytes() if saved is None else saved
+        return _not_reported(found, self.reported)
+
+
+def nights(log: dict[str, Any], more: dict[str, Any], nightly: Nightly, first: int, last: int) -> Any:
+    """What each night finds, with its number."""
+    ids = np.arange(log["day"].size)
+    for night in range(first, last + 1):
+        made = log["day"] < night if night == first else (log["day"] >= night - 1) & (log["day"] < night)
+        came = log["came"] < night if night == first else (log["came"] >= night - 1) & (log["came"] < night)
+        predictions = {"id": ids[made], "time": dates(log["day"][made]), "pred": log["pred"][made] * 1}
+        predictions |= {name: column[made] for name, column in more.items()}
+        order = np.argsort(log["came"][came], kind="stable")
+        which = ids[came][order]
+        labels = {"id": which, "label": log["truth"][which] * 1, "label_time": dates(log["came"][which])}
+        for finding in nightly.night(predictions, labels):
+            yield night, finding
+
+
+def ours(log: dict[str, Any], last: int) -> dict[str, Any]:
+    """When the country's fall was reported, how it was dated, and the false drifts."""
+    nightly = Nightly(fr.FourRates(BUDGET), "country")
+    names = np.array(COUNTRIES)[log["country"]]
+    found: dict[str, Any] = {"night": None, "date": None, "false": 0}
+    for night, finding in nights(log, {"country": names}, nightly, 7, last):
+        if finding.kind != "drift":
+            continue
+        fell = any(change.rate == "tpr" and change.direction == "down" for change in finding.changes)
+        if finding.segment == "FR" and fell and finding.time >= dates(np.array(FALL * 1.0)):
+            if found["night"] is None:
+                began = (finding.started_time - START).astype(int) / DAY
+                found |= {"night": night, "date": float(began) - FALL}
+        else:
+            found["false"] += 1
+    return found
+
+
+def weekly_sql(log: dict[str, Any], last: int) -> dict[str, Any]:
+    """The same of tpr by country and week of the prediction, with the labels so far, |z| > 3."""
+    positives = log["truth"]
+    day, came, country = log["day"][positives], log["came"][positives], log["country"][positives]
+    week, right = (day // 7).astype(int), log["pred"][positives]
+    found: dict[str, Any] = {"night": None, "date": None, "false": 0}
+    flagged: set[tuple[int, int]] = set()
+    for night in range(35, last + 1):
+        known = came < night
+        shape = len(COUNTRIES), DAYS // 7 + 1
+        n, k = (np.zeros(shape) for _ in range(2))
+        np.add.at(n, (country[known], week[known]), 1)
+        np.add.at(k, (country[known], week[known]), right[known])
+        before, correct = np.cumsum(n, 1) - n, np.cumsum(k, 1) - k
+        with np.errstate(all="ignore"):
+            pooled = (k + correct) / (n + before)
+            z = (k / n - correct / before) / np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / before))
+        for one in zip(*np.nonzero((np.abs(z) > 3) & (n >= 10) & (np.arange(shape[1]) >= 4)), strict=True):
+            if one in flagged:
+                continue
+            flagged.add(one)
+            if one[0] == 3 and one[1] >= FALL // 7 and z[one] < 0:
+                if found["night"] is None:
+                    found |= {"night": night, "date": float(one[1] * 7 - FALL)}
+            else:
+                found["false"] += 1
+    return found
+
+
+def draw(seed: int, last: int) -> dict[str, Any]:
+    log = fraud_log(seed)
+    return {"ours": ours(log, last), "sql": weekly_sql(log, last)}
+
+
+def table(draws: list[dict[str, Any]]) -> dict[str, Any]:
+    made = {}
+    for name in ("ours", "sql"):
+        rows = [one[name] for one in draws]
+        found = [row for row in rows if row["night"] is not None]
+        night = [np.inf if row["night"] is None else row["night"] for row in rows]
+        made[name] = {
+            "found": len(found),
+            "night, median": float(np.median(night)),
+            "off by days, median": float(np.median([abs(row["date"]) for row in found])) if found else None,
+            "false drifts": float(np.mean([row["false"] for row in rows])),
+        }
+    return made | {"draws": len(draws), "budget": DAYS * SIZE / DAYS / BUDGET}
+
+
+def deployment(seed: int, falls: bool) -> dict[str, Any]:
+    """v1 falls, v2 takes over, labels of v1 go on coming: what is found, by version."""
+    random = np.random.default_rng(seed)
+    size = 100_000
+    day = np.sort(random.random(size)) * DAYS
+    second = day >= 45
+    truth = random.random(size) < 0.05
+    tpr = np.where(second, np.where(falls & (day >= 70), FALLEN, TPR), np.where(day >= 30, FALLEN, TPR))
+    pred = random.random(size) < np.where(truth, tpr, 0.02)
+    came = day + random.uniform(15, 25, size)
+    log = {"day": day, "came": came, "truth": truth, "pred": pred}
+    nightly = Nightly(fr.FourRates(1_000_000), None, "version")
+    drifts = []
+    for night, finding in nights(log, {"version": np.where(second, "v2", "v1")}, nightly, 7, 120):
+        if finding.kind == "drift":
+            began = (finding.started_time - START).astype(int) / DAY
+            drifts.append((finding.version, night, round(float(began), 1), str(finding)))
+    own = [one for one in drifts if one[0] == "v2"]
+    return {"v1": sum(one[0] == "v1" for one in drifts), "v2": own, "falls": falls}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--nights", type=int, default=DAYS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=["fraud", "deployment"])
+    asked = parser.parse_args()
+    made: dict[str, Any] = {}
+    began = time.perf_counter()
+    if asked.only != "deployment":
+        draws = []
+        for seed in range(asked.draws):
+            draws.append(draw(1_000 * asked.seed + seed, asked.nights))
+            print(seed, draws[-1], f"{time.perf_counter() - began:.0f} s", flush=True)
+        made["fraud"] = table(draws)
+        print(made["fraud"])
+    if asked.only != "fraud":
+        streams = [deployment(1_000 * asked.seed + seed, seed % 2 == 1) for seed in range(asked.draws)]
+        quiet, fallen = ([one for one in streams if one["falls"] is falls] for falls in (False, True))
+        made["deployment"] = {
+            "streams": len(streams),
+            "v2 without a fall, findings": sum(len(one["v2"]) for one in quiet),
+            "v2's own fall, found": sum(any(b >= 60 for _, _, b, _ in one["v2"]) for one in fallen),
+            "of": len(fallen),
+            "v2 before its fall, findings": sum(b < 60 for one in fallen for _, _, b, _ in one["v2"]),
+            "v1 found": sum(one["v1"] > 0 for one in streams),
+        }
+        print(made["deployment"])
+    if asked.only is None:
+        keep("nights", made)
+
+
+if __name__ == "__main__":
+    main()
