@@ -13,8 +13,6 @@ falls on day 70. Found of v2 may be only its own fall.
 from __future__ import annotations
 
 import argparse
-import functools
-import multiprocessing
 import time
 from typing import Any
 
