@@ -248,13 +248,20 @@ def _numbered(
     """For the rows that are kept, their values as positions in the names met so far; new ones are added."""
     positions = positions if kept is None else positions[kept]
     used = np.flatnonzero(np.bincount(positions, minlength=1))
-    called = [name_of(values[position]) for position in used.tolist()]  # texts, whose hash is seeded
-    for name in called:
+    there = [values[position] for position in used.tolist()]
+    # Whole numbers are known as such too, and are not put into words again; larger ones may share their hashes.
+    is_plain = {*map(type, there)} == {int} and max(map(abs, there)) < 2**60
+    for value in there:
+        if is_plain and value in known:
+            continue
+        name = name_of(value)  # text, whose hash is seeded
         if name not in known:
             known[name] = len(names)
             names.append(name)
+        if is_plain:
+            known[value] = known[name]
     renamed = np.zeros(len(values) + 1, np.int64)
-    renamed[used] = [known[name] for name in called]
+    renamed[used] = [known[value if is_plain else name_of(value)] for value in there]
     return renamed[positions]
 
 

@@ -28,7 +28,7 @@ class LabelEncoder:
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self._cache: dict[Any, int] = {}
-        self._small = labels.values == tuple(range(len(labels.values)))
+        self.is_small = labels.values == tuple(range(len(labels.values)))  # so that whole numbers are codes
         self._letters = np.full(256, UNKNOWN, np.uint16)
         self._blank = np.zeros(256, np.bool_)
         for letter in range(128):
@@ -47,7 +47,7 @@ class LabelEncoder:
         """Codes of a column that was checked, and where the value is missing (None: nowhere)."""
         if isinstance(column, list):
             return self._encode_list(column)
-        if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self._small:
+        if isinstance(column, np.ndarray) and column.dtype.kind in "biu" and self.is_small:
             codes, bad = small_codes(column, len(self.labels.values))
             if bad >= 0:
                 codes[(column < 0) | (column >= len(self.labels.values))] = UNKNOWN
@@ -64,7 +64,7 @@ class LabelEncoder:
         return codes[positions], gone
 
     def _encode_list(self, column: list[Any]) -> tuple[Codes, Mask | None]:
-        if self._small:
+        if self.is_small:
             try:
                 small = np.frombuffer(bytes(column), np.uint8)  # whole numbers and truth values, nothing else
             except (TypeError, ValueError):

@@ -7,6 +7,7 @@ portions, gives the same events.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
@@ -73,6 +74,7 @@ class Reader:
             raise InputError(f"a score goes with two labels, not with {len(labels.values)}")
         self.bad, self.utc = bad, False
         self._encoder, self._threshold = LabelEncoder(labels), 0.5 if threshold is None else threshold
+        self._small = {self.columns.truth, self.columns.pred} if self._encoder.is_small else set()
         self._doors: dict[int, Door] = {}  # of partitions: each has a clock of its own
         self._fields = [name for name in self.columns.used() if name not in (KEY, TIME)]
         self._values = itemgetter(*self._fields)
@@ -120,7 +122,18 @@ class Reader:
             return EVENT, 1, values
         if {*map(type, values)} != {list} or len({*map(len, values)}) > 1:
             raise InputError(self._uneven(values))
-        return LISTS, len(values[0]), values
+        return LISTS, len(values[0]), [*map(self._packed, self._fields, values)]
+
+    def _packed(self, name: str, column: list[Any]) -> Any:
+        """Whole numbers without an object for each of them; others as they are."""
+        try:
+            if name in self._small:
+                return bytes(column)
+            if {*map(type, column)} == {int}:  # True is the label 1, but another key
+                return array("q", column)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        return column
 
     def _uneven(self, values: Sequence[Any]) -> str:
         """What is wrong with columns that are not all lists of one length."""
@@ -247,12 +260,15 @@ def _kind(column: Any) -> object:
 
 def _joined(columns: list[Any]) -> Any:
     """The columns of several messages as one."""
-    if len(columns) == 1:
-        return columns[0]
-    if not columns or isinstance(columns[0], list):
+    kinds = {*map(type, columns)}
+    if kinds in ({array}, {bytes}):
+        return np.frombuffer(b"".join(columns), np.int64 if kinds == {array} else np.uint8)
+    if kinds <= {list, array, bytes}:
         return [*chain.from_iterable(columns)]
     if isinstance(columns[0], np.ndarray):
         return np.concatenate(columns)
+    if len(columns) == 1:
+        return columns[0]
     return pyarrow("pyarrow").chunked_array(columns).unify_dictionaries().combine_chunks()
 
 
