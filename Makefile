@@ -15,7 +15,7 @@ demo: $(VENV)/.installed-cli
 
 # The monitor service with a live stream that drifts within a minute: open the address it prints. Ctrl-C ends it.
 serve-demo: $(VENV)/.installed-serve
-	$(BIN)/python -m fourrates.serve.demo --data build/serve-demo
+	$(BIN)/python examples/serve_demo.py --data build/serve-demo
 
 # Every table and figure of the paper, 100 runs: a quarter of an hour on two processors.
 paper: $(VENV)/.installed-paper

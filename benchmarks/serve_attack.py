@@ -38,7 +38,7 @@ from fourrates.serve.settings import Settings
 
 ARROW = "application/vnd.apache.arrow.stream"
 YEAR = 365 * 86_400.0
-KEEP = ("--keep-events", str(10**9), "--snapshot-bytes", "20000")
+KEEP = {"keep_events": 10**9, "snapshot_bytes": 20_000}
 AWAY = 75  # status of a server that waited in vain for its database
 
 
@@ -97,7 +97,7 @@ def clock(count: int, seed: int, clients: int = 4, waiting: int = 5_000) -> dict
             os.replace(folder / "next", offset)
 
         set_clock(0)
-        server = Server(folder / "data", *KEEP, "--alert-interval", "1")
+        server = Server(folder / "data", **KEEP, alert_interval=1)
         server.start(
             LD_PRELOAD=str(library),
             FAKETIME_TIMESTAMP_FILE=str(offset),
@@ -149,7 +149,7 @@ def cuts(count: int, seed: int, clients: int = 6) -> dict[str, Any]:
         servers = []
         for name, proxy in zip("ab", proxies, strict=True):
             stack.callback(proxy.close)
-            servers.append(Server(folder / name, *KEEP, "--alert-interval", "0", "--database", proxy.url))
+            servers.append(Server(folder / name, "--database", proxy.url, **KEEP, alert_interval=0))
         servers[0].start()
         servers[1].start(wait=False)
         for server in servers:

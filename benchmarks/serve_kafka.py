@@ -50,7 +50,7 @@ def run(broker: Kafka, folder: Path, kills: int, broker_kills: int, seed: int, r
     """Let it happen, and say what was wrong."""
     draw, wrong, done = random.Random(seed), [], {"kill": 0, "committed": 0, "broker": 0}
     url = f"kafka://{broker.address}/{TOPIC}?monitor=models&group={GROUP}{query(broker.settings)}"
-    server = Server(folder / "data", "--from", url, "--snapshot-bytes", "100000").start()
+    server = Server(folder / "data", "--from", url, snapshot_bytes=100_000).start()
     with Client(server.port) as client:
         config = {"arl": 100_000, "by": ["model"], "positive": 1}
         assert client.call("PUT", "/api/monitors/models", config)[0] in (200, 201)

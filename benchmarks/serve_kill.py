@@ -280,11 +280,11 @@ def main(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         postgres = stack.enter_context(Postgres()) if database == "postgresql" else None
-        options = ["--keep-events", str(10**9), "--snapshot-bytes", "20000", "--alert-interval", "0"]
+        options: list[str] = []
         if postgres is not None:
             options += ["--database", postgres.url]
         settings = Settings(data=folder / "data", database=None if postgres is None else postgres.url)
-        server = Server(folder / "data", *options)
+        server = Server(folder / "data", *options, keep_events=10**9, snapshot_bytes=20_000, alert_interval=0)
         server.start()
         stack.callback(lambda: server.kill())
         hook = Hook(seed)

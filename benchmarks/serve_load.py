@@ -329,7 +329,7 @@ def part_day(hours: int = 24, each: int = 60_000) -> dict[str, Any]:
     """
     with (
         tempfile.TemporaryDirectory() as folder,
-        Server(Path(folder) / "data", "--snapshot-bytes", str(3 << 20)) as server,
+        Server(Path(folder) / "data", snapshot_bytes=3 << 20) as server,
         Client(server.port, 120) as client,
     ):
         config = {"by": ["country"], "max_wait": "2 hours", "budget": "1 per month"}

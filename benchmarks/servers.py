@@ -30,20 +30,22 @@ def free_port() -> int:
 class Server:
     """``fourrates serve`` in a process of its own."""
 
-    def __init__(self, data: Path, *options: str, port: int | None = None) -> None:
+    def __init__(self, data: Path, *options: str, port: int | None = None, **settings: object) -> None:
         self.data, self.options, self.port = data, options, port or free_port()
+        settings = {"log_level": "warning", **settings}
+        self.settings = {f"FOURRATES_SERVE_{name.upper()}": str(value) for name, value in settings.items()}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, wait: bool = True, **environment: str) -> Server:
         """Start it, and wait until it answers."""
         command = "import sys; from fourrates.cli import main; sys.argv[0] = 'fourrates'; main()"
-        arguments = ["serve", "--data", str(self.data), "--port", str(self.port), "--log-level", "warning"]
+        arguments = ["serve", "--data", str(self.data), "--port", str(self.port)]
         with open(self.data.with_suffix(".log"), "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", command, *arguments, *self.options],
                 stdout=log,
                 stderr=log,
-                env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+                env=os.environ | {"OMP_NUM_THREADS": "1"} | self.settings | environment,
             )
         if wait:
             self.wait()

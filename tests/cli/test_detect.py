@@ -151,7 +151,6 @@ def test_version_and_help(fourrates):
     assert fourrates("--version").out.strip() == f"fourrates {fr.__version__}"
     for command in ("detect", "watch", "demo"):
         assert "Usage: fourrates" in fourrates(command, "--help").out
-    assert "complete" in fourrates("--show-completion", "bash").out.lower()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""How far long work has come: told on a terminal or on request, and on nobody else's screen."""
+"""How far long work has come: told on a terminal, and nowhere else."""
 
 import io
 
@@ -20,11 +20,11 @@ class Screen(io.StringIO):
 def shown(monkeypatch):
     """What a ticker writes in five seconds of work, with a tick every tenth of a second."""
 
-    def run(terminal, wanted=None, seconds=5.0):
+    def run(terminal, seconds=5.0):
         clock, screen = [0.0], Screen(terminal)
         monkeypatch.setattr(ticker.time, "monotonic", lambda: clock[0])
         monkeypatch.setattr(ticker.sys, "stderr", screen)
-        with ticker.Ticker(wanted) as made:
+        with ticker.Ticker() as made:
             while clock[0] < seconds:
                 clock[0] += 0.1
                 made.tick(round(clock[0] * 1_000_000), "1 drift")
@@ -42,13 +42,6 @@ def test_a_terminal_shows_one_line_that_is_rewritten_and_gone_at_the_end(shown):
     assert 8 <= len(lines[1:-1]) <= 9  # from the first second on, each half second
 
 
-def test_elsewhere_it_is_told_on_request_and_in_whole_lines(shown):
+def test_elsewhere_and_of_short_work_nothing_is_told(shown):
     assert shown(terminal=False) == ""
-    lines = shown(terminal=False, wanted=True, seconds=25).splitlines()
-    assert len(lines) == 3
-    assert all(line.endswith("1,000,000 a second, 1 drift so far") for line in lines)
-
-
-def test_short_work_and_no_progress_show_nothing(shown):
     assert shown(terminal=True, seconds=0.8) == ""
-    assert shown(terminal=True, wanted=False) == ""

@@ -12,7 +12,8 @@ import spark_session
 from awkward import CASES, LABELS, NAMES, from_frame
 
 from fourrates import io
-from fourrates.engines.kafka import Monitor, Reader
+from fourrates.engines.kafka import Monitor
+from fourrates.engines.kafka.reader import Reader
 from fourrates.labels import Labels
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -14,8 +13,11 @@ import pytest
 from kafka_broker import SETTINGS, consumed, produce, step_until
 
 import fourrates as fr
-from fourrates.engines.kafka import Database, Fenced, Folder, Monitor, Reader, Source, reader, source
+from fourrates.engines.kafka import Folder, Monitor, reader, source
 from fourrates.engines.kafka.partition import Partition
+from fourrates.engines.kafka.reader import Reader
+from fourrates.engines.kafka.source import Source
+from fourrates.engines.kafka.store import Fenced
 from fourrates.io import Columns, InputError
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -192,7 +194,7 @@ def test_the_group_is_told_again_what_it_did_not_hear(broker, topic, tmp_path, m
 def test_the_group_is_not_told_of_partitions_that_are_not_this_members(broker, topic, monkeypatch):
     monkeypatch.setattr(source, "RETRY", 0.1)
     produce(broker, topic, events(6)[:10])
-    with Source(url(broker, topic), Reader(fr.labels.Labels([0, 1]), Columns(by="model"))) as one:
+    with contextlib.closing(Source(url(broker, topic), Reader(fr.labels.Labels([0, 1]), Columns(by="model")))) as one:
         one.commit({0: 7})
         end = time.monotonic() + 60
         while not (taken := sum(len(chunk) for chunk in one.take(0.2))) and time.monotonic() < end:
@@ -338,10 +340,8 @@ def test_a_state_of_other_settings_is_refused_and_both_are_named(broker, topic, 
         step_until(other, lambda: other.events >= 10)
 
 
-@pytest.mark.parametrize("kind", ["folder", "database"])
-def test_whoever_claimed_earlier_can_no_longer_save(tmp_path, kind):
-    file = tmp_path / "states.db"
-    store = Folder(tmp_path) if kind == "folder" else Database(lambda: sqlite3.connect(file, timeout=60))
+def test_whoever_claimed_earlier_can_no_longer_save(tmp_path):
+    store = Folder(tmp_path)
     first = store.claim("a/b")
     store.save(first, b"one")
     second = store.claim("a/b")

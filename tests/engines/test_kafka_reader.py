@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fourrates.engines.kafka import Address, Reader, reader
+from fourrates.engines.kafka import Address, reader
+from fourrates.engines.kafka.reader import Reader
 from fourrates.io import Columns, InputError
 from fourrates.labels import Labels
 
@@ -173,7 +174,7 @@ class NoPandas:  # without it pyarrow ends the process over an interval that bec
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoPandas())
 import pyarrow as pa
-from fourrates.engines.kafka import Reader
+from fourrates.engines.kafka.reader import Reader
 from fourrates.labels import Labels
 kinds = [pa.month_day_nano_interval(), pa.duration("s"), pa.time64("us"), pa.time32("s"), pa.binary(), pa.binary(2),
     pa.list_(pa.int8()), pa.list_view(pa.int8()), pa.struct([("a", pa.int8())]), pa.map_(pa.string(), pa.int8()),

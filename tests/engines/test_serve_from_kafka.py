@@ -95,7 +95,7 @@ def test_a_server_killed_at_any_moment_takes_each_event_exactly_once(broker, top
             time.sleep(0.1)
 
     producer = threading.Thread(target=write)
-    server = Server(tmp_path / "data", "--from", url(broker, topic), "--snapshot-bytes", "3000")
+    server = Server(tmp_path / "data", "--from", url(broker, topic), snapshot_bytes=3_000)
     server.start()
     put(server, {**FRAUD, "arl": 1e9})
     producer.start()

@@ -537,14 +537,13 @@ def test_alerts_arrive_whenever_the_server_is_killed(tmp_path):
                     "fourrates",
                     "serve",
                     "--port=0",
-                    "--alert-interval=0",
                     "--data",
                     tmp_path / "x",
                 ],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env=os.environ,
+                env=os.environ | {"FOURRATES_SERVE_ALERT_INTERVAL": "0"},
             )
             try:
                 url = process.stdout.readline().split()[2]

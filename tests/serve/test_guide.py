@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fourrates.serve.demo import BROKEN, Demo, Service
+from examples.serve_demo import BROKEN, Demo, Service
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "serve.md").read_text()

@@ -54,8 +54,8 @@ def send(client, name, size, label):
 
 @pytest.mark.slow
 def test_a_server_that_was_replaced_for_a_while_counts_what_the_other_one_took(tmp_path, url):
-    always = ("--snapshot-bytes", "1", "--keep-events", "0")
-    first, second = (Server(tmp_path / name, "--database", url, *always) for name in ("a", "b"))
+    always = {"snapshot_bytes": 1, "keep_events": 0}
+    first, second = (Server(tmp_path / name, "--database", url, **always) for name in ("a", "b"))
     with first, Client(first.port) as client:
         for name in ("m1", "m2"):
             assert client.call("PUT", f"/api/monitors/{name}", {})[0] == 201

@@ -55,7 +55,7 @@ def test_a_monitor_that_was_killed_comes_back_as_it_was(tmp_path, options):
     # With snapshots after every few batches, and without one: replay alone, and snapshot and replay, must agree.
     for size in ("30000", "100000000"):
         own = f"{name}-{size}"
-        server = Server(tmp_path / f"data{size}", *options, "--snapshot-bytes", size)
+        server = Server(tmp_path / f"data{size}", *options, snapshot_bytes=size)
         with server, Client(server.port) as client:
             assert client.call("PUT", f"/api/monitors/{own}", {"arl": 3_000, "by": ["s"]})[0] == 201
             feed(client, own, 20, seed=1)
@@ -190,7 +190,7 @@ def test_new_settings_are_part_of_the_journal(tmp_path):
 
 @pytest.mark.slow
 def test_the_journal_is_cut_where_a_snapshot_covers_it_but_for_the_latest_events(tmp_path):
-    server = Server(tmp_path / "data", "--snapshot-bytes", "20000", "--keep-events", "1000")
+    server = Server(tmp_path / "data", snapshot_bytes=20_000, keep_events=1_000)
     with server, Client(server.port) as client:
         client.call("PUT", "/api/monitors/m", {"by": ["s"]})
         feed(client, "m", 30, seed=1)

@@ -133,7 +133,7 @@ def server(tmp_path):
 @pytest.fixture(scope="session")
 def lively(tmp_path_factory):
     """The demonstration, fifty seconds of it as fast as it goes: the classifier is blind to French frauds."""
-    from fourrates.serve.demo import Demo
+    from examples.serve_demo import Demo
 
     from .serving import Server
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from selenium.webdriver.support.ui import WebDriverWait
 
-from fourrates.serve.demo import Service, wait_until_ready
+from examples.serve_demo import Service, wait_until_ready
 
 PLAIN = {"labels": [0, 1], "positive": 1, "arl": 100_000, "reference": [[4500, 500], [1000, 4000]]}
 

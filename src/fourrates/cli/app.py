@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 import fourrates
-from fourrates.cli import DEFECT, INTERRUPTED, REFUSED, completion
+from fourrates.cli import DEFECT, INTERRUPTED, REFUSED
 from fourrates.cli.commands import SETTINGS, Commands, help_of, option
 from fourrates.cli.errors import Stopped
 from fourrates.escaping import printable
@@ -39,31 +39,10 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
-def _show_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
-    if shell is not None and not ctx.resilient_parsing:
-        print(completion.script(ctx.command, completion.named(shell)))
-        ctx.exit()
-
-
-def _install_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
-    if shell is not None and not ctx.resilient_parsing:
-        path = completion.install(completion.named(shell))
-        print(f"completion is set up in {path}; it works in the next shell you open")
-        ctx.exit()
-
-
-_SHELL = {"is_flag": False, "flag_value": "", "metavar": "[SHELL]", "is_eager": True, "expose_value": False}
-
-
 @click.group(cls=Commands, invoke_without_command=True, context_settings=SETTINGS)
 @option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
-@option(
-    "--traceback", is_flag=True, help="Show the traceback of a defect of fourrates, instead of writing it to a file."
-)
-@option("--show-completion", callback=_show_completion, help="Print the completion for bash, zsh or fish.", **_SHELL)
-@option("--install-completion", callback=_install_completion, help="Set it up for your shell.", **_SHELL)
 @click.pass_context
-def app(ctx: click.Context, traceback: bool) -> None:
+def app(ctx: click.Context) -> None:
     """Tell whether a classifier has drifted, which of its rates moved, which way, and since when.
 
     Examples
@@ -73,7 +52,6 @@ def app(ctx: click.Context, traceback: bool) -> None:
       fourrates detect 2026-*.parquet --report r.html    as a page
       tail -f log.jsonl | fourrates watch -              as it happens
     """
-    ctx.obj["traceback"] = traceback
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
         ctx.exit(REFUSED)
@@ -83,13 +61,8 @@ app.help = help_of(app)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit status."""
-    settings: dict[str, bool] = {}
     try:
-        instruction = os.environ.get(completion.VARIABLE)
-        if instruction:
-            return completion.answer(app, instruction)
-        status = app.main(list(arguments), "fourrates", standalone_mode=False, obj=settings)
+        status = app.main(list(arguments), "fourrates", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
@@ -98,15 +71,15 @@ def run(arguments: Sequence[str]) -> int:
         return _say(str(stopped), INTERRUPTED)
     except (KeyboardInterrupt, click.Abort):  # click turns the first into the second
         return _say("interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):  # so do click and rich here
-        return _say("the pipe that took the output was closed")
+    except (BrokenPipeError, SystemExit) as end:  # so do click and rich here; click too, once a shell has its words
+        return 0 if getattr(end, "code", 1) == 0 else _say("the pipe that took the output was closed")
     except MemoryError:
         return _say("out of memory")
     except InputError as error:
         return _say(str(error))
     except Exception as error:
         refusal = _refusal(error)
-        return _say(refusal) if refusal is not None else _defect(error, arguments, settings.get("traceback", False))
+        return _say(refusal) if refusal is not None else _defect(error, arguments)
 
 
 def _refusal(error: Exception) -> str | None:
@@ -137,7 +110,7 @@ def _say(message: str, status: int = REFUSED) -> int:
     return status
 
 
-def _defect(error: Exception, arguments: Sequence[str], show: bool) -> int:
+def _defect(error: Exception, arguments: Sequence[str]) -> int:
     """Say that it is our fault, and how to tell us."""
     import platform  # these are seldom needed
     import shlex
@@ -147,18 +120,17 @@ def _defect(error: Exception, arguments: Sequence[str], show: bool) -> int:
     command = shlex.join(["fourrates", *arguments])
     versions = f"fourrates {fourrates.__version__}, Python {platform.python_version()}, {platform.platform()}"
     details = f"{versions}\n$ {command}\n\n{''.join(traceback.format_exception(error))}"
-    told = "this line"
-    if show:
-        told = "the lines above"
+    try:
+        handle, path = tempfile.mkstemp(prefix="fourrates-defect-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(details)
+        where = f"the content of {path}"
+    except OSError:
+        where = "the lines above"
         print("\n".join(map(printable, details.splitlines())), file=sys.stderr)
-    else:
-        with suppress(OSError):
-            handle, path = tempfile.mkstemp(prefix="fourrates-defect-", suffix=".txt")
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(details)
-            told = f"the content of {path} (--traceback before the command shows it)"
-    what = traceback.format_exception_only(error)[-1].strip()
-    status = _say(f"a defect of fourrates, not of your data: {what}", DEFECT)
+    status = _say(
+        f"a defect of fourrates, not of your data: {traceback.format_exception_only(error)[-1].strip()}", DEFECT
+    )
     with suppress(OSError):
-        print(f"Please open an issue with {told}.", file=sys.stderr)
+        print(f"Please open an issue with {where}.", file=sys.stderr)
     return status

@@ -36,7 +36,6 @@ class BadRows:
                 self._file.write(b"\n")
 
     def refuse(self, source: str, line: int, text: bytes, problem: str) -> None:
-        """Set a line aside."""
         self.count += 1
         record = {"source": source, "line": line, "problem": problem, "text": text[:SHOWN].decode("utf-8", "replace")}
         row = json.dumps(record).encode()
@@ -52,5 +51,4 @@ class BadRows:
         return self._file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()

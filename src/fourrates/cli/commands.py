@@ -26,11 +26,9 @@ class Commands(click.Group):
     """The group of all commands: the command NAME is the object of that name in the module of that name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the help."""
         return list(NAMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name."""
         if cmd_name not in NAMES:
             return None
         found: click.Command = getattr(import_module(f"fourrates.cli.{cmd_name}"), cmd_name)
@@ -39,7 +37,6 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names."""
         if args[0] not in NAMES:
             from difflib import get_close_matches
 
@@ -52,7 +49,6 @@ class Command(click.Command):
     """A command whose help shows options under their headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -67,8 +63,6 @@ class Command(click.Command):
 
 
 class Option(click.Option):
-    """An option that stands under a heading."""
-
     def __init__(self, *names: Any, section: str = "Options", **details: Any) -> None:
         super().__init__(*names, **details)
         self.section = section
@@ -84,7 +78,6 @@ class Argument(click.Argument):
         self.help: str = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """Its name and what it is."""
         return self.metavar or self.human_readable_name, self.help
 
 
@@ -109,7 +102,6 @@ def option(*names: str, **details: Any) -> Decorator[Any]:
 
 
 def argument(*names: str, **details: Any) -> Decorator[Any]:
-    """An argument, with `help`."""
     return lambda function: click.argument(*names, cls=Argument, **details)(function)
 
 

@@ -9,9 +9,11 @@ import click
 import numpy as np
 
 from fourrates.cli import options as opt
-from fourrates.cli.commands import argument, command, option
+from fourrates.cli.commands import argument, command
 from fourrates.plain import moment
 from fourrates.streams import fraud
+
+SEED = 5
 
 
 @command
@@ -22,9 +24,8 @@ from fourrates.streams import fraud
     default="fourrates-demo",
     help="Where the data and the report go; fourrates-demo.",
 )
-@option("--seed", metavar="N", type=click.IntRange(min=0), default=5, help="Another seed, another stream.")
 @click.pass_context
-def demo(ctx: click.Context, folder: Path, seed: int) -> None:
+def demo(ctx: click.Context, folder: Path) -> None:
     """Make a fraud-like stream that drifts, and find the drifts.
 
     200,000 card transactions over ten days, 2 % of them fraud. On day 6 the classifier goes blind to two thirds of the
@@ -35,7 +36,7 @@ def demo(ctx: click.Context, folder: Path, seed: int) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     data, page = folder / "transactions.csv", folder / "report.html"
-    stream = fraud(seed)
+    stream = fraud(SEED)
     _write(data, stream.times, stream.y_true, stream.y_pred)
     right = stream.y_true == stream.y_pred
     caught = [stream.y_pred[part][stream.y_true[part] == 1].mean() for part in _parts(stream.changes)]

@@ -125,13 +125,6 @@ resume = gathered(
     help="Exit status 1 if a drift was found by this run, if one is open or confirmed now, or if there were no new "
     "events; may be repeated.",
 )
-@option(
-    "--progress/--no-progress",
-    section=opt.OUTPUT,
-    default=None,
-    show_default="if stderr is a terminal",
-    help="Show on stderr how far it is, where it takes more than a second.",
-)
 @resume
 def detect(
     files: tuple[str, ...],
@@ -141,7 +134,6 @@ def detect(
     json: bool,
     outputs: Outputs,
     fail_on: tuple[str, ...],
-    progress: bool | None,
     resume: Resume,
 ) -> int:
     """Find the drifts in files of labels and predictions.
@@ -172,7 +164,7 @@ def detect(
         watch.set_cost(_prices(outputs.cost))
     findings = [] if resume.accept is None or cohorts is not None else _accept(watch, resume.accept, resume.state)
     before = watch.events
-    read, ripe = _read(job, progress)
+    read, ripe = _read(job)
     reported = {} if job.saved is None else dict(job.saved.reported)
     findings += read if cohorts is None else _not_reported(read, reported)
     if cohorts is not None and resume.accept is not None:  # what is open may not be ripe: then all of it counts as ripe
@@ -284,13 +276,13 @@ def _opened(
     return _Job(watch, events, batches, history, threshold, asked, saved)
 
 
-def _read(job: _Job, progress: bool | None) -> tuple[list[Finding], bytes | None]:
+def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
     """Watch all batches; what was found, and for labels that come later the watch of what is ripe."""
     findings: list[Finding] = []
     ripe = None if job.cohorts is None else job.events.ripe
     saved = None
     try:
-        with Ticker(progress) as ticker:
+        with Ticker() as ticker:
             for number, batch in enumerate(job.batches):
                 if number == ripe:
                     saved = job.watch.to_bytes()

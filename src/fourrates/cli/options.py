@@ -160,8 +160,6 @@ def _at_most(name: str, metavar: str, default: int, help: str) -> Decorator[Any]
 
 @dataclass(frozen=True)
 class Data:
-    """Which column is what, and what the classes are."""
-
     truth: str | None
     pred: str | None
     score: str | None
@@ -179,7 +177,6 @@ class Data:
 
     @property
     def columns(self) -> Columns:
-        """The columns."""
         return Columns(
             self.truth, self.pred, self.score, self.time, self.by, self.id, stratum=self.stratum, version=self.version
         )
@@ -221,8 +218,6 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is read."""
-
     max_line: int
     max_segments: int
     max_state: int

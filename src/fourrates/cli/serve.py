@@ -35,7 +35,6 @@ class _Serve(click.Group):
     """A group that is a command as well."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write options and commands."""
         Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]
         self.format_commands(ctx, formatter)
 
@@ -51,39 +50,7 @@ class _Serve(click.Group):
     metavar="URL",
     help="Take events from a topic too, as in kafka://broker:9092/topic?monitor=fraud&group=name. May be repeated.",
 )
-@click.option(
-    "--keep-events",
-    type=click.IntRange(min=0),
-    default=50_000,
-    metavar="N",
-    help="The latest events of a monitor whose ids stay, for a drift to name its examples.",
-)
-@click.option(
-    "--snapshot-bytes",
-    type=click.IntRange(min=1),
-    default=32 << 20,
-    metavar="N",
-    help="Journal of a monitor, in bytes, after which its state is saved.",
-)
 @click.option("--require-token", is_flag=True, help="Ask for tokens on a loopback address too, as behind a proxy.")
-@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="Pages that may call from elsewhere (CORS).")
-@click.option(
-    "--alert-interval",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    metavar="SECONDS",
-    help="Between two notifications about a monitor; what happens meanwhile is sent together.",
-)
-@click.option(
-    "--public-url", envvar="FOURRATES_PUBLIC_URL", metavar="URL", help="The page as people reach it; alerts link to it."
-)
-@click.option(
-    "--runbook-url",
-    envvar="FOURRATES_RUNBOOK_URL",
-    metavar="URL",
-    help="A runbook that alerts link to; {monitor} in it is the monitor's name.",
-)
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -92,16 +59,11 @@ def serve(
     host: str,
     port: int,
     topics: tuple[str, ...],
-    keep_events: int,
-    snapshot_bytes: int,
     require_token: bool,
-    allow_origin: tuple[str, ...],
-    alert_interval: float,
-    public_url: str | None,
-    runbook_url: str | None,
-    log_level: str,
 ) -> None:
     """Run the monitor service: HTTP in, a live page, alerts out.
+
+    Rarer settings are variables such as FOURRATES_SERVE_PUBLIC_URL; the guide of the service lists them.
 
     Examples
     --------
@@ -113,25 +75,13 @@ def serve(
     if ctx.invoked_subcommand is not None:
         return
     from fourrates.serve.running import run
-    from fourrates.serve.settings import Settings
+    from fourrates.serve.settings import Settings, from_environment
     from fourrates.serve.store import StoreAway, StoreError
 
     try:
-        settings = Settings(
-            data=data,
-            host=host,
-            port=port,
-            database=database,
-            keep_events=keep_events,
-            token_required=True if require_token else None,
-            origins=allow_origin,
-            alert_interval=alert_interval,
-            public_url=public_url,
-            runbook_url=runbook_url,
-            snapshot_bytes=snapshot_bytes,
-            topics=topics,
-        )
-        run(settings, level=log_level)
+        required = True if require_token else None
+        own = {"data": data, "host": host, "port": port, "database": database, "topics": topics}
+        run(Settings(**own, **from_environment(os.environ), token_required=required))  # type: ignore[arg-type]
     except StoreAway as error:
         click.echo(f"fourrates: the database is away: {error}", err=True)
         ctx.exit(AWAY)

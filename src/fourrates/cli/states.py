@@ -34,7 +34,6 @@ class _State:
         files.write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content of the file."""
         about = {name: getattr(self, name) for name in self.TYPES}
         return pack(self.COMMAND, about, **{name: getattr(self, name) for name in self.SECTIONS})
 
@@ -96,7 +95,6 @@ class Checkpoint(_State):
 
     @property
     def resumes_at(self) -> Position | None:
-        """How far the file was read."""
         return None if self.position is None else Position.from_dict(self.position)
 
 

@@ -21,7 +21,8 @@ from fourrates.cli.picture import FRAME, Lines, Picture, View
 from fourrates.cli.watching import until_asked
 from fourrates.detectors import Detector
 from fourrates.detectors.base import RecordDetector
-from fourrates.engines.kafka import Address, Monitor, RejectedMessage
+from fourrates.engines.kafka import Address, Monitor
+from fourrates.engines.kafka.chunk import RejectedMessage
 from fourrates.io import InputError, read
 
 if TYPE_CHECKING:

@@ -70,7 +70,6 @@ class Watching:
         self._next_look = self.events.rows + ENOUGH
 
     def feed(self, lines: bytes) -> None:
-        """Take what arrived."""
         self._dirty = True
         for batch in self.tail.feed(lines):
             self.take(batch)
@@ -90,7 +89,6 @@ class Watching:
         return odd
 
     def finish(self) -> None:
-        """Take the last line of a pipe, if it has no end."""
         self._dirty = True
         for batch in self.tail.finish():
             self.take(batch)
@@ -147,7 +145,6 @@ class Watching:
             self.save()
 
     def save(self) -> None:
-        """Save the state, if one is kept."""
         self._dirty = self._urgent = False
         self._kept = clock.monotonic()
         if self.state is None:
@@ -168,7 +165,6 @@ class Watching:
         ).save(self.state)
 
     def summary(self) -> None:
-        """Tell what was seen."""
         seconds = max(clock.monotonic() - self._started, 1e-9)
         odd = self._odd()
         skipped = f", {self.events.skipped:,} rows skipped" if self.events.skipped and "skipped" not in odd else ""

@@ -45,7 +45,6 @@ class DataWarnings:
             self._highest = max(self._highest, float(known.max()))
 
     def add(self, batch: Batch, classes: int) -> None:
-        """Note a batch of events."""
         if self._unseen is None:
             self._unseen = {*range(classes)}, {*range(classes)}
         for unseen, codes in zip(self._unseen, (batch.truths, batch.preds), strict=True):
@@ -117,7 +116,6 @@ class DataWarnings:
 
 
 def _only(labels: Labels, unseen: set[int]) -> Any:
-    """The only class that came."""
     return next(label for code, label in enumerate(labels.values) if code not in unseen)
 
 

@@ -381,7 +381,6 @@ class Events:
 
 
 def classes_of(table: Table | None, name: str | None) -> Counter[Hashable]:
-    """The labels in a column and how often each is there; none if there is no such table or column."""
     if table is None or name is None:
         return Counter()
     return classes_in(checked_column(table.data[name], name, validate=not table.sound))
@@ -406,7 +405,6 @@ def guess_column(kind: str, names: Sequence[str], taken: Sequence[str]) -> str |
 
 
 def _plain(name: str) -> str:
-    """A name without case, spaces and signs: yTrue, Y True and y_true are one."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 

@@ -160,7 +160,6 @@ class Follower:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor != CLOSED:
             os.close(self._descriptor)
             self._descriptor = CLOSED
@@ -356,8 +355,6 @@ class Follower:
 
 
 class _File(NamedTuple):
-    """A file beside others of the same log."""
-
     path: str
     inode: int
     modified: int  # ns

@@ -56,7 +56,6 @@ def seekable_tables(kind: str, file: Any, source: str, events: Events) -> Iterat
 
 
 def arrow_tables(reader: Any, source: str, events: Events) -> Iterator[Table]:
-    """Tables of a stream of Arrow batches."""
     yield from _stream_tables(reader.schema, iter(reader), source, events)
 
 
@@ -218,8 +217,6 @@ def _check_utf8(column: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """How a CSV file begins."""
-
     names: list[str]
     first: list[str]  # the first row of values
     there: bool = True  # false: the file begins with values, the names are ours

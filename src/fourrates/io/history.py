@@ -27,8 +27,6 @@ MOST = 10_000  # files remembered; those not given for longest are forgotten fir
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file that was read."""
-
     path: str  # absolute
     device: int
     inode: int
@@ -41,7 +39,6 @@ class FileRecord:
     first_rows: str  # SHA-256 of the first rows; empty for a file of lines
 
     def is_unchanged(self, about: os.stat_result) -> bool:
-        """Whether this is the file, as it was."""
         now = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         return now == (self.device, self.inode, self.length, self.modified)
 
@@ -64,7 +61,6 @@ class NewPart:
         self._digest = digest
 
     def text(self) -> Chain:
-        """The new whole lines."""
         return Chain(b"", _NewLines(self))
 
     def new_rows(self, table: Table) -> Table | None:
@@ -77,7 +73,6 @@ class NewPart:
         return replace(table, data=data, rows=table.rows[old:])
 
     def hash(self, data: bytes) -> None:
-        """Add bytes to the digest of the file."""
         self._digest.update(data)
         self._size += len(data)
 

@@ -45,11 +45,9 @@ class LineBuffer:
         return whole
 
     def rest(self) -> bytes:
-        """What was kept of the line that has not ended."""
         return b"".join(self._pieces)
 
     def clear(self) -> None:
-        """Forget it."""
         self._pieces, self._kept, self.size = [], 0, 0
 
     def _keep(self, data: bytes) -> None:

@@ -20,10 +20,10 @@ class Chain(io.RawIOBase):
         self.head, self.rest = head, rest
         self._some = getattr(rest, "read1", rest.read)  # what is there, rather than all that is asked for
 
-    def readable(self) -> bool:  # noqa: D102
+    def readable(self) -> bool:
         return True
 
-    def read(self, size: int | None = -1, /) -> bytes:  # noqa: D102
+    def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
             taken, self.head = self.head, b""
             return taken + bytes(self.rest.read())
@@ -43,12 +43,12 @@ class Chain(io.RawIOBase):
         # A forged length may ask for more than there is memory: room is made for what comes, not for what is asked for.
         return bytes(self._some(min(size, BLOCK)))
 
-    def readinto(self, buffer: Any) -> int:  # noqa: D102
+    def readinto(self, buffer: Any) -> int:
         data = self.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         if not self.closed:
             self.rest.close()
         super().close()
@@ -77,7 +77,6 @@ def _standard_input() -> Any:
 
 
 def named(path: str) -> str:
-    """A path as messages name it."""
     return "standard input" if path == "-" else path
 
 

@@ -58,7 +58,6 @@ class Tail:
         self._begins = True
 
     def feed(self, data: bytes) -> Iterator[Batch]:
-        """The events in the lines that these bytes complete."""
         if whole := self._buffer.feed(data):
             yield from self._lines(whole[:-1].split(b"\n"))
 

@@ -71,7 +71,6 @@ class Access:
         self.origins = frozenset(origins)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer that it is not allowed."""
         if scope["type"] == "http":
             try:
                 self.check(scope)
@@ -83,7 +82,6 @@ class Access:
         await self.app(scope, receive, send)
 
     def check(self, scope: Request) -> None:
-        """Raise an ApiError unless the request is allowed."""
         wanted, monitor = needed(scope["method"], scope["path"])
         if not self.required:
             self._check_browser(scope)

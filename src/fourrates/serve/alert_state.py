@@ -103,7 +103,6 @@ class Active(msgspec.Struct, kw_only=True):
     over: bool = False  # whether it is over but for its parts
 
     def add(self, finding: str) -> None:
-        """Note the latest finding it is about."""
         self.finding = finding
         self.findings = [*self.findings, finding][-MOST:]
 
@@ -144,7 +143,6 @@ class MonitorAlerts:
     # What was found -------------------------------------------------------------------------------------------
 
     def take(self, finding: StoredFinding) -> None:
-        """What a finding means for the alert it is about."""
         body = msgspec.json.decode(finding.body)
         segment, text = body.get("segment"), str(body.get("text", ""))
         fingerprint = self.fingerprint("drift", segment)
@@ -213,7 +211,6 @@ class MonitorAlerts:
         active.text = text or active.text
 
     def _parts(self) -> list[Active]:
-        """The alerts of segments that the alert of the overall stream speaks for."""
         return [active for active in self.active.values() if active.part]
 
     def _drop_part(self, fingerprint: str, *finding: str) -> None:
@@ -304,7 +301,6 @@ class MonitorAlerts:
                 del self.active[fingerprint]
 
     def _is_silenced(self, active: Active) -> bool:
-        """Whether the monitor is silenced, or the segment of an alert."""
         segment = active.segment
         until = None if segment is None else self.monitor.silences.get(segment_name([*segment.values()]))
         return self.now < max(until or 0.0, self.monitor.silenced_until or 0.0)
@@ -350,5 +346,4 @@ class MonitorAlerts:
 
 
 def _is_over(limit: str | None, lasted: float) -> bool:
-    """Whether something lasted longer than a limit in words."""
     return limit is not None and lasted > seconds(limit, "limit")

@@ -215,7 +215,6 @@ class Alerting:
 
 
 def check_channels(addresses: Iterable[str]) -> None:
-    """Raise a ValueError unless all of these are addresses of channels."""
     for address in addresses:
         channel_of(address)
 

@@ -45,12 +45,10 @@ class Silence(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def json(value: Any, status: int = 200) -> Response:
-    """An answer in JSON."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 def number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """A whole number in the query."""
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -73,15 +71,12 @@ def queried_segment(request: Request) -> str | None:
 
 
 class Api:
-    """The endpoints; each method answers one route."""
-
     def __init__(self, settings: Settings, registry: Registry, writer: Writer, hub: Hub, alerting: Alerting) -> None:
         self.settings, self.registry, self.writer, self.hub = settings, registry, writer, hub
         self.alerting = alerting
         self._changing = asyncio.Lock()  # settings are read, merged and written: by one at a time
 
     def routes(self) -> list[BaseRoute]:
-        """All routes."""
         monitor = "/api/monitors/{name}"
         in_flight = InFlight(IN_FLIGHT * self.settings.max_body)
         shared = self.registry, self.writer, self.settings, in_flight
@@ -110,7 +105,6 @@ class Api:
         return [*ingest, *(Route(path, endpoint, methods=[method]) for method, path, endpoint in others)]
 
     async def _ask(self, request: Request, function: Callable[[Live], Any]) -> Any:
-        """Look at a monitor, or change it, while it stands still."""
         name = request.path_params["name"]
         return await self.writer.ask(lambda: function(self.registry.get(name)))
 

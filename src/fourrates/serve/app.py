@@ -59,13 +59,10 @@ SECURITY = [  # headers of every answer
 
 
 class SecurityHeaders:
-    """Headers that every answer has."""
-
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -162,7 +159,6 @@ class Service:
     # What others see of the monitors: looked at in the writer thread, where they stand still --------------------
 
     async def watched(self) -> Sequence[Watched]:
-        """All monitors, as the alerts see them."""
 
         def look() -> list[Watched]:
             damaged = [Watched(row.id, row.uid, row.name, damaged=True) for row, _ in self.registry.damaged.values()]
@@ -174,12 +170,10 @@ class Service:
             raise StoreError(error.message) from None
 
     async def _samples(self, start: int, number: int) -> Sequence[Sample]:
-        """Some of the monitors, in numbers."""
         lives = self.registry.lives
         return await self.writer.ask(lambda: [sample(lives[name]) for name in sorted(lives)[start : start + number]])
 
     def _numbers(self) -> dict[str, float]:
-        """Numbers about the server itself."""
         return {
             "monitors": len(self.registry.lives),
             "commits_total": self.writer.commits,
@@ -212,7 +206,6 @@ class Service:
 
 
 def create_app(settings: Settings) -> Starlette:
-    """Make the application of a server."""
     service = Service(settings)
     routes: list[BaseRoute] = [
         *Api(settings, service.registry, service.writer, service.hub, service.alerting).routes(),
@@ -251,7 +244,6 @@ def create_app(settings: Settings) -> Starlette:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """What a request is answered with when something is wrong."""
     if isinstance(error, ApiError):
         return error.response()
     if isinstance(error, StoreError | QueueError):

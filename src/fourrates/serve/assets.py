@@ -30,7 +30,6 @@ class Asset:
         self.headers = {"etag": etag, "cache-control": "no-cache", "content-type": TYPES[name.rpartition(".")[2]]}
 
     async def __call__(self, request: Request) -> Response:
-        """Send it, or say that it has not changed."""
         if request.headers.get("if-none-match") == self.headers["etag"]:
             return Response(status_code=304, headers=self.headers)
         return Response(self.content, headers=self.headers)

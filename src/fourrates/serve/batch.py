@@ -33,7 +33,6 @@ class Ids(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.json.decode(self.data)
 
     def pick(self, rows: npt.NDArray[np.int64]) -> list[Any]:
-        """The ids of some rows, as JSON has them."""
         if self.form == INTEGERS:
             return list(np.frombuffer(self.data, "<i8")[rows].tolist())
         if self.form == TEXTS:
@@ -61,7 +60,6 @@ class Batch(msgspec.Struct, array_like=True):
     config: bytes = b""  # the new settings; or the drift, an AcceptedDrift, as JSON
 
     def codes(self, name: str) -> npt.NDArray[np.uint16]:
-        """The codes of `truths` or `preds` as the kernels take them."""
         return np.frombuffer(getattr(self, name), np.uint8).astype(np.uint16)
 
     def time_column(self) -> npt.NDArray[np.float64] | float:
@@ -69,7 +67,6 @@ class Batch(msgspec.Struct, array_like=True):
         return np.frombuffer(self.times, "<f8") if self.times else self.received
 
     def last_time(self) -> float:
-        """The latest time among the rows."""
         return float(np.frombuffer(self.times, "<f8").max()) if self.times else self.received
 
 
@@ -126,7 +123,6 @@ _decoder = msgspec.msgpack.Decoder(list[Entry])
 
 
 def encode(entries: list[Entry]) -> bytes:
-    """Batches that were committed together, as the journal keeps them."""
     return _encoder.encode(entries)
 
 

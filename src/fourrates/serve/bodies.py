@@ -69,8 +69,6 @@ _careful_rows_decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_num
 
 
 class Plan:
-    """What is needed to read bodies of one monitor."""
-
     def __init__(self, config: MonitorConfig) -> None:
         self.encoder = LabelEncoder(config.made_labels())
         self.by = config.by
@@ -127,7 +125,6 @@ def unpack(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def read_table(body: bytes, content_type: str, by: list[str], limits: Limits) -> Body:
-    """The columns in a body."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in JSON_TYPES:
         return _json_columns(body, len(by), limits)

@@ -58,11 +58,9 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     alerts: AlertsConfig = AlertsConfig()
 
     def made_labels(self) -> Labels:
-        """The classes with their codes."""
         return Labels(self.labels, self.positive)
 
     def made_detector(self, arl: float, **more: Any) -> FourRates:
-        """A detector by these settings."""
         own = {name: getattr(self, name) for name in ("labels", "positive", "tolerance", "learning")}
         return FourRates(arl, strata=self.season, **own, **more)
 
@@ -96,7 +94,6 @@ def parse_config(body: bytes | dict[str, Any]) -> MonitorConfig:
 
 
 def check_config(config: MonitorConfig) -> None:
-    """Raise a ValueError unless a monitor can be made of these settings."""
     if len(config.labels) > MOST_LABELS:
         raise ValueError(f"{len(config.labels)} labels; at most {MOST_LABELS} are possible")
     for label in config.labels:
@@ -142,7 +139,6 @@ def seconds(text: str, name: str) -> float:
 
 
 def check_name(name: str) -> str:
-    """The name of a monitor, or an error."""
     if not NAME.fullmatch(name):
         allowed = "letters, digits, and . _ - : @ or spaces within, at most 128 of them"
         raise ApiError(422, "bad_name", f"{name!r:.200} cannot be the name of a monitor: {allowed}")
@@ -169,7 +165,6 @@ def merged(config: MonitorConfig, change: bytes) -> MonitorConfig:
 
 
 def check_change(old: MonitorConfig, new: MonitorConfig) -> None:
-    """Raise an error if a monitor cannot go from one to the other."""
     for name in FIXED:
         if getattr(old, name) != getattr(new, name):
             problem = f"{name} of a monitor cannot change: delete the monitor, or make another"

@@ -28,18 +28,15 @@ class ApiError(Exception):
         self.headers = headers or {}
 
     def response(self) -> Response:
-        """The answer."""
         body = error_body(self.code, self.message, self.where)
         return Response(body, self.status, headers=self.headers, media_type="application/json")
 
 
 def error_body(code: str, message: str, where: dict[str, Any] | None = None) -> bytes:
-    """An error as JSON."""
     return msgspec.json.encode({"error": {"code": code, "message": message, "where": where or {}}})
 
 
 def no_monitor(name: str) -> ApiError:
-    """There is no monitor of this name."""
     return ApiError(404, "no_monitor", f"there is no monitor {name!r:.200}", {"monitor": name[:200]})
 
 

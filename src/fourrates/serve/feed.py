@@ -90,8 +90,6 @@ def parse_topics(urls: Sequence[str]) -> list[Topic]:
 
 
 class Feed:
-    """Takes a topic in a thread of its own."""
-
     def __init__(self, topic: Topic, registry: Registry, writer: Writer) -> None:
         self.topic, self.registry, self.writer = topic, registry, writer
         self._ending = threading.Event()
@@ -170,7 +168,6 @@ class Feed:
         return now is not None and now.row.uid == live.row.uid
 
     def _write(self, live: Live, reader: BatchReader, portion: Portion) -> bool:
-        """Have messages written, with where to go on after them; false if the server ends before."""
         if not self._bury(portion):
             return False
         try:

@@ -35,7 +35,6 @@ def pairs_blob(pairs: Pairs) -> bytes | None:
 
 
 def _pairs(monitor: Monitor, entry: Entry) -> Pairs:
-    """The events of a batch."""
     batch = entry.batch
     if entry.pairs is not None:
         kind = tuple[bytes, bytes, bytes, bytes, bytes]

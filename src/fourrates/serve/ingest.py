@@ -53,7 +53,6 @@ class InFlight:
         self.held += more
 
     def end(self, size: int) -> None:
-        """Note that a body of this size was read, or given up."""
         self.held -= size if size > SMALL else 0
 
 
@@ -85,7 +84,6 @@ async def read_body(scope: Scope, receive: Receive, limit: int, in_flight: InFli
 
 
 def too_large(limit: int) -> ApiError:
-    """The body is larger than we take."""
     return ApiError(413, "too_large", f"the body is larger than {limit:,} bytes", {"limit": limit})
 
 
@@ -98,7 +96,6 @@ class Ingest:
         self.limits = Limits(settings.max_rows, settings.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         try:
             answer = await self._take(scope, receive)
             response = Response(answer, media_type="application/json" if answer else None)

@@ -35,14 +35,12 @@ class LabelDelay:
         return median(self._delays) if self._delays else None
 
     def predicted(self, ids: Fingerprints, times: Any) -> None:
-        """Predictions that begin to wait."""
         while len(self._since) + np.count_nonzero(self._is_followed(ids)) > MOST:
             self.every *= 2
             self._since = {id: time for id, time in self._since.items() if id % self.every == 0}
         self._since.update(self._sampled(ids, times))
 
     def labelled(self, ids: Fingerprints, times: Any) -> None:
-        """Labels, of which some end a wait."""
         for id, time in self._sampled(ids, times):
             if (since := self._since.pop(id, None)) is not None:
                 self._delays.append(max(time - since, 0.0))

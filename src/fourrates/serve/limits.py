@@ -30,8 +30,6 @@ TOO_LARGE = (
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with a clock."""
-
     head_seconds = 10.0
     body_seconds = 20.0
     body_rate = 10_000.0  # bytes a second
@@ -40,7 +38,6 @@ class GuardedProtocol(HttpToolsProtocol):
     look = 1.0  # seconds between looks at the clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
         self._in_head = True
         self._head = self._body = 0  # bytes of them
         self._body_began = self._write_until = NEVER
@@ -49,12 +46,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._clock = self.loop.call_later(self.look, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
         self._clock.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of a head or a body."""
         if self._until == NEVER:  # the first of a request
             self._in_head, self._head = True, 0
             self._until = self.loop.time() + self.head_seconds
@@ -71,7 +66,6 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that the head is there."""
         if len(self.headers) > MAX_HEADERS:
             raise ValueError("too many headers")  # the parser makes an answer of 400 of it
         self._in_head, self._body = False, 0
@@ -80,7 +74,6 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Note that the body goes on."""
         self._body += len(body)
         self._until = self._body_began + self.body_seconds + self._body / self.body_rate
         super().on_body(body)
@@ -99,12 +92,10 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Note since when the client does not read."""
         self._write_until = self.loop.time() + self.write_seconds
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that it does."""
         self._write_until = NEVER
         super().resume_writing()
 

@@ -25,8 +25,6 @@ CHECK = 2.0  # seconds between two looks at readers to whom nothing is sent
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An event as it is sent, and the monitor it is about."""
-
     number: int
     monitor: str
     body: bytes
@@ -34,8 +32,6 @@ class Message:
 
 @dataclass(slots=True, eq=False)
 class Reader:
-    """One who listens."""
-
     monitor: str | None
     waiting: list[bytes] = field(default_factory=list)
     lost: bool = False
@@ -43,7 +39,6 @@ class Reader:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wants(self, message: Message) -> bool:
-        """Whether an event is for this reader."""
         return self.monitor is None or message.monitor == self.monitor
 
 
@@ -73,7 +68,6 @@ class Hub:
                 reader.woken.set()
 
     def close(self) -> None:
-        """End all streams."""
         for reader in self.readers:
             reader.ended = True
             reader.woken.set()

@@ -64,7 +64,6 @@ class Sample:
 
 
 def sample(live: Live) -> Sample:
-    """The numbers of a monitor; called in the writer thread."""
     rates = {
         name: (finite(state.now and state.now.value), finite(state.normal and state.normal.value))
         for name, state in islice(live.monitor.detector.rates.items(), MOST_RATES)
@@ -96,11 +95,9 @@ class Metrics:
         )
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note a request."""
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     async def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
         samples: list[Sample] = []
         while True:
             some = await self._samples(len(samples), CHUNK)
@@ -156,7 +153,6 @@ class Observed:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -178,7 +174,5 @@ class Observed:
 
 
 class _Families(list[Metric]):
-    """What `generate_latest` takes for a registry."""
-
     def collect(self) -> list[Metric]:
         return self

@@ -61,8 +61,6 @@ NO_PAIRS = Pairs(np.empty(0, np.uint16), np.empty(0, np.uint16), None, None)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a batch."""
-
     pairs: Pairs
     accepted: int
     repeated: int
@@ -258,7 +256,6 @@ class Monitor:
         self.series.add(self.series.point(*at, 1.0, self.label_delay.seconds, unknown, counts))
 
     def has_reference(self, segment: str | None) -> bool:
-        """Whether a segment, or the overall stream, is compared with a reference."""
         return segment is None and self.config.reference is not None
 
     def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
@@ -287,7 +284,6 @@ class Monitor:
         return self.series.as_json(self.names, most, self.classes - 1, self._present(), self.last_time - seconds)
 
     def drawn_segment(self, name: str) -> dict[str, Any]:
-        """How the recalls of a segment went."""
         return self.segment_series.as_json(self.segments[name], self.names, self.last_time)
 
     def spark(self, rate: str, segment: str | None, start: float) -> dict[str, Any] | None:
@@ -301,7 +297,6 @@ class Monitor:
         return {"time": [time for time, _ in points], "value": [value for _, value in points]}
 
     def last_point(self) -> dict[str, Any]:
-        """The last point of :meth:`drawn`."""
         return self.series.last_point(self.names, self.classes - 1, self._present())
 
     # Budgets in time, and new settings ------------------------------------------------------------------------
@@ -317,7 +312,6 @@ class Monitor:
             self._set_arl(self.config.run_length(rate))
 
     def _rate(self) -> float | None:
-        """Events a second, as far as that is known."""
         span = self.last_time - self.first_time
         return self.events / span if span > 0 else None
 
@@ -396,13 +390,11 @@ class Monitor:
 
 
 def row_of(finding: Finding) -> int:
-    """The event of the monitor that showed a finding."""
     assert finding.row is not None
     return finding.row
 
 
 def seconds_of(time: np.datetime64 | None) -> float:
-    """A time in seconds since 1970."""
     return float("nan") if time is None else float(time.astype("M8[us]").astype(np.int64)) / 1e6
 
 

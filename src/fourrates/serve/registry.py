@@ -46,11 +46,9 @@ class Live:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.row.name
 
     def summary(self) -> dict[str, Any]:
-        """What the list of monitors shows."""
         return {
             **views.summary(self.monitor, self.name, time.time()),
             "drifts": self.drifts,
@@ -60,7 +58,6 @@ class Live:
         }
 
     def detail(self) -> dict[str, Any]:
-        """Its summary and its detail."""
         return {**self.summary(), **views.detail(self.monitor, {"rejected": self.rejected})}
 
 
@@ -140,7 +137,6 @@ class Registry:
         return live
 
     def create(self, name: str, config: MonitorConfig) -> Live:
-        """Make a monitor."""
         if name in self.damaged:
             self.get(name)
         if len(self.lives) >= self.settings.max_monitors:
@@ -198,7 +194,6 @@ class Registry:
     # Snapshots ------------------------------------------------------------------------------------------------
 
     def due(self) -> Live | None:
-        """A monitor that should be saved."""
         limit = self.settings.snapshot_bytes
         return next((live for live in self.lives.values() if live.unsaved > max(limit, 2 * live.saved)), None)
 
@@ -222,7 +217,6 @@ def _silences(row: MonitorRow) -> str:
 
 
 def finding_json(finding: StoredFinding) -> dict[str, Any]:
-    """A finding of the store as JSON has it."""
     body: dict[str, Any] = msgspec.json.decode(finding.body)
     body["acknowledged"] = views.iso(finding.acknowledged)
     return body

@@ -28,7 +28,6 @@ class JsonLines(logging.Formatter):
     """Log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record."""
         line: dict[str, Any] = {
             "time": iso(record.created),
             "level": record.levelname.lower(),
@@ -40,11 +39,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def run(settings: Settings, *, level: str = "info") -> None:
-    """Serve until interrupted; the log, from a level on, goes to stderr as lines of JSON."""
+def run(settings: Settings) -> None:
+    """Serve until interrupted; the log goes to stderr as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     sys.setswitchinterval(SWITCH)
     _give_back_memory()
     listening = _listen(settings)
@@ -89,7 +88,6 @@ class _Server(uvicorn.Server):
         gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End in order."""
         self.config.app.state.service.hub.close()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 

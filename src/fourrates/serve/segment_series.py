@@ -37,7 +37,6 @@ class SegmentSeries:
         self.moments: list[tuple[float, npt.NDArray[np.uint32]]] = []
 
     def count(self, segments: npt.NDArray[np.int64], truths: Any, preds: Any) -> None:
-        """Take events."""
         if (more := int(segments.max(initial=-1)) + 1 - len(self.counts)) > 0:
             self.counts = np.concatenate([self.counts, np.zeros((more, 2, self.classes), np.int64)])
         shown = truths < self.classes

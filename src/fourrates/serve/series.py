@@ -58,13 +58,11 @@ class Series:
         baselines: list[float],
         confusion: npt.NDArray[np.int64],
     ) -> Point:
-        """The state now, as a point."""
         head = np.array([events, time, evidence, math.nan if delay is None else delay])
         counts = (confusion.sum(1), confusion.sum(0), np.diagonal(confusion))
         return np.concatenate([head, *(column[: self.classes] for column in (baselines, *counts))])
 
     def add(self, point: Point) -> None:
-        """Take a point."""
         events, self.last = point[0], float(point[1])
         if self.recent and events == self.recent[-1][0]:  # predictions alone: it would move the last one in time
             return
@@ -149,7 +147,6 @@ class Series:
     def _shown(
         self, rows: npt.NDArray[np.float64], names: tuple[str, ...], share_of: int, first: int = 0
     ) -> dict[str, Any]:
-        """The points from `first` on."""
         k = self.classes
         classes = len(names) // 2
         rates = {}
@@ -194,7 +191,6 @@ def _since(counts: npt.NDArray[np.float64], first: int) -> npt.NDArray[np.int64]
 
 
 def _gained(counts: npt.NDArray[np.float64], since: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """How many came since."""
     before: npt.NDArray[np.float64] = np.concatenate([counts, [0.0]])[since]
     return counts[counts.size - since.size :] - before
 

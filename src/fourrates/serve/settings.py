@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from fourrates.events.rows import InputError
+
+PREFIX = "FOURRATES_SERVE_"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a server."""
-
     data: Path  # the folder with the database, the spool of alerts and the lock; made if it is not there
     host: str = "127.0.0.1"
     port: int = 8421
@@ -29,11 +35,11 @@ class Settings:
     runbook_url: str | None = None  # alerts link to it; {monitor} in it is the name of the monitor
     token_required: bool | None = None  # None: unless `host` is a loopback address
     origins: tuple[str, ...] = ()  # that a browser may call from (CORS)
+    log_level: str = "info"
     topics: tuple[str, ...] = ()  # kafka://broker:9092/topic?monitor=name, read besides requests
 
     @property
     def needs_token(self) -> bool:
-        """Whether requests need a token."""
         return not self.is_loopback if self.token_required is None else self.token_required
 
     @property
@@ -43,3 +49,27 @@ class Settings:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+
+class FromEnvironment(msgspec.Struct, omit_defaults=True):
+    """Settings that are read from the environment, FOURRATES_SERVE_ALERT_INTERVAL and so on; unset ones are None."""
+
+    keep_events: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    snapshot_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    alert_interval: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    public_url: str | None = None
+    runbook_url: str | None = None
+    origins: str | None = None  # with blanks between them
+    log_level: Literal["debug", "info", "warning", "error"] | None = None
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that are in the environment, by name; an InputError names a wrong one."""
+    found: dict[str, Any] = {}
+    for name in FromEnvironment.__struct_fields__:
+        if text := environment.get(PREFIX + name.upper()):
+            try:
+                found |= msgspec.to_builtins(msgspec.convert({name: text}, FromEnvironment, strict=False))
+            except msgspec.ValidationError as error:
+                raise InputError(f"{PREFIX}{name.upper()}={text!r:.200}: {str(error).partition(' - ')[0]}") from None
+    return found | ({"origins": tuple(found["origins"].split())} if "origins" in found else {})

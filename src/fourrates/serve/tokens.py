@@ -43,11 +43,9 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     digest: str  # SHA-256 of the secret, in hexadecimal
 
     def allows(self, scope: Scope) -> bool:
-        """Whether it has this scope."""
         return scope in self.scopes or "admin" in self.scopes
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is up."""
         return self.expires is not None and now >= self.expires
 
 

@@ -33,7 +33,6 @@ TITLES = {
 
 
 def iso(time: float | None) -> str | None:
-    """A moment in seconds since 1970 as ISO 8601 has it."""
     if time is None or not math.isfinite(time):
         return None
     try:
@@ -56,7 +55,6 @@ def status_of(monitor: Monitor) -> tuple[str, float | None]:
 
 
 def time_of_event(monitor: Monitor, event: float) -> float | None:
-    """About when an event came."""
     points = monitor.series.points()
     if not len(points):
         return None
@@ -64,7 +62,6 @@ def time_of_event(monitor: Monitor, event: float) -> float | None:
 
 
 def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
-    """What the list of monitors shows of the state of one."""
     status, since = status_of(monitor)
     counts = monitor.join.counts
     return {
@@ -90,7 +87,6 @@ def summary(monitor: Monitor, name: str, now: float) -> dict[str, Any]:
 
 
 def drifted_segments(monitor: Monitor) -> int:
-    """How many segments have an open drift."""
     return len(monitor.watch.open_since.keys() - {None})
 
 
@@ -171,7 +167,6 @@ def spark(monitor: Monitor, now: float) -> dict[str, Any] | None:
 
 
 def detail(monitor: Monitor, counts: dict[str, int]) -> dict[str, Any]:
-    """What the page of a monitor shows besides its summary."""
     total = int(monitor.confusion.sum())
     mix = monitor.confusion.sum(1) / max(total, 1)
     return {
@@ -318,7 +313,6 @@ def finding(monitor: Monitor, name: str, uid: str, finding: Finding) -> dict[str
 
 
 def sentence(finding: Finding, has_reference: bool) -> str:
-    """What happened, for people."""
     title = TITLES.get(finding.kind) or f"back {'at the reference' if has_reference else 'where it was'}"
     notes = []
     if isinstance(finding, Drift):

@@ -61,16 +61,12 @@ class Ingest:
 
 @dataclass(slots=True)
 class Ask:
-    """Something to be done between two groups, with nothing else going on."""
-
     function: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
 @dataclass(slots=True)
 class _Commit:
-    """A group in the making."""
-
     group: Group = field(default_factory=Group)
     answers: list[Answer] = field(default_factory=list)
     touched: dict[int, Live] = field(default_factory=dict)
@@ -114,7 +110,6 @@ class Writer:
         self.on_findings: Callable[[], None] | None = None  # called after findings were committed
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin."""
         self._loop = loop
         self._thread.start()
 
@@ -128,12 +123,10 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._thread.is_alive()
 
     @property
     def backlog(self) -> int:
-        """Requests that wait."""
         return len(self._waiting)
 
     def problem(self, seconds: float) -> str | None:
@@ -164,7 +157,6 @@ class Writer:
         return await answer
 
     def _add(self, job: Ingest | Ask) -> None:
-        """Have a job done with the next group."""
         assert self._loop is not None
         self._waiting.append(job)
         if self._busy:
@@ -184,7 +176,6 @@ class Writer:
         self._queue.put(jobs)
 
     def _finish(self, done: int) -> None:
-        """A group was answered: go on with the next one."""
         assert self._loop is not None
         self._busy = False
         self._gather = min(max((self._loop.time() - self._handed_over) / 2, SHORTEST), LONGEST)

@@ -19,8 +19,8 @@ from fourrates.engines.kafka.chunk import Chunk, RejectedMessage
 from fourrates.engines.kafka.outbox import Letter, Outbox, dead_letter
 from fourrates.engines.kafka.partition import Partition
 from fourrates.engines.kafka.reader import Reader
-from fourrates.engines.kafka.source import MOST, Source
-from fourrates.engines.kafka.store import Claim, Fenced, Folder, Store
+from fourrates.engines.kafka.source import Source
+from fourrates.engines.kafka.store import Claim, Fenced, Folder
 from fourrates.events.door import By
 from fourrates.events.rows import Bad
 from fourrates.findings import Finding, Shift
@@ -52,9 +52,8 @@ class Monitor:
         The settings; ``FourRates()`` if not given.
     arl : float, optional
         Instead of a detector: ``FourRates(arl=arl)``.
-    state : path or Store, optional
-        Where states are kept: a folder that all members share, or a :class:`Store`. Without it nothing is kept, and the
-        group is told nothing.
+    state : path, optional
+        The folder of states, which all members share. Without it nothing is kept, and the group is told nothing.
     truth, pred, score, time, by : str, optional
         Which field is what: ``y_true`` and ``y_pred`` if not given, and no `by`: then each partition is one stream.
         ``_key`` and ``_time`` stand for the message's own key and time.
@@ -73,8 +72,6 @@ class Monitor:
         writes it.
     refuse : callable, optional
         Given the topic and partition as text, and each :class:`RejectedMessage`.
-    most : int
-        Messages taken at a time.
     save_every : float
         Seconds between two savings, at least; and twenty times what a saving takes, so that a large state does not
         take more than a twentieth of the time. What came since the last one is read again after a crash.
@@ -102,7 +99,7 @@ class Monitor:
         detector: RecordDetector | None = None,
         *,
         arl: float | None = None,
-        state: str | os.PathLike[str] | Store | None = None,
+        state: str | os.PathLike[str] | None = None,
         truth: str | None = None,
         pred: str | None = None,
         score: str | None = None,
@@ -115,7 +112,6 @@ class Monitor:
         found: Callable[[Record], None] | None = None,
         shifted: Callable[[Record], None] | None = None,
         refuse: Callable[[str, RejectedMessage], None] | None = None,
-        most: int = MOST,
         save_every: float = SAVE,
         say: Callable[[str], None] | None = None,
     ) -> None:
@@ -126,7 +122,7 @@ class Monitor:
         self.partitions: dict[int, Partition] = {}
         self.events = self.drifts = self.rejected = self.unlabelled = 0
         self._reader = Reader(self.detector.labels, Columns(truth, pred, score, time, by), threshold=threshold, bad=bad)
-        self._store: Store | None = Folder(state, max_state) if isinstance(state, str | os.PathLike) else state
+        self._store = None if state is None else Folder(state, max_state)
         self._max_segments = max_segments
         Watch(self.detector, max_segments=max_segments)  # or an error now, not at the first partition
         self._claims: dict[int, Claim] = {}
@@ -139,7 +135,7 @@ class Monitor:
         self._worker = ThreadPoolExecutor(1, "fourrates-watch")  # takes chunks in their order while others are read
         produces = self.address.drifts is not None or self.address.dead_letter is not None
         self._outbox = Outbox(self.address) if produces else None
-        self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, most=most, say=self._say)
+        self._source = Source(self.address, self._reader, begin=self._begin, end=self._end, say=self._say)
 
     def __enter__(self) -> Monitor:
         return self

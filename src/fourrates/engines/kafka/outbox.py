@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class Letter(NamedTuple):
-    """A message to produce."""
-
     topic: str
     value: bytes | None
     key: bytes | None
@@ -61,7 +59,6 @@ class Outbox:
         self._failed: list[Letter] = []
 
     def put(self, letter: Letter) -> None:
-        """Produce a message."""
         headers, delivered = dict(letter.headers), partial(self._delivered, letter)
         while True:
             try:

@@ -25,7 +25,6 @@ class Partition:
     clock: Clock = field(default_factory=Clock)  # how the times of the partition are written
 
     def to_bytes(self) -> bytes:
-        """All of it."""
         about: dict[str, Any] = {"next": self.next, "rejected": self.rejected, "unlabelled": self.unlabelled}
         about |= {"unit": self.clock.unit, "dates": self.clock.dates}
         return pack(KIND, about, watch=self.watch.to_bytes())

@@ -44,23 +44,8 @@ MOST_BYTES = 1 << 28  # that an Arrow message may unpack to
 class Reader:
     """Messages to chunks of events.
 
-    Parameters
-    ----------
-    labels : Labels
-        The classes.
-    columns : Columns
-        Which field is what: ``y_true`` and ``y_pred`` if not given. The names ``_key`` and ``_time`` in `by` and `time`
-        are the message's own key and time.
-    threshold : float, optional
-        With a score: from which on the positive label is predicted; 0.5 if not given.
-    bad : {"keep", "skip", "reject"}
-        A bad message or event is handed on with its reason, or counted only, or raises an
-        :class:`~fourrates.io.InputError`. Events without a true label are counted and left out in any case.
-
-    Attributes
-    ----------
-    utc : bool
-        Whether times carry a zone; they are then given in UTC.
+    Times that carry a zone are given in UTC; `utc` says whether any did. A bad message or event is handed on with its
+    reason (``bad="keep"``), or counted only, or raises an InputError.
     """
 
     def __init__(
@@ -235,7 +220,6 @@ class _Portion:
         self.rejected: list[RejectedMessage] = []
 
     def add(self, message: Message, kind: object, count: int, part: Sequence[Any]) -> None:
-        """Add a message that was read."""
         self.kind, self.last = kind, message
         self.messages.append(message)
         self.counts.append(count)
@@ -243,12 +227,10 @@ class _Portion:
         self.size += count
 
     def reject(self, message: Message, problem: str) -> None:
-        """Add a message that cannot be read."""
         self.last = message
         self.rejected.append(RejectedMessage(message.offset(), problem, message.value(), message.key()))
 
     def columns(self, fields: Sequence[str]) -> dict[str, Any]:
-        """The columns of all messages."""
         parts = map(list, zip(*self.parts, strict=True)) if self.parts else ([] for _ in fields)
         return dict(zip(fields, parts if self.kind == EVENT else map(_joined, parts), strict=True))
 

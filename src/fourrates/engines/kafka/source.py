@@ -70,34 +70,13 @@ class Reads(Protocol):
 
 
 class Source:
-    """Chunks of events from a topic, with positions that are yours to keep.
+    """Chunks of events from a topic, by partition.
 
-    Where to go on in a partition is what `begin` returns, not what the group has committed: keep :attr:`Chunk.next` in
-    the same transaction as what you make of the chunk, and no event is lost or counted twice. :meth:`commit` tells the
-    group afterwards, for those who look at its lag. The group is told where a partition begins, too: whoever had it
-    before may have died between keeping a position and telling it.
-
-    Parameters
-    ----------
-    address : Address or str
-        The topic.
-    reader : Reader
-        What the messages hold.
-    begin : callable, optional
-        Given a partition that is now this member's, says at which offset to go on; None for one that was never read,
-        which begins where `address.start` says. It is called before the first message arrives.
-    end : callable, optional
-        Given partitions that are this member's no longer, and whether they were lost: then another member may have them
-        already, and nothing must be saved any more.
-    most : int
-        Messages taken at a time.
-    say : callable, optional
-        Told, in a sentence, what a person should know.
-
-    Attributes
-    ----------
-    positions : dict
-        The partitions that are this member's, and where each goes on; None where no message came yet.
+    Where to go on in a partition is what `begin` returns, asked before its first message, not what the group has
+    committed: whoever keeps :attr:`Chunk.next` in one transaction with what they make of the chunk loses nothing and
+    counts nothing twice. :meth:`commit` tells the group afterwards, for those who look at its lag. `end` is called with
+    partitions that are this member's no longer, and whether they were lost: then another member may have them already,
+    and nothing must be saved any more. `positions` has this member's partitions, and where each goes on.
     """
 
     def __init__(
@@ -107,13 +86,12 @@ class Source:
         *,
         begin: Begin | None = None,
         end: End | None = None,
-        most: int = MOST,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self._kafka = library()
         self.address = Address.parse(address) if isinstance(address, str) else address
         self.reader, self.positions = reader, dict[int, int | None]()
-        self._begin, self._end, self._most = begin or (lambda _: None), end or (lambda _, __: None), most
+        self._begin, self._end = begin or (lambda _: None), end or (lambda _, __: None)
         self._say = say or (lambda _: None)
         self._fresh: set[int] = set()  # assigned by the call that is under way
         self._crash: Exception | None = None
@@ -139,17 +117,6 @@ class Source:
         revoked, lost = partial(self._leave, lost=False), partial(self._leave, lost=True)
         self._consumer.subscribe([self.address.topic], on_assign=self._assigned, on_revoke=revoked, on_lost=lost)
 
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Any]:
-        """Chunks as they arrive, without an end."""
-        while True:
-            yield from self.take(1.0)
-
     def take(self, seconds: float, idle: Callable[[], None] | None = None) -> Iterator[Any]:
         """Chunks of what arrives within this time; all of them are to be taken before the next call.
 
@@ -158,11 +125,11 @@ class Source:
         if time.monotonic() >= self._retry:
             self._tell()
         # What has come meanwhile is there at once: waiting for more would keep the banks idle.
-        taken = self._consumer.consume(self._most, 0)
+        taken = self._consumer.consume(MOST, 0)
         if not taken:
             if idle is not None:
                 idle()
-            taken = self._consumer.consume(self._most, seconds)
+            taken = self._consumer.consume(MOST, seconds)
         self._raise()
         fresh, self._fresh = self._fresh, set()
         by_partition: dict[int, list[Any]] = {}
@@ -180,7 +147,6 @@ class Source:
             yield from self._chunks(partition, messages)
 
     def _raise(self) -> None:
-        """Raise what was raised while the group was rebalancing."""
         if self._crash is not None:
             crash, self._crash = self._crash, None
             raise crash
@@ -276,8 +242,7 @@ class Source:
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> bool | None:
         """Tell the group how far partitions have been taken, and again until it has confirmed it or gives them away.
 
-        With `wait`, says whether this member still has them: True, False if the group has given them away, None if that
-        cannot be known now.
+        With `wait`, says whether this member still has them; None if that cannot be known now.
         """
         if not positions:
             return True

@@ -1,4 +1,4 @@
-"""Where the state of partitions is kept: in a folder, in a database, or in anything that can claim and save.
+"""The states of partitions, as files in a folder that all members of the group share.
 
 A member of the group that is given a partition first claims its state. A claim has a number, larger than any before,
 and whoever claimed earlier can no longer save: a member that was cut off, and does not know yet that another one has
@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 from urllib.parse import quote
 
 from fourrates import files
 from fourrates.state import MAX_STATE, read_state
-
-TABLE = "fourrates_states"
 
 
 class Fenced(Exception):
@@ -28,35 +25,11 @@ class Fenced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to save a state, until the next claim.
-
-    Attributes
-    ----------
-    name : str
-        Which state.
-    number : int
-        Claims of a state count up from 1.
-    content : bytes or None
-        The state as it was saved last; None if it never was.
-    """
+    """The right to save a state, until the next claim."""
 
     name: str
-    number: int
-    content: bytes | None
-
-
-class Store(Protocol):
-    """What keeps states.
-
-    Of two claims of one state the later one has the larger number. A save is seen whole or not at all, and is refused
-    with :class:`Fenced` once the state has been claimed again.
-    """
-
-    def claim(self, name: str) -> Claim:
-        """Claim a state."""
-
-    def save(self, claim: Claim, content: bytes) -> None:
-        """Save it; raise Fenced if the claim is no longer the last one."""
+    number: int  # claims of a state count up from 1
+    content: bytes | None  # as it was saved last
 
 
 class Folder:
@@ -132,68 +105,3 @@ class Folder:
         for file in os.listdir(self.path):
             if found := form.fullmatch(file):
                 yield int(found[1]), self.path / file
-
-
-class Database:
-    """States as rows of a table, by any connection that follows Python's DB-API: SQLite, PostgreSQL.
-
-    Parameters
-    ----------
-    connect : callable
-        Makes a connection; called for each claim and each save, so that nothing is held in between.
-    marker : str
-        How the driver marks a parameter: ``?`` for sqlite3, ``%s`` for psycopg.
-    binary : str
-        The type of a column of bytes: ``BLOB`` for SQLite, ``BYTEA`` for PostgreSQL.
-
-    Examples
-    --------
-    >>> import sqlite3, tempfile
-    >>> from fourrates.engines.kafka import Database
-    >>> file = tempfile.mkdtemp() + "/states.db"
-    >>> states = Database(lambda: sqlite3.connect(file, timeout=60))
-    >>> states.save(states.claim("predictions/0"), b"state")
-    >>> states.claim("predictions/0")
-    Claim(name='predictions/0', number=2, content=b'state')
-    """
-
-    def __init__(self, connect: Callable[[], Any], marker: str = "?", binary: str = "BLOB") -> None:
-        self._connect, self._marker = connect, marker
-        with self._cursor() as cursor:
-            cursor.execute(
-                f"CREATE TABLE IF NOT EXISTS {TABLE} (name TEXT PRIMARY KEY, claim BIGINT NOT NULL, content {binary})"
-            )
-
-    @contextmanager
-    def _cursor(self) -> Iterator[Any]:
-        """A cursor of a transaction, which is kept unless something is raised."""
-        connection = self._connect()
-        try:
-            yield connection.cursor()
-            connection.commit()
-        finally:
-            connection.close()
-
-    def claim(self, name: str) -> Claim:
-        """Claim a state, and read the latest one that was saved."""
-        mark = self._marker
-        with self._cursor() as cursor:
-            cursor.execute(
-                f"INSERT INTO {TABLE} (name, claim) VALUES ({mark}, 1) "
-                f"ON CONFLICT (name) DO UPDATE SET claim = {TABLE}.claim + 1",
-                (name,),
-            )
-            cursor.execute(f"SELECT claim, content FROM {TABLE} WHERE name = {mark}", (name,))
-            number, content = cursor.fetchone()
-        return Claim(name, int(number), None if content is None else bytes(content))
-
-    def save(self, claim: Claim, content: bytes) -> None:
-        """Save a state."""
-        mark = self._marker
-        with self._cursor() as cursor:
-            cursor.execute(
-                f"UPDATE {TABLE} SET content = {mark} WHERE name = {mark} AND claim = {mark}",
-                (content, claim.name, claim.number),
-            )
-            if cursor.rowcount != 1:
-                raise Fenced(f"{claim.name!r}: claim {claim.number} is not the last one any more")

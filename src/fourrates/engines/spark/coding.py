@@ -83,7 +83,6 @@ def events_of(codes: Any, classes: int, times: npt.NDArray[np.datetime64] | None
 
 
 def moments(column: Any) -> npt.NDArray[np.datetime64] | None:
-    """A column as times, if it has such."""
     is_time = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
     return arrow_moments(column).astype("M8[us]", copy=False) if is_time else None
 
@@ -95,7 +94,6 @@ def letter(reason: str, row: dict[str, Any] | None, kind: str = "rejected", rows
 
 
 def listed(column: Any) -> list[Any]:
-    """The values of a column as JSON has them."""
     return [shown(value) for value in listed_values(checked_column(column, "", validate=False))]
 
 
@@ -109,7 +107,6 @@ def _missing(column: Any) -> Mask | None:
 
 
 def shown(value: Any) -> Any:
-    """A value as JSON has it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, date):

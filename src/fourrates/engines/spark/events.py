@@ -34,7 +34,6 @@ class Task:
 
     @property
     def classes(self) -> int:
-        """How many labels there are."""
         return len(self.detector.labels.values)
 
 
@@ -75,7 +74,6 @@ def prepare(frame: DataFrame, task: Task, extra: Sequence[Column] = ()) -> DataF
 
 
 def _is_there(frame: DataFrame, name: str) -> Column:
-    """Whether a column has a value."""
     value = F.col(_quoted(name))
     is_float = isinstance(frame.schema[name].dataType, FLOATS)
     return value.isNotNull() & ~F.isnan(value) if is_float else value.isNotNull()

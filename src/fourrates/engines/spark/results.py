@@ -54,8 +54,6 @@ def result_schema(task: Task, schema: T.StructType) -> T.StructType:
 
 
 class Rows:
-    """Rows of the result, gathered."""
-
     def __init__(self, task: Task) -> None:
         self._own = [*task.by, *task.order[:1]]
         self._rows: list[dict[str, Any]] = []
@@ -78,7 +76,6 @@ class Rows:
             self._rows.append(json.loads(letter))
 
     def batch(self, schema: T.StructType) -> pa.RecordBatch:
-        """All of them, as Arrow has them."""
         arrow = to_arrow_schema(schema, timezone="UTC")
         columns = [pa.array([row.get(field.name) for row in self._rows], field.type) for field in arrow]
         return pa.RecordBatch.from_arrays(columns, schema=arrow)

@@ -68,7 +68,6 @@ class Head(NamedTuple):
     waiting: bytes = b""  # the fingerprint of the events that wait; empty if none does
 
     def to_bytes(self) -> bytes:
-        """As the state store keeps it."""
         about: dict[str, Any] = {name: getattr(self, name) for name in (*NUMBERS, "by")}
         return pack("Shard", about, **{name: getattr(self, name) for name in PRINTS})
 
@@ -236,7 +235,6 @@ def _times(events: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _to_bytes(events: pa.Table) -> bytes:
-    """As Arrow writes them, compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, events.schema, options=WRITING) as writer:
         writer.write_table(events)

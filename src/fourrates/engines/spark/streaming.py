@@ -72,7 +72,6 @@ class Watcher(StatefulProcessor):  # type: ignore[misc]
         self._column = T.StructType.fromDDL(COLUMN)  # parsed once
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what the state store keeps."""
         self._handle = handle
         self._kept = ShardState(
             head=handle.getValueState("head", self._column),

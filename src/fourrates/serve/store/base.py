@@ -33,8 +33,6 @@ class StoreAway(StoreError):
 
 @dataclass(slots=True)
 class MonitorRow:
-    """A monitor as the store knows it."""
-
     id: int
     name: str
     uid: str
@@ -62,8 +60,6 @@ class KeyRow(NamedTuple):
 
 
 class RejectedRow(NamedTuple):
-    """A rejected row, as JSON."""
-
     monitor: int
     made: float
     body: bytes
@@ -71,8 +67,6 @@ class RejectedRow(NamedTuple):
 
 @dataclass(slots=True)
 class StoredFinding:
-    """A finding of any kind."""
-
     id: str
     monitor: int
     kind: str
@@ -98,8 +92,6 @@ class SourceRow:
 
 @dataclass(slots=True)
 class Group:
-    """What one transaction writes."""
-
     journal: list[JournalRow] = field(default_factory=list)
     keys: list[KeyRow] = field(default_factory=list)
     findings: list[StoredFinding] = field(default_factory=list)
@@ -210,12 +202,10 @@ class Store(ABC):
     # Monitors -------------------------------------------------------------------------------------------------
 
     def monitors(self) -> list[MonitorRow]:
-        """All monitors."""
         rows = self._read("SELECT id, name, uid, key, silenced_until FROM monitors ORDER BY id")
         return [MonitorRow(id, name, uid, bytes(key), silenced_until) for id, name, uid, key, silenced_until in rows]
 
     def add_monitor(self, name: str, uid: str, key: bytes, snapshot: bytes = b"") -> MonitorRow:
-        """A new monitor, with its first snapshot."""
         with self._transaction():
             number = self._count_up("monitor")
             self._insert("monitors", ("id", "name", "uid", "key"), [(number, name, uid, key)])
@@ -225,7 +215,6 @@ class Store(ABC):
         return MonitorRow(number, name, uid, key)
 
     def _count_up(self, name: str) -> int:
-        """The next number of a counter."""
         self._query("UPDATE counters SET number = number + 1 WHERE name = ?", (name,))
         return int(self._query("SELECT number FROM counters WHERE name = ?", (name,))[0][0])
 
@@ -238,7 +227,6 @@ class Store(ABC):
             self._query("DELETE FROM monitors WHERE id = ?", (monitor,))
 
     def silence(self, monitor: int, until: float | None) -> None:
-        """No alerts until then."""
         self._write("UPDATE monitors SET silenced_until = ? WHERE id = ?", until, monitor)
 
     # The journal ----------------------------------------------------------------------------------------------
@@ -250,7 +238,6 @@ class Store(ABC):
         return {bytes(key): (bytes(digest), bytes(answer)) for key, digest, answer in rows}
 
     def forget_keys(self, before: float) -> None:
-        """Forget idempotency keys that are older."""
         self._write("DELETE FROM keys WHERE made < ?", before)
 
     def commit(self, group: Group) -> None:
@@ -384,11 +371,9 @@ class Store(ABC):
         return finding
 
     def count_findings(self, monitor: int, kind: str) -> int:
-        """How many findings of a kind there are."""
         return int(self._read("SELECT count(*) FROM findings WHERE monitor = ? AND kind = ?", monitor, kind)[0][0])
 
     def acknowledge(self, number: str, at: float | None, body: bytes) -> None:
-        """Somebody has seen it; the new body says who."""
         self._write("UPDATE findings SET acknowledged = ?, body = ? WHERE id = ?", at, body, number)
 
     def unalerted(self, limit: int = 1_000) -> list[StoredFinding]:
@@ -397,7 +382,6 @@ class Store(ABC):
         return [*map(_finding, self._read(sql, limit))]
 
     def mark_alerted(self, numbers: Sequence[str]) -> None:
-        """These were given to the alerts."""
         with self._transaction():
             for number in numbers:
                 self._query("UPDATE findings SET alerted = 1 WHERE id = ?", (number,))
@@ -405,23 +389,19 @@ class Store(ABC):
     # Rejected rows --------------------------------------------------------------------------------------------
 
     def rejected(self, monitor: int, limit: int) -> list[RejectedRow]:
-        """The latest rejected rows."""
         sql = "SELECT monitor, made, body FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT ?"
         return [RejectedRow(number, made, bytes(body)) for number, made, body in self._read(sql, monitor, limit)]
 
     def count_rejected(self, monitor: int) -> int:
-        """How many rejected rows are kept."""
         return int(self._read("SELECT count(*) FROM rejected WHERE monitor = ?", monitor)[0][0])
 
     def trim_rejected(self, monitor: int, keep: int) -> None:
-        """Keep only the latest rejected rows."""
         oldest = "SELECT id FROM rejected WHERE monitor = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
         self._write(f"DELETE FROM rejected WHERE monitor = ? AND id <= ({oldest})", monitor, monitor, keep)
 
     # Documents: the state of alerts -----------------------------------------------------------------------------
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        """All documents of a kind, by name."""
         rows = self._read("SELECT name, body FROM documents WHERE kind = ? ORDER BY name", kind)
         return {name: bytes(body) for name, body in rows}
 
@@ -432,7 +412,6 @@ class Store(ABC):
             self._insert("documents", ("kind", "name", "body"), [(kind, name, body)])
 
     def delete_document(self, kind: str, name: str) -> None:
-        """Remove a document, if it is there."""
         self._write("DELETE FROM documents WHERE kind = ? AND name = ?", kind, name)
 
 

@@ -168,7 +168,6 @@ class PostgreSQL(Store):
             raise StoreError(f"pg_dump: {done.stderr.strip()[:500]}")
 
     def close(self) -> None:
-        """Let go of the database."""
         with self._lock:
             self._drop()
 

@@ -6,7 +6,6 @@ VERSION = 4
 
 
 def tables(dialect: str) -> list[str]:
-    """The statements that make the tables of an empty database."""
     postgresql = dialect == "postgresql"
     blob, real, whole = ("BYTEA", "DOUBLE PRECISION", "BIGINT") if postgresql else ("BLOB", "REAL", "INTEGER")
     serial = "BIGSERIAL PRIMARY KEY" if postgresql else "INTEGER PRIMARY KEY AUTOINCREMENT"

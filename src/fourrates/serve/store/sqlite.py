@@ -76,7 +76,6 @@ class SQLite(Store):
             raise StoreError(f"{path}: {error}") from None
 
     def close(self) -> None:
-        """Let go of the file."""
         with self._lock:
             if self._opened is not None:
                 self._opened.close()

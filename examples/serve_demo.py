@@ -198,7 +198,7 @@ def run(service: Service, seconds: float, seed: int = 1) -> None:
 
 def main() -> None:
     """Run the demonstration until it is stopped."""
-    parser = argparse.ArgumentParser(prog="python -m fourrates.serve.demo", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("build/serve-demo"), help="the folder of the service")
     parser.add_argument("--port", type=int, default=8421)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long; for ever")
