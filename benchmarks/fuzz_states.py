@@ -132,7 +132,7 @@ def use(detector: Any) -> None:
         other = fr.FourRates.from_bytes(detector.to_bytes()) if detector.events < 2**46 else detector
         other.accept(force=True)
         other.update(named[0][0], named[1][0])
-    _ = detector.rates, detector.status, detector.warning_since, detector.keep_from()
+    _ = detector.rates, detector.status, detector.warning_since, detector._keep_from()
     if detector.events < 2**46:  # the end of the world is near: what goes beyond is refused
         type(detector).from_bytes(detector.to_bytes())
 

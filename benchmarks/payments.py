@@ -13,7 +13,7 @@ from drawn import keep
 from river.drift import ADWIN, PageHinkley, binary
 
 import fourrates as fr
-from fourrates.baselines import detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.budget.words import default_budget, event_rate
 from fourrates.streams import fraud
 
@@ -26,7 +26,7 @@ def alarms() -> Iterator[tuple[str, int]]:
     stream = fraud(seed=5)
     budget, _ = default_budget(event_rate(stream.times))
     own = {"FourRates": fr.FourRates(arl=budget), f"LFR(arl={budget:.0f})": fr.LFR(arl=budget)}
-    own |= {name: detector_class(name)() for name in OWN}
+    own |= {name: DETECTORS[name]() for name in OWN}
     for name, detector in own.items():
         yield name, len(detector.update_many(stream.y_true, stream.y_pred))
     errors = (stream.y_true != stream.y_pred).tolist()

@@ -450,15 +450,8 @@ class Statistic:
 
     def change(self, rate: str, direction: Direction, n: int) -> RateChange:
         """What to report when it has crossed its detection bound this way."""
-        return RateChange(
-            rate=rate,
-            direction=direction,
-            statistic=self.value,
-            bound=self.detect.lower if direction == "down" else self.detect.upper,
-            expected=self.expected,
-            n=n,
-            decay=self.decay,
-        )
+        bound = self.detect.lower if direction == "down" else self.detect.upper
+        return RateChange(rate, direction, self.value, bound, self.expected, n, self.decay)
 
 
 @dataclass(frozen=True, slots=True)

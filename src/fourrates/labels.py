@@ -164,15 +164,12 @@ class Labels:
         """A copy of codes, checked; a ValueError names the first that is none of a class."""
         copied, bad = small_codes(codes, len(self.values))
         if bad >= 0:
-            raise self._no_code(codes, bad, name)
+            raise ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
         return copied
 
     def check(self, codes: Codes, name: str) -> None:
         """Raise a ValueError that names the first code that is none of a class."""
         self.copy(codes, name)
-
-    def _no_code(self, codes: Codes, bad: int, name: str) -> ValueError:
-        return ValueError(f"{name}: code {codes[bad]} at position {bad} is not below {len(self.values)}")
 
     def _sorted(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
         """The labels an array of this type holds exactly, sorted, and their codes; None if it takes another way."""

@@ -9,8 +9,7 @@ from rich.console import Console
 
 import fourrates as fr
 from fourrates.alerts import finding_alert
-from fourrates.baselines import detector_class
-from fourrates.cli.options import NAMES
+from fourrates.baselines import DETECTORS
 from fourrates.cli.picture import WIDTH, Picture, bar, standing, warned_rates
 from fourrates.findings import Finding, RateState, Share, Shift
 from fourrates.plain import finding_record
@@ -39,7 +38,7 @@ def events(size, right, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [detector_class(name) for name in NAMES], ids=NAMES)
+@pytest.mark.parametrize("kind", DETECTORS.values(), ids=DETECTORS)
 def test_every_detector_is_drawn_before_its_first_event_and_after_each_drift(kind):
     detector = kind()
     picture = picture_of(detector)

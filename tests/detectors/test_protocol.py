@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fourrates as fr
-from fourrates.baselines import NAMES, detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.detectors import Detector
 
 
@@ -80,7 +80,7 @@ def one_at_a_time(detector, truth, pred):
 
 
 def test_the_suite_knows_every_public_detector():
-    assert {detector_class(name) for name in NAMES} == {case.kind for case in CASES.values()}
+    assert {*DETECTORS.values()} == {case.kind for case in CASES.values()}
 
 
 # ---------------------------------------------------------------------------------------------- batches

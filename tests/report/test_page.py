@@ -15,7 +15,7 @@ import pytest
 
 import fourrates as fr
 from fourrates import io
-from fourrates.baselines import detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.cli.options import NAMES
 from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
@@ -173,7 +173,7 @@ def test_every_detector_has_a_page(name):
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
     pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    text, found = report((truth, pred), detector_class(name)())
+    text, found = report((truth, pred), DETECTORS[name]())
     assert found
     assert headline(text).startswith("Drifted: ")
     assert text.count('<details class="finding') == min(len(found), 100)

@@ -5,7 +5,7 @@ import pytest
 
 import fourrates as fr
 from fourrates import io
-from fourrates.baselines import detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.cli.options import NAMES
 from fourrates.report import page as report
 from fourrates.watch import Watch
@@ -126,7 +126,7 @@ def test_the_drifts_of_every_detector_are_drawn(opened, tmp_path, name):
     random = np.random.default_rng(1)
     truth = random.integers(0, 2, 20_000)
     pred = np.where(random.random(20_000) < np.where(np.arange(20_000) < 10_000, 0.95, 0.3), truth, 1 - truth)
-    assert write(path, {"y_true": truth, "y_pred": pred}, detector_class(name)())
+    assert write(path, {"y_true": truth, "y_pred": pred}, DETECTORS[name]())
     for width in (1440, 390):
         browser = opened(width, path=path)
         assert errors(browser) == []

@@ -154,7 +154,7 @@ class Bank:
         """
         truths, preds = self.labels.encode(y_true, "y_true"), self.labels.encode(y_pred, "y_pred")
         first = self._settings.detectors[0]
-        return self._update(keys, first.in_strata(truths, first.codes_of(probability, truths.size, strata)), preds)
+        return self._update(keys, first._in_strata(truths, first.codes_of(probability, truths.size, strata)), preds)
 
     @property
     def labels(self) -> Labels:
@@ -196,7 +196,7 @@ class Bank:
 
     def update_coded(self, keys: Any, truths: Codes, preds: Codes, strata: Any = None) -> list[KeyedFinding]:
         """As :meth:`update`, with events given as class codes in the order of :attr:`labels`."""
-        own = self._settings.detectors[0].in_strata(self.labels.copy(truths, "truths"), strata)
+        own = self._settings.detectors[0]._in_strata(self.labels.copy(truths, "truths"), strata)
         return self._update(keys, own, self.labels.copy(preds, "preds"))
 
     def _start(self, numbers: Array, kinds: Array) -> None:

@@ -64,4 +64,4 @@ def _false_alarms(detector: LFR) -> float:
     """Alarms to expect at an event of a stable stream, at most: two rates, levels added."""
     if detector.parameters["null"] != "exact":
         raise ValueError(f"discoveries needs the exact null; {detector.parameters['null']!r} keeps no level")
-    return detector.false_alarms
+    return detector._false_alarms

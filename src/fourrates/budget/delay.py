@@ -97,7 +97,7 @@ def expected_delay(detector: LFR, before: npt.ArrayLike, after: npt.ArrayLike, h
     check_horizon(horizon)
     classes = len(detector.rates) // 2
     old, new = (rates(probabilities(matrix, classes)) for matrix in (before, after))
-    bounds = [detector.asymptotic_bounds(name, rate.value) for name, rate in zip(detector.rates, old, strict=True)]
+    bounds = [detector._asymptotic_bounds(name, rate.value) for name, rate in zip(detector.rates, old, strict=True)]
     return Delay(found_within(bounds, old, new, horizon))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 import numpy as np
 
-from fourrates.baselines import NAMES, detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.cli.commands import Decorator, argument, gathered, option, together
 from fourrates.cli.errors import Stopped, checked
 from fourrates.cli.output import wrapped
@@ -359,10 +359,10 @@ def tolerance_of(text: str) -> float | dict[str, float]:
 
 
 def _kind(name: str) -> type[Detector]:
-    ours = {one.lower(): one for one in NAMES}
-    if (kind := detector_class(ours.get(name.lower(), ""))) is not None:
+    ours = {one.lower(): one for one in DETECTORS}
+    if (kind := DETECTORS.get(ours.get(name.lower(), ""))) is not None:
         return kind
-    raise InputError(f"no detector {name!r}; there are {', '.join(NAMES)}")
+    raise InputError(f"no detector {name!r}; there are {', '.join(DETECTORS)}")
 
 
 def make_detector(

@@ -114,7 +114,7 @@ class Detector(Pairs):
         preds = self._labels.encode(y_pred, "y_pred")
         if truths.size != preds.size:
             raise ValueError(f"y_true has {truths.size} events, y_pred has {preds.size}")
-        truths = self.in_strata(truths, self.codes_of(probability, truths.size, strata))
+        truths = self._in_strata(truths, self.codes_of(probability, truths.size, strata))
         findings: list[Finding] = []
         consumed = 0
         claimed = self._claim()
@@ -160,7 +160,7 @@ class Detector(Pairs):
         end = start + TOGETHER  # copied: what is not our own may change after it was checked
         own = self._labels.copy(truths[start:end], "truths")
         taken, self.findings = self._run(
-            self.in_strata(own, None if strata is None else strata[start:end]),
+            self._in_strata(own, None if strata is None else strata[start:end]),
             self._labels.copy(preds[start:end], "preds"),
             0,
         )
@@ -174,7 +174,7 @@ class Detector(Pairs):
             raise ValueError("probability: for FourRates(sampled=True)")
         return odds_codes(both_probabilities(probability, self._labels, size))
 
-    def in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
+    def _in_strata(self, truths: npt.NDArray[np.uint16], strata: npt.ArrayLike | None) -> npt.NDArray[np.uint16]:
         """Class codes as the kernel has them: those of the second stratum follow those of the first."""
         number = self.strata
         if (strata is None) != (number == 1):
@@ -215,7 +215,7 @@ class Detector(Pairs):
         """How things are after the last update."""
         return "drifted" if self.drift_detected else "warning" if self.warning_detected else "stable"
 
-    def keep_from(self) -> int:
+    def _keep_from(self) -> int:
         """The earliest event that a later drift may name as the start of its window; what came before can go."""
         since = self._progress()[1]
         return since if since >= 0 else self.events - self._unjudged()

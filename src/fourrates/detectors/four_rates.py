@@ -366,7 +366,7 @@ class FourRates(RecordDetector):
     def _fields(self) -> Any:
         return np.frombuffer(self.record_bytes, self.evidence_rules.dtype())[0]
 
-    def keep_from(self) -> int:
+    def _keep_from(self) -> int:
         """The earliest event that a later drift may name as the start of its window: any since the last alarm."""
         return self.events - int(self._fields()["shared"]["taken"])
 

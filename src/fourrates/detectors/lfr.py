@@ -216,9 +216,9 @@ class LFR(RecordDetector):
     @property
     def rates(self) -> Mapping[str, RateState]:
         """Where each rate stands now: counts, statistic, warning and detection bounds."""
-        return MappingProxyType({name: self._rate_state(i) for i, name in enumerate(self._names)})
+        return MappingProxyType({name: self._state_of(self.record_bytes, i) for i, name in enumerate(self._names)})
 
-    def asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
+    def _asymptotic_bounds(self, rate: str, value: float) -> list[tuple[float, float, float]]:
         """(decay, lower, upper) of each statistic's detection bounds after very many observations at this value."""
         i = self._names.index(rate)
         ones = round(value * MANY)
@@ -229,16 +229,13 @@ class LFR(RecordDetector):
         ]
 
     @property
-    def false_alarms(self) -> float:
+    def _false_alarms(self) -> float:
         """Alarms to expect at an event of a stable stream, at most: two rates, the levels of their sides added."""
         levels = [
             sum((down + up) * table.levels[detect] for table, _, detect in own)
             for own, (down, up) in zip(self._statistics, self._watched, strict=True)
         ]
         return float(max(levels[: len(levels) // 2]) + max(levels[len(levels) // 2 :]))
-
-    def _rate_state(self, i: int) -> RateState:
-        return self._state_of(self.record_bytes, i)
 
     def _state_of(self, record: bytes, i: int) -> RateState:
         rules: Any = self.rules

@@ -143,7 +143,8 @@ class Retrainer(Loop):
         size = min(self._lacking(truths) if self.collecting else block, truths.size)
         self._fill(preds, rows, size)
         if self.collecting:
-            taken = self._collect(take(rows, slice(size)), truths[:size])
+            self._window.add(take(rows, slice(size)), truths[:size])
+            self.events, taken = self.events + size, size
         else:
             taken = self._watch(take(rows, slice(size)), truths[:size], preds[:size].astype(np.uint16))
         self._count(truths[:taken], preds[:taken])
@@ -160,19 +161,13 @@ class Retrainer(Loop):
                 self._judging = drift
                 self._due = self.confirm.first_look(drift)
         start = self.events + taken - self.detector.events  # where in the stream the detector began
-        first = start + self.detector.keep_from() if drift is None else drift.window.start
+        first = start + self.detector._keep_from() if drift is None else drift.window.start
         first -= self._before
         self._window.forget_before(first)
         new = max(first - self.events, 0)
         self._window.add(take(rows, slice(new, taken)), truths[new:taken])
         self.events += taken
         return taken
-
-    def _collect(self, rows: Any, truths: Codes) -> int:
-        """Keep examples for the next model; how many, which is all of them."""
-        self._window.add(rows, truths)
-        self.events += truths.size
-        return truths.size
 
     def _lacking(self, truths: Codes) -> int:
         """How many of the coming examples are needed for the next try."""

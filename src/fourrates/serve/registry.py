@@ -200,14 +200,14 @@ class Registry:
     def save(self, live: Live) -> Iterator[None]:
         """Write a snapshot, one part at each step, so that others can write in between, or remove the monitor."""
         body, position, unsaved = memoryview(live.monitor.snapshot()), live.position, live.unsaved
-        keep_from = live.monitor.events - self.settings.keep_events
+        _keep_from = live.monitor.events - self.settings.keep_events
         generation = self.store.begin_snapshot(live.row.id)
         for part, start in enumerate(range(0, len(body), PART)):
             self.store.put_part(live.row.id, generation, part, bytes(body[start : start + PART]))
             yield
             if (now := self.lives.get(live.name)) is None or now.row.id != live.row.id:
                 return
-        self.store.finish_snapshot(live.row.id, generation, position, len(body), keep_from)
+        self.store.finish_snapshot(live.row.id, generation, position, len(body), _keep_from)
         live.unsaved, live.saved = live.unsaved - unsaved, len(body)
 
 

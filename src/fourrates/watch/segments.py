@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fourrates.baselines import detector_class
+from fourrates.baselines import DETECTORS
 from fourrates.detectors import Detector, FourRates
 from fourrates.detectors.base import RecordDetector
 from fourrates.detectors.four_rates import confusion_counts
@@ -203,7 +203,7 @@ class Segments(Mapping[str | None, Detector]):
     def from_state(cls, found: Saved) -> Segments:
         """Bring back what :meth:`to_state` gave; a ValueError or a TypeError if it cannot have."""
         about, sections = found.about, found.sections
-        kind = detector_class(about["detector"])
+        kind = DETECTORS.get(about["detector"])
         if kind is None:
             raise ValueError(f"a state of the detector {about['detector']!r}, which this release does not know")
         start = kind.from_bytes(bytes(sections["start"]))

@@ -309,15 +309,15 @@ class Store(ABC):
         with self._transaction():
             self._insert("snapshot_parts", PARTS, [(monitor, generation, part, body)])
 
-    def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, keep_from: int) -> None:
-        """From now on the monitor begins here; batches it covers go, unless they led to events from `keep_from` on."""
+    def finish_snapshot(self, monitor: int, generation: int, position: int, size: int, _keep_from: int) -> None:
+        """From now on the monitor begins here; batches it covers go, unless they led to events from `_keep_from` on."""
         with self._transaction():
             self._query("DELETE FROM snapshots WHERE monitor = ?", (monitor,))
             self._insert("snapshots", SNAPSHOTS, [(monitor, generation, position, size)])
             self._query("DELETE FROM snapshot_parts WHERE monitor = ? AND generation <> ?", (monitor, generation))
             self._query(
                 "DELETE FROM journal WHERE monitor = ? AND position <= ? AND first_event + events <= ?",
-                (monitor, position, keep_from),
+                (monitor, position, _keep_from),
             )
 
     def snapshot(self, monitor: int) -> tuple[int, bytes]:
