@@ -16,7 +16,6 @@ import pytest
 import fourrates as fr
 from fourrates import io
 from fourrates.baselines import DETECTORS
-from fourrates.cli.options import NAMES
 from fourrates.plot import DRIFT, END, drawn, save_figure
 from fourrates.report import page
 from fourrates.report.facts import gather
@@ -167,7 +166,7 @@ def test_what_to_do_names_the_rows_and_whether_they_are_enough(tmp_path):
     assert rows == [f"{a},{b}" for a, b in zip(truth, pred, strict=True)][drift.started_row - 1 :]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DETECTORS)
 def test_every_detector_has_a_page(name):
     """A fall so deep that each of them finds it."""
     random = np.random.default_rng(1)

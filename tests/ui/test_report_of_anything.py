@@ -6,7 +6,6 @@ import pytest
 import fourrates as fr
 from fourrates import io
 from fourrates.baselines import DETECTORS
-from fourrates.cli.options import NAMES
 from fourrates.report import page as report
 from fourrates.watch import Watch
 from fourrates.watch.trace import Trace
@@ -120,7 +119,7 @@ def test_any_number_of_classes_has_room(opened, tmp_path, classes):
             picture(browser, f"classes-{classes}-{scheme}-{width}")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DETECTORS)
 def test_the_drifts_of_every_detector_are_drawn(opened, tmp_path, name):
     path = tmp_path / "report.html"
     random = np.random.default_rng(1)
