@@ -209,5 +209,7 @@ def test_requests_are_counted_and_timed(served):
     with Connection(served) as connection:
         connection.send(head("/api/monitors/m/events", GOOD) + GOOD)
         connection.answer()
-    line = 'fourrates_request_seconds_count{method="POST",route="/api/monitors/{name}/events",status="2xx"} 1.0'
+    line = (
+        'fourrates_request_duration_seconds_count{method="POST",route="/api/monitors/{name}/events",status="2xx"} 1.0'
+    )
     assert line in served.http.get("/metrics").text

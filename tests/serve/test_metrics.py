@@ -54,8 +54,8 @@ def test_what_a_monitor_has_seen_is_counted(start):
     stands = {word: found[of("status", monitor="fraud", status=word)] for word in ("stable", "warning", "drifted")}
     assert sum(stands.values()) == 1
     route = {"method": "POST", "route": "/api/monitors/{name}/events", "status": "2xx"}
-    assert found[of("request_seconds_count", **route)] == 2
-    assert found[of("request_seconds_sum", **route)] > 0
+    assert found[of("request_duration_seconds_count", **route)] == 2
+    assert found[of("request_duration_seconds_sum", **route)] > 0
     assert found[of("batches_total")] == 3
 
 
@@ -66,7 +66,7 @@ def test_what_is_asked_for_does_not_become_labels(start):
         served.http.get(f"/nowhere/{number}")
         served.http.get(f"/api/monitors/m{number}")
         served.http.request(f"X{number % 7}", "/")
-    routes = {key for key in metrics(served) if key[0] == "fourrates_request_seconds_count"}
+    routes = {key for key in metrics(served) if key[0] == "fourrates_request_duration_seconds_count"}
     assert len(routes) < 10
 
 

@@ -95,6 +95,11 @@ class Service:
         self.alerting = Alerting(self.store, self.channels, group_interval=interval, links=links, clock=clock)
         self.writer.on_findings = self.alerting.on_findings
         self.metrics = Metrics(self._samples, self._numbers)
+        self.otlp = None
+        if settings.otlp:
+            from fourrates.serve.otlp import Otlp
+
+            self.otlp = Otlp(settings.otlp, self.metrics.families)
         self.ready = False
         self.failure: BaseException | None = None  # why the monitors could not be loaded
         self._dirty: set[str] = set()
@@ -139,7 +144,8 @@ class Service:
             raise
         loop = asyncio.get_running_loop()
         self.writer.start(loop)
-        jobs = (self.publish_changes(), self.hub.beat(), self.alerting.run(self.watched))
+        jobs = [self.publish_changes(), self.hub.beat(), self.alerting.run(self.watched)]
+        jobs += [self.otlp.run()] if self.otlp is not None else []
         tasks = [asyncio.create_task(job) for job in jobs]
         for feed in self.feeds:
             feed.start(loop)

@@ -1,4 +1,4 @@
-"""What a server can be watched by: ``/metrics`` in Prometheus' text.
+"""What a server can be watched by: ``/metrics`` in Prometheus' text; ``otlp.py`` sends the same to a collector.
 
 Labels are bounded: monitors by the limit on monitors, rates by :data:`MOST_RATES` for each of them, and requests by the
 routes there are. Segments are counted, never named.
@@ -87,7 +87,7 @@ class Metrics:
         self._samples, self._server = samples, server
         self.registry = CollectorRegistry(auto_describe=False)
         self._seconds = Histogram(
-            "fourrates_request_seconds",
+            "fourrates_request_duration_seconds",
             "How long requests took, by route.",
             ["method", "route", "status"],
             buckets=BUCKETS,
@@ -98,13 +98,16 @@ class Metrics:
         self._seconds.labels(method, route, f"{status // 100}xx").observe(seconds)
 
     async def text(self) -> bytes:
+        return generate_latest(_Families(await self.families()))
+
+    async def families(self) -> list[Metric]:
         samples: list[Sample] = []
         while True:
             some = await self._samples(len(samples), CHUNK)
             samples += some
             if len(some) < CHUNK:
                 break
-        return generate_latest(_Families([*self._of_server(), *_of_monitors(samples), *self.registry.collect()]))
+        return [*self._of_server(), *_of_monitors(samples), *self.registry.collect()]
 
     def _of_server(self) -> Iterable[Metric]:
         info = GaugeMetricFamily("fourrates_build_info", "The version that runs.", labels=["version"])

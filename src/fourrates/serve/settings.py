@@ -36,6 +36,7 @@ class Settings:
     token_required: bool | None = None  # None: unless `host` is a loopback address
     origins: tuple[str, ...] = ()  # that a browser may call from (CORS)
     log_level: str = "info"
+    otlp: str | None = None  # where a collector of OpenTelemetry listens, http://127.0.0.1:4318
     topics: tuple[str, ...] = ()  # kafka://broker:9092/topic?monitor=name, read besides requests
 
     @property
@@ -59,6 +60,7 @@ class FromEnvironment(msgspec.Struct, omit_defaults=True):
     alert_interval: Annotated[float, msgspec.Meta(ge=0)] | None = None
     public_url: str | None = None
     runbook_url: str | None = None
+    otlp: str | None = None
     origins: str | None = None  # with blanks between them
     log_level: Literal["debug", "info", "warning", "error"] | None = None
 

@@ -1,0 +1,89 @@
+"""The numbers of ``/metrics`` for a collector of OpenTelemetry, over OTLP/HTTP.
+
+Names and units are those from which a collector makes the names in ``/metrics``: ``fourrates.events`` in ``{event}``
+becomes ``fourrates_events_total``, ``fourrates.request_duration`` in ``s`` ``fourrates_request_duration_seconds``.
+Attributes are the labels. OTEL_METRIC_EXPORT_INTERVAL, OTEL_EXPORTER_OTLP_HEADERS and the like mean what they always
+do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics import export
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from prometheus_client import Metric
+
+import fourrates
+
+log = logging.getLogger("fourrates.serve")
+INTERVAL = 60_000  # milliseconds, as OpenTelemetry has it
+CUMULATIVE = export.AggregationTemporality.CUMULATIVE
+THINGS = ("event", "drift", "prediction", "label", "row", "segment", "monitor", "commit", "batch", "request", "reader")
+
+
+class Otlp:
+    """Sends what `families` gives to a collector, such as ``http://127.0.0.1:4318``."""
+
+    def __init__(self, endpoint: str, families: Callable[[], Awaitable[Iterable[Metric]]]) -> None:
+        self._families, self._began = families, time.time_ns()
+        self._exporter = OTLPMetricExporter(f"{endpoint.rstrip('/')}/v1/metrics")
+        self._interval = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", INTERVAL)) / 1_000
+        self._resource = Resource.create({"service.name": "fourrates", "service.version": fourrates.__version__})
+
+    async def run(self) -> None:
+        """Send now and then; a collector that is away is no harm."""
+        try:
+            while True:
+                await asyncio.sleep(self._interval)
+                try:
+                    data = self.data(await self._families())
+                    await asyncio.to_thread(self._exporter.export, data)
+                except Exception as error:
+                    log.warning("no metrics for the collector: %s", error)
+        finally:
+            self._exporter.shutdown()  # or the thread would go on trying
+
+    def data(self, families: Iterable[Metric]) -> export.MetricsData:
+        """The numbers as OpenTelemetry has them."""
+        now = time.time_ns()
+        metrics = [self._metric(family, now) for family in families]
+        scope = export.ScopeMetrics(InstrumentationScope("fourrates", fourrates.__version__), metrics, "")
+        return export.MetricsData([export.ResourceMetrics(self._resource, [scope], "")])
+
+    def _metric(self, family: Metric, now: int) -> export.Metric:
+        bare = family.name.removeprefix("fourrates_")
+        unit = "s" if bare.endswith("_seconds") else next((f"{{{one}}}" for one in THINGS if one in bare), "")
+        data: Any
+        if family.type == "histogram":
+            data = export.Histogram(self._histograms(family, now), CUMULATIVE)
+        else:
+            samples = [one for one in family.samples if not one.name.endswith("_created")]
+            points = [export.NumberDataPoint(one.labels, self._began, now, one.value) for one in samples]
+            data = export.Sum(points, CUMULATIVE, True) if family.type == "counter" else export.Gauge(points)
+        return export.Metric("fourrates." + bare.removesuffix("_seconds"), family.documentation, unit, data)
+
+    def _histograms(self, family: Metric, now: int) -> list[export.HistogramDataPoint]:
+        found: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+        for sample in family.samples:
+            labels = {**sample.labels}
+            part = labels.pop("le", sample.name.rpartition("_")[2])
+            found.setdefault(tuple(labels.items()), {})[part] = sample.value
+        points = []
+        for key, parts in found.items():
+            below = {
+                float(part): int(number) for part, number in parts.items() if part not in ("sum", "count", "created")
+            }
+            counts = [high - low for low, high in zip([0, *below.values()], below.values(), strict=False)]
+            bounds, whole = [*below][:-1], int(parts["count"])
+            points.append(
+                export.HistogramDataPoint(dict(key), self._began, now, whole, parts["sum"], counts, bounds, 0.0, 0.0)
+            )
+        return points
