@@ -22,7 +22,7 @@ extensions = [
     "blocks",
     "pictures",
 ]
-exclude_patterns = ["_site"]
+exclude_patterns = ["_site", "decisions"]
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_inline"]

@@ -109,3 +109,9 @@ def test_commands(where, text, folder, capsys, monkeypatch):
             assert app.run(words) in allowed, f"{where}: {line}\n{capsys.readouterr().err}"
         else:
             assert program in ("pip", "make", "fourrates"), f"{where}: {line}"
+
+
+def test_a_decision_is_one_page():
+    pages = [*(ROOT / "docs" / "decisions").glob("*.md")]
+    assert pages
+    assert [page.name for page in pages if len(page.read_text().split()) > 200] == []
