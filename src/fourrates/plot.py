@@ -21,13 +21,13 @@ from fourrates.watch.trace import Trace, normal_levels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fourrates.watch import Watch
+    from fourrates.watch import Deployment, Watch
 
 MOST = 8  # panels
 NAME = 40  # characters of a name that a picture has room for
 LEGEND = (
     *("rate", "accuracy", "normal, 90 % of points", "started between (90 %)"),
-    *("alarm", "recovery", "withdrawal", "acceptance"),
+    *("alarm", "recovery", "withdrawal", "acceptance", "deployed"),
 )
 CURVE, SOFT, BAND, DRIFT, END = "#27364d", "#565f6b", "#5a697d", "#b45309", "#1d5fbf"
 
@@ -65,7 +65,7 @@ def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None)
     own = [finding for finding in findings if segment is None or finding.segment == segment]
     events = watch.events if segment is None else watch.segments[segment].events
     found = f"{counted(finding.kind for finding in own)} in {events:,} events"
-    return figure(panels[:MOST], _headline(watch, segment), found)
+    return figure(panels[:MOST], _headline(watch, segment), found, watch.deployments)
 
 
 def _headline(watch: Watch, segment: str | None) -> str:
@@ -81,7 +81,7 @@ def _headline(watch: Watch, segment: str | None) -> str:
     return f"Drifted{where}: {shortened(rate_in_words(rate), NAME)}{value}{normal}, {opened[0].since}"
 
 
-def figure(panels: Sequence[Panel], headline: str, found: str) -> Figure:
+def figure(panels: Sequence[Panel], headline: str, found: str, deployments: Sequence[Deployment] = ()) -> Figure:
     """Draw panels below each other, along one axis."""
     try:
         from matplotlib.figure import Figure
@@ -99,6 +99,11 @@ def figure(panels: Sequence[Panel], headline: str, found: str) -> Figure:
     timed = all(panel.trace.clock()[0].size for panel in panels)
     for panel, ax in zip(panels, axes, strict=True):
         _draw(panel, ax, timed)
+        for one in deployments:
+            at = one.time if timed else one.event if panel.segment is None else None
+            if one.event and at is not None:
+                ax.axvline(at, color=SOFT, lw=1.2, ls=(0, (1, 2)), label="deployed")
+                ax.text(at, 0.03, f" {shortened(one.version, 20)}", transform=ax.get_xaxis_transform(), fontsize=8)
     if timed:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 

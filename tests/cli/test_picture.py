@@ -89,14 +89,16 @@ def test_after_a_drift_normal_stays_and_the_open_drift_is_on_top():
         Picture(watch, True, "log.csv").picture()
     )
     lines = out.getvalue().splitlines()
-    assert "▼ tpr 0." in lines[0]
+    plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in lines]
+    assert plain[0].startswith("▼ tpr 0.")
+    assert plain[1].startswith("  "), "what does not fit is indented"
     (row,) = [line for line in lines if "tpr" in line and "●" in line]
     assert f"{watch.segments[None].rates['tpr'].normal.value:.3f}" in row
-    orange, green = "38;5;208", "32m"
+    orange, blue = "38;5;208", "38;5;33m"
     assert orange in lines[0]
     assert orange in row
-    assert green not in row
-    assert all(len(re.sub(r"\x1b\[[\d;]*m", "", line)) <= 80 for line in lines)
+    assert blue not in row
+    assert all(len(line) <= 80 for line in plain)
 
 
 def test_a_warning_of_four_rates_names_the_rate_that_the_evidence_is_about():

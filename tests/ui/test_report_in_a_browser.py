@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -129,7 +130,7 @@ STATES = {
 HEADLINES = {
     "none": "No drift: a fall of ",
     "open": "Drifted: tpr fell from 0.758 to 0.269",
-    "demo": "Recovered: tpr is back at 0.756",
+    "demo": "Recovered: tpr is back at 0.752",
     "young": "No drift: some rates are not known yet, needs about 189 more positives",
     "six": "Drifted in 2 of 12 segments: most in fr/web: recall of refund fell from 0.887 to 0.4",
     "thousand": "Drifted in 13 of 1,000 segments: most in shop-0",
@@ -181,6 +182,30 @@ def test_a_thousand_segments_are_there_within_a_second_and_a_half(opened, made):
     browser = opened(1440, path=made("thousand"))
     took = browser.execute_script("const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd")
     assert took < 1500
+
+
+def test_deployments_slices_and_cost_are_shown(opened, tmp_path):
+    random, size = np.random.default_rng(2), 60_000
+    truth, device = (random.random(size) < 0.3).astype(int), np.array(["ios", "web"])[random.integers(0, 2, size)]
+    right = np.where((np.arange(size) > 40_000) & (truth == 1) & (device == "ios"), 0.4, 0.9)
+    frame = {"y_true": truth, "y_pred": np.where(random.random(size) < right, truth, 1 - truth), "device": device}
+    version = np.where(np.arange(size) < 10_000, "v1", "v2")
+    found = fr.detect(
+        frame | {"time": timed(size), "version": version}, version="version", time="time", cost={"miss": 20}
+    )
+    found.report(tmp_path / "report.html", slices=["device"])
+    browser = opened(1440, path=tmp_path / "report.html")
+    (mark,) = browser.execute_script("return fourrates.stream().deployments")
+    assert mark == {"x": timed(size)[10_000].astype(int), "version": "v2"}
+    assert "deployed" in browser.find_element(By.CLASS_NAME, "key").text
+    assert "Version v2 serves since 2026-02-02 09:20." in browser.find_element(By.CLASS_NAME, "actions").text
+    (row,) = browser.find_elements(By.CSS_SELECTOR, "[aria-labelledby=h-slices] tbody tr")
+    before, after = (right[(truth == 1) & (device == "ios")][part].mean() for part in (slice(100), slice(-100, None)))
+    assert row.text.startswith("device = ios ")
+    assert [round(float(one), 1) for one in row.text.split()[3:5]] == [before, after]
+    assert re.search(r"Costs about\n[\d,]+ a day\n[\d,]+ to [\d,]+", browser.find_element(By.CLASS_NAME, "tiles").text)
+    assert browser.execute_script(CUT) == []
+    picture(browser, "report-slices-1440")
 
 
 def test_the_segments_with_most_harm_come_first_and_the_others_are_grey(opened, made):
@@ -340,6 +365,6 @@ def test_the_words_are_there_without_script(opened, browser, made):
         text = browser.find_element(By.TAG_NAME, "body").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert "Recovered: tpr is back at 0.756" in text
+    assert "Recovered: tpr is back at 0.752" in text
     assert "tpr ↓ 0.758 → 0.262" in text
     assert "The charts need JavaScript" in text

@@ -44,7 +44,8 @@ def feed_day(server):
     for step in range(28):
         truth, pred = (sound if step < 20 else broken)(500, step)
         ids = [f"{step} {i}" for i in range(500)]
-        server.service.ask(server.service.monitor("fraud", "/predictions"), {"id": ids, "y_pred": pred.tolist()})
+        sent = {"id": ids, "y_pred": pred.tolist(), "version": ["v1" if step < 10 else "v2"] * 500}
+        server.service.ask(server.service.monitor("fraud", "/predictions"), sent)
         due.append({"id": ids, "y_true": truth.tolist()})
         if step >= 2:
             server.service.ask(server.service.monitor("fraud", "/labels"), due[step - 2])
@@ -249,8 +250,14 @@ def test_a_day_is_looked_at_by_the_hour_with_volume_label_delay_and_cost(states,
     assert len(delays) > 5
     assert max(delays) > 60, "labels come two batches late, hours by this clock"
     assert "label delay" in text(browser, ".strip")
-    check(browser, width, "day")
     press(browser, "All")
+    until(browser, "const times = fourrates.view().charts.series.time; return times.at(-1) - times[0] > 86400")
+    (mark,) = browser.execute_script("return fourrates.view().charts.deployed()")
+    first, last = browser.execute_script(ends)
+    assert mark["version"] == "v2"
+    assert 0.2 < (mark["x"] - first) / (last - first) < 0.5, "ten of 28 batches"
+    assert "version v2 deployed" in text(browser, ".kicker")
+    check(browser, width, "day")
 
 
 def test_a_thousand_segments_are_interactive_within_a_second_and_a_half(states, seen):

@@ -25,19 +25,18 @@ if TYPE_CHECKING:
 
 
 FRAME = 0.1  # seconds between pictures
+NORMAL = "dodger_blue1"  # told from orange by every eye
 WIDTH = 56  # of a rate's bar
 NARROW = 15  # the shortest bar
 OPEN = 5  # open drifts shown
 
 
 class View(Protocol):
-    """What is told of warnings and drifts, as they are found."""
+    """What is shown of warnings, drifts and what became of them, as they are found."""
 
-    def __enter__(self) -> View:
-        """Begin."""
+    def __enter__(self) -> View: ...
 
-    def __exit__(self, *details: Any) -> None:
-        """End, with everything shown."""
+    def __exit__(self, *details: Any) -> None: ...
 
     def drift(self, record: dict[str, Any]) -> None:
         """Show a drift, or what became of one."""
@@ -60,7 +59,7 @@ class Watched(Protocol):
 
     @property
     def events(self) -> int:
-        """How many events there were."""
+        """How many there were."""
 
     @property
     def detector(self) -> Any:
@@ -200,23 +199,31 @@ class Picture:
         """All of it."""
         from rich.console import Group
         from rich.panel import Panel
+        from rich.table import Table
         from rich.text import Text
 
         head = f"{self.watch.events:,} events" + (f", {self.speed:,.0f} a second" if self.speed else "")
         head += f", {several(self.drifts, 'drift')}, {several(self.warnings, 'warning')}"
-        now = self.watch.now()
-        inside: RenderableType = Text(several(now.segments or 0, "segment").ljust(WIDTH))
-        opened = [Text(f"▼ {drift}", DRIFT) for drift in now.open[:OPEN]]
-        parts: list[RenderableType] = []
+        now, name = self.watch.now(), shortened(self.name)
+        verdict = Table.grid(padding=(0, 1))
+        for drift in now.open[:OPEN]:
+            verdict.add_row(Text("▼", DRIFT), Text(str(drift), DRIFT))
+        if len(now.open) > OPEN:
+            verdict.add_row("", Text(f"and {several(len(now.open) - OPEN, 'drift')} more", DRIFT))
+        if not now.open and now.holds and not now.unknown:
+            verdict.add_row(Text("●", END), "no drift is open" + (", but a rate is close to one" if now.warned else ""))
+        parts: list[RenderableType] = [verdict] if verdict.row_count else []
         if self.single:
             assert isinstance(self.watch, Watch)
             detector: Any = self.watch.segments.get(None, self.watch.detector)
+            # As text: a name in brackets would be taken for markup.
             inside = self.rates(detector)
-            parts.append(_key(detector))
-        # As text: a name in brackets would be taken for markup.
-        title = Text(shortened(self.name), "bold")
-        panel = Panel(inside, title=title, subtitle=Text(head), padding=(1, 2), expand=False)
-        return Group(*opened, panel, *parts, *(self.told or [Text("no drift yet", "dim")]), *self.heard)
+            frame = Panel(inside, title=Text(name, "bold"), subtitle=Text(head), padding=(1, 2), expand=False)
+            parts += [frame, _key(detector)]
+        else:
+            parts.append(Text(f"{name}: {several(now.segments or 0, 'segment')}, {head}   Ctrl-C ends", "dim"))
+        quiet = [] if verdict.row_count else [Text("no drift yet", "dim")]
+        return Group(*parts, *(self.told or quiet), *self.heard)
 
     def rates(self, detector: Detector) -> RenderableType:
         """The rates of the one stream."""
@@ -234,7 +241,7 @@ class Picture:
         scale = "0" + "0.5".center(width - 2) + "1"
         grid.add_row("", Text(scale, "dim"), *(Text(word, "dim") for word in words))
         for name, state in shown.items():
-            judged = "green" if state.statistics or state.normal is not None else "default"
+            judged = NORMAL if state.statistics or state.normal is not None else "default"
             colour = "dark_orange" if state.state != "normal" else "yellow" if name in worrying else judged
             now, usual = standing(state)
             grid.add_row(
@@ -242,7 +249,7 @@ class Picture:
                 bar(state, colour, width),
                 Text(_number(now), colour),
                 Text(_number(usual)),
-                f"{state.n:,}",
+                f"{state.n if state.statistics or state.now is None else state.now.n:,}",
                 *(["" if state.evidence is None else f"{min(max(state.evidence, 0.0), 1.0):.0%}"] if weighs else []),
             )
         if len(rates) > len(shown):
@@ -301,7 +308,7 @@ def _key(detector: Detector) -> Text:
     """What the signs mean."""
     from rich.text import Text
 
-    text = Text.assemble(("● ", "green"), ("now   ", "dim"))
+    text = Text.assemble(("● ", NORMAL), ("now   ", "dim"))
     if _weighs(detector):
         text += Text.assemble("│ ", ("normal, 90 %   ", "dim"), ("an alarm at level 100%   ", "dim"))
     else:

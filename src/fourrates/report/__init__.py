@@ -65,7 +65,7 @@ def page(
         __name__,
         "page.html",
         style=(own / "vendor" / "uPlot.min.css").read_text() + (own / "page.css").read_text(),
-        scripts=[f"/*\n{licence}*/\n{uplot}", (own / "page.js").read_text()],
+        scripts=[f"/*\n{licence}*/\n{uplot}", "".join((own / name).read_text() for name in ("drawing.js", "page.js"))],
         state=state,
         rest=rest,
         standing="recovered" if worst.improved else worst.standing,
@@ -89,7 +89,8 @@ def page(
         found=len(moves),
         trust=words.trust([*events.data_warnings().values()]),
         settings=settings(watch.detector, events),
-        data={"streams": [charts.drawing(stream, len(drawn)) for stream in drawn]},
+        data={"streams": [charts.drawing(stream, len(drawn), facts) for stream in drawn]},
+        deployed=len(facts.deployments) > 1,
     )
 
 

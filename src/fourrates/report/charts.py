@@ -10,13 +10,14 @@ import numpy as np
 from fourrates.escaping import shortened
 from fourrates.findings import Drift, Finding, Share
 from fourrates.labels import rate_names
-from fourrates.report.facts import ended
+from fourrates.report.facts import ended, microseconds
 from fourrates.report.words import TITLES, Words, title
 from fourrates.watch.now import rate_in_words
 from fourrates.watch.trace import normal_levels
 
 if TYPE_CHECKING:
     from fourrates.report.facts import Facts, Stream
+    from fourrates.watch import Deployment
 
 STREAMS = 24  # drawn
 FEWEST = 40  # events, below which there is nothing to draw
@@ -47,7 +48,7 @@ def chosen(streams: Sequence[Stream]) -> list[Stream]:
     return [one for one in streams if one.trace is not None and one.trace.events - one.trace.first >= FEWEST][:STREAMS]
 
 
-def drawing(stream: Stream, among: int) -> dict[str, Any]:
+def drawing(stream: Stream, among: int, facts: Facts) -> dict[str, Any]:
     """What page.js draws: by bin, how often each class was true, was found, and was predicted."""
     trace = stream.trace
     assert trace is not None
@@ -83,6 +84,11 @@ def drawing(stream: Stream, among: int) -> dict[str, Any]:
             }
             for rate in dict.fromkeys((*moved, *names))
         ],
+        "deployments": [
+            {"x": at, "version": shortened(one.version, 20)}
+            for one in facts.deployments
+            if one.event and (at := _moment(one, clock is not None, stream)) is not None
+        ],
         "marks": [
             {
                 "found": x(finding.at),
@@ -97,6 +103,13 @@ def drawing(stream: Stream, among: int) -> dict[str, Any]:
             for finding in stream.findings
         ],
     }
+
+
+def _moment(one: Deployment, timed: bool, stream: Stream) -> float | None:
+    """Where a deployment is along the axis; the events of a segment have numbers of their own."""
+    if timed:
+        return None if one.time is None else microseconds(one.time) / 1e6
+    return one.event if stream.name is None else None
 
 
 def _start(finding: Finding) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from fourrates.detectors import FourRates
 from fourrates.findings import Drift, Finding, RateChange, RateState, Share
 from fourrates.labels import rate_names
 from fourrates.plain import counts_split
-from fourrates.watch import OpenDrift
+from fourrates.watch import Deployment, OpenDrift
 from fourrates.watch.dispersion import dispersion_of
 from fourrates.watch.now import harm
 from fourrates.watch.trace import Trace, observations
@@ -156,6 +156,7 @@ class Facts:
     holds: bool
     arl: float | None
     smallest: tuple[tuple[Fall, float | None], ...]  # falls that would be found; events a second, where known
+    deployments: tuple[Deployment, ...]
 
 
 def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
@@ -185,7 +186,8 @@ def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -
     smallest = tuple(_smallest(watch, streams, rate, dispersion))
     arl = watch.detector.parameters.get("arl")
     times = first, last, events.utc
-    return Facts(tuple(streams), tuple(findings), labels, watch.events, *times, dispersion, watch.holds, arl, smallest)
+    known = labels, watch.events, *times, dispersion, watch.holds, arl, smallest, watch.deployments
+    return Facts(tuple(streams), tuple(findings), *known)
 
 
 def _episode(findings: Sequence[Finding], opened: OpenDrift | None, holds: bool) -> Episode | None:

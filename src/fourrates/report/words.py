@@ -13,7 +13,7 @@ from fourrates.detectors import FourRates
 from fourrates.escaping import printable, shortened
 from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Finding, Share, Shift
 from fourrates.plain import counted
-from fourrates.report.facts import Facts, Stream, shares_of, within
+from fourrates.report.facts import Facts, Stream, microseconds, shares_of, within
 from fourrates.watch.dispersion import in_words
 from fourrates.watch.now import rate_in_words, several
 
@@ -226,7 +226,7 @@ class Words:
         since = self.when(worst, worst.episode.since)
         rows, enough, command = self.rows(worst)
         found: list[tuple[str, str, str | None]] = [
-            ("Roll back", f"if a model, threshold or feature was released around {since}.", None),
+            ("Roll back", f"if a model, threshold or feature was released around {since}.{self.serving()}", None),
             ("Repair", f"if an input changed then: compare {rows} with the rows before.", None),
             ("Retrain", f"if the world changed. {enough}", command),
         ]
@@ -236,6 +236,14 @@ class Words:
         if worst.open is not None and not worst.open.confirmed:
             found.insert(0, ("Wait", "It is not confirmed yet; most false alarms are withdrawn soon.", None))
         return found
+
+    def serving(self) -> str:
+        """Which version of the model predicts, and since when."""
+        if len(self.facts.deployments) < 2:
+            return ""
+        last = self.facts.deployments[-1]
+        since = f"event {last.event:,}" if last.time is None else _time(microseconds(last.time))
+        return f" Version {shortened(last.version, 40)} serves since {since}."
 
     def rows(self, stream: Stream) -> tuple[str, str, str | None]:
         """The rows of the last episode, whether they are enough to train on, and how to get them."""

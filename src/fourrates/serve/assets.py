@@ -1,4 +1,4 @@
-"""The files of the live page: its own, and uPlot, which the report has too."""
+"""The files of the live page: its own, and those that the report has too."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ TYPES = {
 SHARED = {
     "uPlot.min.css": "vendor/uPlot.min.css",
     "uPlot.iife.min.js": "vendor/uPlot.iife.min.js",
+    "drawing.js": "drawing.js",
 }
 
 

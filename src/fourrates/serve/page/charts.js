@@ -1,6 +1,6 @@
 // The rates over time: a large chart of one of them, the others small beside it, and the volume below. One time axis, zoom and cursor.
 
-import { el, replace, say } from "./dom.js";
+import { el, replace, say, shortened } from "./dom.js";
 import { byOrder, clock, delay, isRecall, known, meaning, percent, rate, seconds, short, span, whole } from "./words.js";
 
 const [LARGE, SMALL, STRIP] = [316, 84, 80]; // px high
@@ -15,9 +15,8 @@ const SHORT = 1; // s: a life too short for a time axis
 const STEPS = [1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((x) => 60 * x), ...[1, 2, 7, 14, 28, 84, 364].map((x) => 86_400 * x)];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const { css, rateText, drawMarks, motion } = drawing; // shared with the report
 const quantile = (list, share) => [...list].sort((a, b) => a - b)[Math.round(share * (list.length - 1))];
-const motion = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
 
 // The points of a monitor or a segment, column by column, in their order.
 export class Series {
@@ -161,8 +160,11 @@ export class Charts {
   }
 
   // The rates as they are now, for the heads; `lead` is the one to show large unless a person chose another.
-  state(rates, lead) {
+  state({ rates, deployments }, lead) {
     this.stated = rates;
+    const fresh = deployments?.length !== this.deployments?.length;
+    this.deployments = deployments;
+    if (fresh && this.charts.length) { this.legend(); this.redraw(); }
     const fresh = lead && !this.chosen && lead !== this.lead && this.series?.rates[lead];
     if (lead && !this.chosen) this.lead = lead;
     if (fresh && this.charts.length) this.build();
@@ -196,6 +198,13 @@ export class Charts {
     return { found, started, first: at(first), last: at(last), recovery };
   }
 
+  // The versions that came after the first, on the axis.
+  deployed() {
+    const { series } = this;
+    const at = (time) => (this.axis === "time" ? time : Series.at(series.time, series.event, time));
+    return (this.deployments ?? []).filter((one) => one.event > 0 && one.time).map((one) => ({ x: at(seconds(one.time)), version: shortened(one.version, 20) }));
+  }
+
   build() {
     this.clear();
     for (const area of [this.large, this.small, this.strip, this.more]) area.replaceChildren();
@@ -217,7 +226,7 @@ export class Charts {
 
   legend() {
     const key = (kind, text) => el("span", null, el(`i.k-${kind}`), text);
-    replace(this.key, key("curve", `${short(this.lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"));
+    replace(this.key, key("curve", `${short(this.lead)}, 90 % interval`), key("base", "normal"), key("drift", "drift found"), key("recovery", "recovery"), key("started", "started between (90 %)"), (this.deployments ?? []).length > 1 && key("deployed", "deployed"));
   }
 
   draw() {
@@ -318,11 +327,10 @@ export class Charts {
 
   levelChart() {
     const told = (u, i) => (known(u.data[1][i]) ? `alarm level ${percent(Math.min(u.data[1][i], 1))}` : "");
-    const alarm = (u) => vertical(u, () => {
+    const alarm = (u) => drawing.inside(u, (ctx, { left, width }) => {
       const y = u.valToPos(1, "y", true);
-      u.ctx.moveTo(u.bbox.left, y);
-      u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
-    }, "--drift", 1, 1, [5, 4]);
+      drawing.stroke(ctx, "--drift", 1, 1, [5, 4], [[left, y], [left + width, y]]);
+    });
     const columns = () => {
       const shown = this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null));
       for (const one of this.marks) { // it reached the alarm there, also if that point was thinned out since
@@ -386,7 +394,7 @@ export class Charts {
       ],
       padding: [6, height === SMALL ? 8 : own.more?.length ? 0 : RIGHT, height === SMALL ? 6 : 0, 0],
       hooks: {
-        drawAxes: [(u) => drawMarks(u, (own.marks?.() ?? this.marks).map((one) => this.place(one)))],
+        drawAxes: [(u) => drawMarks(u, (own.marks?.() ?? this.marks).map((one) => this.place(one)), this.deployed())],
         draw: own.alarm ? [own.alarm] : [],
         setCursor: [(u) => {
           const i = u.cursor.idx;
@@ -402,31 +410,10 @@ export class Charts {
     };
     const plot = new uPlot(options, columns(), box);
     plot.over.addEventListener("dblclick", () => this.showAll());
-    box.addEventListener("keydown", (event) => { if (event.target === box) this.onKey(event, plot); });
+    box.addEventListener("keydown", (event) => { if (event.target === box) drawing.onKey(event, plot, { zoom: (min, max) => this.zoom(min, max), all: () => this.showAll() }); });
     const chart = { plot, box, columns, name: null };
     this.charts.push(chart);
     return chart;
-  }
-
-  // Arrows read the first curve, plus and minus zoom, shift with arrows moves, 0 shows all.
-  onKey(event, plot) {
-    const { min, max } = plot.scales.x;
-    const width = max - min;
-    const read = (step) => {
-      const [xs, values] = plot.data;
-      let i = plot.cursor.idx ?? xs.findIndex((x) => x >= min);
-      do { i += step; } while (i > 0 && i < xs.length - 1 && !known(values[i]));
-      i = Math.min(Math.max(i, 0), xs.length - 1);
-      if (xs[i] < min || xs[i] > max) this.zoom(xs[i] - width / 2, xs[i] + width / 2);
-      plot.setCursor({ left: plot.valToPos(xs[i], "x"), top: plot.valToPos(values[i] ?? 0.5, "y") });
-    };
-    const move = (step) => (event.shiftKey ? this.zoom(min + (step * width) / 4, max + (step * width) / 4) : read(step));
-    const closer = () => this.zoom(min + width / 4, max - width / 4);
-    const all = () => this.showAll();
-    const actions = { ArrowLeft: () => move(-1), ArrowRight: () => move(1), "+": closer, "=": closer, "-": () => this.zoom(min - width / 2, max + width / 2), 0: all, Escape: all };
-    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in actions)) return;
-    actions[event.key]();
-    event.preventDefault();
   }
 
   // From the lowest to the highest value in sight, with the interval as far as it is usual.
@@ -445,49 +432,6 @@ export class Charts {
     const room = Math.max(0.06 * (high - low), 0.01);
     return [Math.max(low - room, -0.02), Math.min(high + room, 1.02)];
   }
-}
-
-// A path in a colour, inside the plot.
-function vertical(u, path, colour, alpha, width, dash) {
-  const { ctx, bbox } = u;
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  ctx.strokeStyle = css(colour);
-  ctx.globalAlpha = alpha;
-  ctx.lineWidth = width * devicePixelRatio;
-  ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
-  ctx.beginPath();
-  path();
-  ctx.stroke();
-  ctx.restore();
-}
-
-// Findings under the curve: a line at each alarm, a band for its start. A recovery is blue and dashed, a drift orange and solid.
-function drawMarks(u, marks) {
-  const { ctx, bbox } = u;
-  const { min, max } = u.scales.x;
-  const x = (value) => Math.min(Math.max(u.valToPos(value, "x", true), bbox.left), bbox.left + bbox.width);
-  const shown = marks.filter((one) => one.found >= min && Math.min(one.first, one.found) <= max);
-  for (const one of shown) {
-    const colour = one.recovery ? "--recovery" : "--drift";
-    const line = (value, ...style) => vertical(u, () => { ctx.moveTo(x(value), bbox.top); ctx.lineTo(x(value), bbox.top + bbox.height); }, colour, ...style);
-    ctx.save();
-    ctx.globalAlpha = 0.16;
-    ctx.fillStyle = css(colour);
-    ctx.fillRect(x(one.first), bbox.top, Math.max(x(one.last) - x(one.first), devicePixelRatio), bbox.height);
-    ctx.restore();
-    if (known(one.started) && shown.length <= 20) line(one.started, 0.8, 1, [2, 3]);
-    if (one.found <= max) line(one.found, 1, shown.length <= 20 ? 2 : 1, one.recovery ? [7, 4] : []);
-  }
-}
-
-// Shares between 0 and 1, with as many digits as the step has.
-function rateText(u, splits, place, space, step) {
-  let digits = 1;
-  while (digits < 5 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-9) digits++;
-  return splits.map((x) => (x < -1e-9 || x > 1 + 1e-9 ? "" : Math.abs(x).toFixed(digits)));
 }
 
 const brief = (x) => (x >= 1e6 ? `${x / 1e6} M` : x >= 1e4 ? `${x / 1e3} k` : whole(x));

@@ -8,7 +8,7 @@ import { Arrivals, Classes, Settings } from "./facts.js";
 import { Findings } from "./findings.js";
 import { address } from "./overview.js";
 import { Segments } from "./segments.js";
-import { ago, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole, withFinding } from "./words.js";
+import { ago, clock, delay, isRecall, isYoung, known, sameSegment, seconds, segment, several, story, verdict, whole, withFinding } from "./words.js";
 
 const POINTS = 600;
 const PAUSE = 2000; // ms between two looks at what is not sent with the stream: segments, counts, intervals
@@ -224,11 +224,13 @@ export class MonitorView {
       one.waiting && !this.values && `${several(one.waiting, "prediction")} awaiting labels`,
       known(one.label_delay) && `labels take ${delay(one.label_delay)}`,
     ];
+    const deployed = one.deployments?.length > 1 && one.deployments.at(-1);
+    if (deployed) facts.push(`version ${shortened(deployed.version, 40)} deployed ${clock(seconds(deployed.time))}`);
     say(this.facts, ` · ${facts.filter(Boolean).join(" · ")}`);
     this.findings.stand(one.open);
     const drift = this.values || one.worst?.segment ? this.findings.all.find((found) => found.kind === "drift" && one.open?.some((open) => open.at === found.at && sameSegment(open.segment, found.segment) && sameSegment(open.segment, one.worst?.segment))) : one.drift;
     this.actions.show(one, drift);
-    this.charts.state(one.rates, one.worst?.rate);
+    this.charts.state(one, one.worst?.rate);
     if (this.values) return;
     this.classes.show(one);
     this.arrivals.show(one);
