@@ -187,7 +187,7 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
 
     Before is all since the drift before this one was over, or the beginning; after is until it was over, or the end.
     """
-    here = [finding for finding in findings if finding.segment == drift.segment]
+    here = [one for one in findings if (one.segment, one.version) == (drift.segment, drift.version)]
     ends = [finding.at for finding in here if finding.closes]
     first = max((at for at in ends if at <= drift.at), default=0)
     last = min((at for at in ends if at > drift.at), default=math.inf)
@@ -204,6 +204,8 @@ def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns
             mine = np.ones(batch.rows.size, bool)
             if drift.segment is not None and batch.keys is not None:
                 mine = np.array([name == drift.segment for name in again.keys])[batch.keys]
+            if drift.version is not None and batch.versions is not None:  # whose events are counted by themselves
+                mine &= np.array([name == drift.version for name in batch.version_names])[batch.versions]
             places = position + np.cumsum(mine)
             position = int(places[-1])
             rows = np.flatnonzero(mine & (places > first) & (places <= last) & np.isin(batch.truths, classes))

@@ -162,9 +162,9 @@ export class Charts {
   // The rates as they are now, for the heads; `lead` is the one to show large unless a person chose another.
   state({ rates, deployments }, lead) {
     this.stated = rates;
-    const fresh = deployments?.length !== this.deployments?.length;
+    const another = deployments?.length !== this.deployments?.length;
     this.deployments = deployments;
-    if (fresh && this.charts.length) { this.legend(); this.redraw(); }
+    if (another && this.charts.length) { this.legend(); this.redraw(); }
     const fresh = lead && !this.chosen && lead !== this.lead && this.series?.rates[lead];
     if (lead && !this.chosen) this.lead = lead;
     if (fresh && this.charts.length) this.build();
