@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fourrates.diagnosis import diagnose
     from fourrates.frames import Findings, detect
     from fourrates.join import LabelJoin
+    from fourrates.labelplan import LabelPlan
     from fourrates.watch import Watch
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Findings",
     "FourRates",
     "LabelJoin",
+    "LabelPlan",
     "RateChange",
     "Shift",
     "Watch",
@@ -52,6 +54,7 @@ __getattr__ = _importer(
         "Client": "client",
         "Findings": "frames",
         "LabelJoin": "join",
+        "LabelPlan": "labelplan",
         "Watch": "watch",
         "compare": "comparison",
         "detect": "frames",

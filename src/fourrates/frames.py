@@ -161,8 +161,9 @@ def detect(
         counts = None if reference is None else reference_counts(reference, events, asked, threshold)
         kind = FourRates if detector is None else detector
         trace = tracer(many=by is not None)
-        strata = chosen_strata(kind, season, stratum, begun, said.append)
-        more = {"tolerance": tolerance, "learning": learning or None, "strata": strata}
+        sampled = bool(events.columns.drawn) and kind is FourRates
+        strata = chosen_strata(kind, None if sampled and season == "auto" else season, stratum, begun, said.append)
+        more = {"tolerance": tolerance, "learning": learning or None, "strata": strata, "sampled": sampled or None}
         options: dict[str, Any] = {"arl": arl, "budget": budget, "times": times_of(events, begun), "say": said.append}
         options["parameters"] = {name: value for name, value in more.items() if value is not None}
         watch = new_watch(kind, events.labels, counts, trace, **options)

@@ -101,7 +101,8 @@ class Recall:
         self.strata = np.zeros((strata, 2))  # observations at normal and right ones, by stratum
         self.bases, self.dues, self.offset, self.expected = np.zeros(strata), np.zeros(strata), 0.0, 0.0
         self.given, self.given_ones = given, ones  # the reference
-        self.sampled, self.sign, self.counted, self.latest = False, 1, [0.0, 0.0], []  # for events that were drawn
+        self.sampled, self.sign, self.counted, self.latest = False, 1, [0.0, 0.0], np.zeros((2, 4))  # for events that were drawn
+        self.usual = self.usual_n = 0
         self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
         self.lanes, self.dispersion = Lanes(), Dispersion()
@@ -132,6 +133,14 @@ class Recall:
         odds = self.ratio(stratum)
         return rate * odds / (1 - rate + rate * odds)
 
+    def as_seen(self, rate):
+        """A true rate as it usually is among labelled events."""
+        return self.drawn(rate, self.usual + NUMBERS["ODDS"] // 2) if self.sampled else rate
+
+    def note_odds(self, stratum):
+        self.usual_n = min(self.usual_n + 1, NUMBERS["USUAL"])
+        self.usual += (stratum - NUMBERS["ODDS"] // 2 - self.usual) / self.usual_n
+
     def ratio(self, stratum):
         return 2.0 ** (self.sign * (stratum - NUMBERS["ODDS"] // 2) / 16)
 
@@ -139,13 +148,24 @@ class Recall:
         """Observations as they count, by the latest."""
         if not self.sampled:
             return n, ones
-        weights, right = np.array(self.latest).T
-        first = len(weights) - (len(weights) - 1) % NUMBERS["RECENT"] - 1 - NUMBERS["RECENT"]
-        weights, right = weights[max(first, 0) :], right[max(first, 0) :]
-        of_right = weights[right == 1].mean() if right.any() else None
-        of_wrong = weights[right == 0].mean() if not right.all() else of_right * self.ratio(self.last_stratum)
-        of_right = of_wrong / self.ratio(self.last_stratum) if of_right is None else of_right
+        n_right, right = self.latest[:, 1].sum(), self.latest[:, 3].sum()
+        n_wrong, wrong = self.latest[:, 0].sum() - n_right, self.latest[:, 2].sum() - right
+        usual = self.ratio(self.usual + NUMBERS["ODDS"] // 2)
+        of_right = right / n_right if n_right else wrong / n_wrong / usual
+        of_wrong = wrong / n_wrong if n_wrong else of_right * usual
         return ones * of_right + (n - ones) * of_wrong, ones * of_right
+
+    def note_latest(self, weight, right):
+        if self.latest[0, 0] == NUMBERS["RECENT"]:
+            self.latest = np.array([np.zeros(4), self.latest[0]])
+        self.latest[0] += 1, right, weight, weight * right
+
+    def back_to_normal(self, events):
+        """The latest observations are those since it left normal, whose level is that of before."""
+        kept = min(self.n, NUMBERS["RECENT"]) / max(self.n, 1)
+        counted = [kept * number for number in self.counted]
+        self.latest = np.array([np.zeros(4), [round(kept * self.n), round(kept * self.ones), *counted]])
+        self.set_level(*self.normal, events)
 
     def keeps_reference(self):
         """With a tolerance normal is the reference alone."""
@@ -226,7 +246,7 @@ class Oracle:
             self.shared_dispersion.residuals[-1 - i] = 0.0
         self.clear_confusions()
         for recall in self.recalls:
-            recall.lanes, recall.due, recall.last, recall.back, recall.latest = Lanes(), 0, 0, 0.0, []
+            recall.lanes, recall.due, recall.last, recall.back, recall.latest = Lanes(), 0, 0, 0.0, np.zeros((2, 4))
 
     @property
     def evidence(self):
@@ -250,8 +270,8 @@ class Oracle:
         recall.offset = log_odds(recall.base) - log_odds(expected)
         recall.dues[:] = 0
         edge = max(recall.base - recall.tolerance, recall.base / 2) if recall.tolerance else recall.base
-        edge = seen = recall.drawn(recall.base, recall.last_stratum) if recall.sampled else edge
-        seen = seen if recall.sampled else recall.base
+        seen = recall.as_seen(recall.base)
+        edge = seen if recall.sampled else edge
         recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given))
         own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
@@ -292,7 +312,7 @@ class Oracle:
     def step(self, truth, pred, stratum=0):
         """One event; what it showed, as (kind, {class: (n, right) now}), and the evidence it left."""
         recall, right = self.recalls[truth], int(truth == pred)
-        recall.last_stratum = stratum
+        recall.note_odds(stratum)
         if recall.n >= recall.due:
             self.refresh(truth)
         part = SHARED + (truth if self.classes == 2 else 0)
@@ -308,7 +328,7 @@ class Oracle:
             odds = recall.ratio(stratum)
             weight = (1 if right else odds) / (1 - recall.base + recall.base * odds)
             recall.counted = [recall.counted[0] + weight, recall.counted[1] + weight * right]
-            recall.latest.append((weight, right))
+            recall.note_latest(weight, right)
         recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
         self.shared.advance(recall.row[part, WEIGHT], ratios[part], 1)
         if self.constant(recall):  # what was always right, or always wrong, has not changed
@@ -439,7 +459,7 @@ class Oracle:
             if k != c and not (group and in_group and recall.condition != "recovering"):
                 continue
             n0, p = recall.of_normal()[0], recall.rate_looked_at()
-            row = self.row(recall.normal_rate(), n0)
+            row = self.row(recall.as_seen(recall.normal_rate()), n0)
             direction = None if recovering else own.direction
             growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
             power = recall.power if direction is None else recall.shared_power
@@ -457,7 +477,7 @@ class Oracle:
     def weights(self, c, least=0.0):
         """Of the lanes of a look: as the budget has them, or alike from a least step on."""
         recall = self.recalls[c]
-        row = self.row(recall.normal_rate(), recall.of_normal()[0])
+        row = self.row(recall.as_seen(recall.normal_rate()), recall.of_normal()[0])
         lanes = self.lanes_of(row, c, recall.moved, recall.direction)
         weights, steps = lanes[WEIGHT].copy(), np.abs(lanes[SHIFT])
         if least or not weights.any():
@@ -518,7 +538,7 @@ class Oracle:
             if happening == "may be back":
                 self.look_at_return(k)
             elif step.condition == "normal":
-                recall.set_level(*recall.normal, self.events)
+                recall.back_to_normal(self.events)
                 recall.moved, recall.settled = 0, False
                 self.forget(recall)
             recall.condition, recall.settled = (

@@ -197,12 +197,14 @@ class Chosen:
         """The options that were given, as text."""
         return {name: str(value) if value else None for name, value in asdict(self).items()}
 
-    def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None) -> Spec:
+    def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None, sampled: bool = False) -> Spec:
         """The detector with its parameters, the options among them; a season is chosen by what was read, if any."""
         found = spec(self.detector or DEFAULT)
         more: dict[str, Any] = {"learning": True} if self.learning else {}
         season: Any = None if self.season == "none" else self.season
-        if begun is not None and season in (None, "auto") and self.season != "none":
+        if sampled and "sampled" in inspect.signature(found.kind).parameters:
+            more["sampled"] = True
+        elif begun is not None and season in (None, "auto") and self.season != "none":
             season = "auto" if "strata" not in found.parameters else None
         if season == "auto" and begun is None:
             raise InputError("--season auto: there is nothing to choose it by; say day or week")

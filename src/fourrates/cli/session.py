@@ -58,7 +58,7 @@ def open_watch(
         if chosen.arl is not None:
             _change_budget(resumed, chosen.arl, before.get("arl"))
         return resumed
-    spec = chosen.spec(data.stratum, begun)
+    spec = chosen.spec(data.stratum, begun, bool(events.columns.drawn))
     with checked():
         return new_watch(
             spec.kind,
@@ -78,7 +78,7 @@ def _check_same(watch: Watch, spec: opt.Spec | None, labels: Labels, reference: 
     kept = watch.detector
     chosen = spec or opt.spec(opt.DEFAULT)
     if chosen.kind is FourRates and isinstance(kept, FourRates):  # what is not asked for stays
-        stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata")}
+        stays = {name: kept.parameters[name] for name in ("tolerance", "learning", "strata", "sampled")}
         chosen = replace(chosen, parameters=stays | dict(chosen.parameters))
     wanted = kept
     if spec is not None or reference is not None or labels.values != kept.labels.values:

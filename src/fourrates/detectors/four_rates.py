@@ -366,6 +366,12 @@ class FourRates(RecordDetector):
     def _fields(self) -> Any:
         return np.frombuffer(self.record_bytes, self.evidence_rules.dtype())[0]
 
+    @property
+    def volumes(self) -> tuple[float, ...]:
+        """Events of each class since the last alarm, whether labelled or not, but for a factor."""
+        record = self._fields()
+        return tuple((record["sample"]["volume"] if self.parameters["sampled"] else record["counts"].sum(1)).tolist())
+
     def _keep_from(self) -> int:
         """The earliest event that a later drift may name as the start of its window: any since the last alarm."""
         return self.events - int(self._fields()["shared"]["taken"])

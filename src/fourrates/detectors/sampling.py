@@ -54,12 +54,17 @@ def both_probabilities(probability: Any, labels: Labels, size: int) -> npt.NDArr
 
 def odds_codes(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
     """The ratio of the two probabilities of each event, as the kernel has it: by its logarithm."""
-    steps = np.rint(A_DOUBLING * np.log2(probabilities[:, 1] / probabilities[:, 0]))
-    far = np.abs(steps) > ODDS // 2
+    codes, far = codes_of_ratios(probabilities[:, 1] / probabilities[:, 0])
     if far.any():
         raise ValueError(
             f"probability {probabilities[far][0].tolist()} of event {int(far.argmax())}: one is more than "
             f"{LARGEST:.0f} times the other"
         )
-    codes: npt.NDArray[np.uint16] = (steps + ODDS // 2).astype(np.uint16)
     return codes
+
+
+def codes_of_ratios(ratios: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.bool_]]:
+    """Ratios of probabilities as the kernel has them, and which of them are too large or too small for it."""
+    steps = np.rint(A_DOUBLING * np.log2(ratios))
+    far: npt.NDArray[np.bool_] = np.abs(steps) > ODDS // 2
+    return (np.where(far, 0, steps) + ODDS // 2).astype(np.uint16), far

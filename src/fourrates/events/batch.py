@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "versions"  # of a batch
+COLUMNS = "truths", "preds", "rows", "times", "keys", "strata", "volumes", "versions"  # of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,13 @@ class Batch:
     keys : array of int64, optional
         Which segment each belongs to, as a position in the names of the door.
     strata : array of uint16, optional
-        Which stratum each belongs to, by a column of its own.
+        Which stratum each belongs to, by a column of its own; or with which probabilities it was drawn for labelling.
     versions : array of int64, optional
         Which version of the model predicted each, as a position in `version_names`.
     version_names : sequence of str
         The versions that the door has met.
+    volumes : array of float64, optional
+        How many events each stands for that was drawn for labelling.
     """
 
     truths: npt.NDArray[np.uint16]
@@ -64,6 +66,7 @@ class Batch:
     times: npt.NDArray[np.datetime64] | None = None
     keys: npt.NDArray[np.int64] | None = None
     strata: npt.NDArray[np.uint16] | None = None
+    volumes: npt.NDArray[np.float64] | None = None
     versions: npt.NDArray[np.int64] | None = None
     version_names: Sequence[str | None] = ()
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fourrates.detectors.sampling import LARGEST, codes_of_ratios
 from fourrates.events.batch import Batch, Table
 from fourrates.events.clock import Clock, Unit, problem_of_time
 from fourrates.events.columns import checked_column, distinct_values, either, is_missing, item, numbers
@@ -34,7 +35,9 @@ class Columns:
 
     `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
     `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
-    `extra` names columns that are read along with these; `version` is that of the model which predicted.
+    `extra` names columns that are read along with these; `version` is that of the model which predicted. `probability` and
+    `other` are for events that were drawn for labelling: with which probability, and with which it would have been for
+    the other prediction.
     """
 
     truth: str | None = None
@@ -48,6 +51,8 @@ class Columns:
     extra: tuple[str, ...] = ()
     stratum: str | None = None
     version: str | None = None
+    probability: str | None = None
+    other: str | None = None
 
     def __post_init__(self) -> None:
         Clock(self.unit, self.dates)  # which checks them
@@ -69,7 +74,12 @@ class Columns:
     def used(self) -> list[str]:
         """The names of those that are there."""
         those = (self.truth, self.pred, self.score, self.time, self.id, self.stratum, self.version)
-        return [*(name for name in those if name is not None), *self.by_names, *self.extra]
+        return [*(name for name in those if name is not None), *self.by_names, *self.drawn, *self.extra]
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The columns of probabilities, if events were drawn for labelling."""
+        return () if self.probability is None or self.other is None else (self.probability, self.other)
 
 
 @dataclass(slots=True)
@@ -86,6 +96,7 @@ class Reading:
     utc: bool = False  # whether times carry a zone
     strata: Codes | None = None
     versions: tuple[list[Any], npt.NDArray[np.int64]] | None = None  # the different ones, and for each row which
+    volumes: npt.NDArray[np.float64] | None = None
     scores: npt.NDArray[np.float64] | None = None
     with_comma: str | None = None  # the first score that has a decimal comma
 
@@ -136,10 +147,12 @@ class Door:
         assert reading.truths is not None
         assert reading.preds is not None
         kept = reading.bad.kept
-        columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata
-        truths, preds, rows, times, strata = (own if kept is None or own is None else own[kept] for own in columns)
+        columns = reading.truths, reading.preds, table.rows, reading.times, reading.strata, reading.volumes
+        truths, preds, rows, times, strata, volumes = (
+            own if kept is None or own is None else own[kept] for own in columns
+        )
         keys, versions = self.named_keys(reading), self.named_versions(reading)
-        return Batch(truths, preds, table.source, rows, times, keys, strata, versions, self.versions)  # type: ignore[arg-type]
+        return Batch(truths, preds, table.source, rows, times, keys, strata, volumes, versions, self.versions)  # type: ignore[arg-type]
 
     def remember(self, names: list[Any], versions: list[str]) -> None:
         """Number the keys and the versions as an earlier door did."""
@@ -171,6 +184,7 @@ class Door:
                 columns.time,
                 columns.stratum,
                 columns.version,
+                *columns.drawn,
                 *self.by,
             )
             if name is not None
@@ -187,6 +201,8 @@ class Door:
             found.versions = check_keys(data[columns.version], columns.version, found.bad)
         if columns.stratum is not None:
             self._strata(data[columns.stratum], columns.stratum, found)
+        if columns.drawn and found.preds is not None:
+            self._drawn([data[name] for name in columns.drawn], found)
         if columns.time is not None:
             column, name = data[columns.time], columns.time
             found.times, found.utc, wrong = self.clock.read(column)
@@ -222,6 +238,24 @@ class Door:
         stray = either(wrong, ~sound if gone is None else ~sound & ~gone)
         found.bad.add(stray, name, "bad_stratum", lambda row: describe(shown(item(column, row)), name))
         found.strata = np.where(sound, values, 0).astype(np.uint16)
+
+    def _drawn(self, columns: Sequence[Any], found: Reading) -> None:
+        """The probabilities with which events were drawn: as it was predicted, and otherwise."""
+        pair, sound = [], np.ones(found.size, np.bool_)
+        for column, name in zip(columns, self.columns.drawn, strict=True):
+            values, gone, wrong, _ = numbers(column)
+            found.bad.add(gone, name, "missing", partial(missing_problem, name))
+            with np.errstate(invalid="ignore"):
+                fine = (values > 0) & (values <= 1)
+            stray = either(wrong, ~fine if gone is None else ~fine & ~gone)
+            describe = partial("{1} in column {0!r} is not a probability above 0 and up to 1".format, name)
+            found.bad.add(stray, name, "bad_probability", lambda row, c=column, d=describe: d(shown(item(c, row))))  # type: ignore[misc]
+            sound &= fine
+            pair.append(np.where(fine, values, 1.0))
+        found.volumes = 1 / pair[0]
+        found.strata, far = codes_of_ratios((pair[0] / pair[1]) ** np.where(found.preds == 1, 1, -1))
+        far_apart = f"one probability is more than {LARGEST:.0f} times the other"
+        found.bad.add(far & sound, self.columns.drawn[1], "bad_probability", lambda row: far_apart)
 
     def _keys(self, columns: Sequence[Any], found: Reading) -> None:
         """The values that make each segment; of several columns, those that come together."""

@@ -207,7 +207,8 @@ class EvidenceLayout:
     def _check_sample(self, sample: Any) -> None:
         """What drawn observations count is a number that can be."""
         n, volume = sample["n"], sample["volume"]
-        stray = ~((n >= 0) & (n < 1e15) & (volume >= 0) & (volume < 1e15)) | (sample["odds"] >= self.strata)
+        stray = ~((n >= 0) & (n < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(np.abs(sample["odds"]) <= self.strata // 2)
+        stray |= sample["known"] > NUMBERS["USUAL"]
         for part in ("", "recent_", "last_"):
             right, most = sample[part + "ones"], sample[part + "n"] * 1.001 + 1e-3
             stray |= ~((right >= 0) & (right <= most) & (most < 1e15))
@@ -389,7 +390,7 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_
     ]
     if not strata:
         sample: list[Any] = [(name, "f8") for name in ("n", "ones", "volume")]
-        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [("odds", "u2")]
+        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [("odds", "f4"), ("known", "u2")]
         fields.append(("sample", np.dtype(sample, align=True), classes))
     if strata > 1:
         fields.append(

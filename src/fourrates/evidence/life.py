@@ -347,10 +347,14 @@ class Life:
     def _back_to_normal(self, c: int) -> None:
         """The watch goes on from normal as it was, without what came since the alarm."""
         recall, look, recent = self._record["recall"], self._record["look"], self._record["recent"][c]
-        n, ones = now_of(self._record, c)  # the latest observations from now on: those before are not how it is now
+        n, ones = int(recall["n"][c]), int(recall["ones"][c])  # the latest from now on: those before are not how it is now
         kept = min(n, RECENT)
         recent["n"] = recent["ones"] = 0
         recent["last_n"], recent["last_ones"] = kept, round(ones * kept / max(n, 1))
+        if self._rules.sampled:
+            sample = self._record["sample"][c : c + 1]
+            sample["recent_n"] = sample["recent_ones"] = 0
+            sample["last_n"], sample["last_ones"] = (sample[name] * kept / max(n, 1) for name in ("n", "ones"))
         self._begin_level(c, int(look["normal_n"][c]), int(look["normal_ones"][c]))
         recall["moved"][c] = 0
         given, ones, opened = (look[name][c].item() for name in ("given", "ones", "opened"))

@@ -23,7 +23,7 @@ from fourrates.record import FLAGS, GROUP
 if TYPE_CHECKING:
     from fourrates.evidence.rules import FourRatesRules
 
-STEPS, ODDS = NUMBERS["STEPS"], NUMBERS["ODDS"]
+STEPS = NUMBERS["STEPS"]
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
 ALSO = 2.1  # standard errors from which on a recall is named besides those that moved; more where there are many
 FEWEST = 8  # observations since it moved, and before, of one that is named besides
@@ -273,7 +273,7 @@ def as_in_truth(record: Any, c: int, n: Any, ones: Any) -> tuple[Any, Any]:
     if "sample" not in record.dtype.names:
         return n, ones
     sample, recent = record["sample"][c], record["recent"][c]
-    odds = 2.0 ** ((int(sample["odds"]) - ODDS // 2) / (16 if c else -16))
+    odds = 2.0 ** (float(sample["odds"]) / (16 if c else -16))
     right = float(sample["recent_ones"]) + float(sample["last_ones"])
     wrong = float(sample["recent_n"]) + float(sample["last_n"]) - right
     n_right = int(recent["ones"]) + int(recent["last_ones"])

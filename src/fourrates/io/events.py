@@ -33,10 +33,19 @@ NAMES = {
     "model_prediction y_hat yhat y_predicted guess",
     "score": "y_score score proba probability prob y_prob y_proba predicted_probability",
     "time": "timestamp time datetime date ts event_time created_at prediction_time label_time labelled_at",
+    "probability": "label_probability",
+    "other": "other_probability",
     "id": "id event_id prediction_id transaction_id transaction request_id uuid",
 }
 """What a column is guessed to be by its name, most telling name first."""
-GUESSED = {"id": "ids", "truth": "labels", "pred": "predictions", "score": "scores", "time": "times"}
+GUESSED = {
+    "id": "ids",
+    "probability": "probabilities of a label",
+    "truth": "labels",
+    "pred": "predictions",
+    "score": "scores",
+    "time": "times",
+}
 
 
 def read(
@@ -232,6 +241,9 @@ class Events:
             known = columns.pred is not None or columns.score is not None
             hint = "; in a file of their own: detect --labels-from FILE" if known else ""
             raise self._not_found("true labels (--truth)", names, where, hint)
+        drawn = [self._guess_kind(columns, kind, names) for kind in ("probability", "other")]
+        if drawn[0].probability is not None and drawn[1].other is not None:
+            columns = replace(columns, probability=drawn[0].probability, other=drawn[1].other)
         return self._check_pred(columns, names, where)
 
     def _guess_kind(self, columns: Columns, kind: str, names: Sequence[str]) -> Columns:

@@ -232,6 +232,7 @@ cdef class EvidenceRules(Rules):
     cdef Look* look(self, char* record, int c) noexcept nogil
     cdef Stratum* strata_of(self, char* record, int c) noexcept nogil
     cdef Sample* sample_of(self, char* record, int c) noexcept nogil
+    cdef float as_seen(self, char* record, int c, double rate) noexcept nogil
     cdef double level(self, char* record, int c, double* ones) noexcept nogil
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil
     cdef double normal_in(self, char* record, int c, int s) noexcept nogil

@@ -32,13 +32,13 @@ from fourrates.kernel.mix cimport (
 from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
 from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
 from fourrates.kernel.strata cimport (
-    ODDS, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, rate_in,
+    ODDS, USUAL, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, note_odds, rate_in,
 )
 
 NUMBERS = {  # for those who read records in Python
     "STEPS": STEPS, "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD,
     "RECENT": RECENT, "EARLIEST": EARLIEST, "LATEST": LATEST,
-    "ODDS": ODDS,
+    "ODDS": ODDS, "USUAL": USUAL,
     "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
     "RECOVER": RECOVER, "IMPROVE": IMPROVE, "STAY": STAY,
@@ -126,6 +126,15 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef inline Sample* sample_of(self, char* record, int c) noexcept nogil:
         return <Sample*>(record + self.by_stratum) + c
+
+    @cython.final
+    cdef inline float as_seen(self, char* record, int c, double rate) noexcept nogil:
+        """A true rate as it usually is among the events that are seen: what lanes are chosen by."""
+        cdef float odds
+        if not self.sampled:
+            return <float>rate
+        odds = self.sample_of(record, c).odds
+        return drawn_base(<float>rate, <float>exp2((odds if c else -odds) / 16))
 
     @cython.final
     cdef inline double level(self, char* record, int c, double* ones) noexcept nogil:
@@ -242,7 +251,8 @@ cdef class EvidenceRules(Rules):
         """
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
-        cdef const Row* row = self.row_at(<float>self.normal_rate(look, c, way), <float>(look.normal_n + look.given))
+        cdef float normal = self.as_seen(at, c, self.normal_rate(look, c, way))
+        cdef const Row* row = self.row_at(normal, <float>(look.normal_n + look.given))
         cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
         cdef const Alternatives* alternatives = &row.own
         if direction != ALONE:
@@ -299,7 +309,7 @@ cdef class EvidenceRules(Rules):
             for s in range(self.strata):
                 strata[s].next_refresh_n = 0
         edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
-        seen = self.base_in(record, recall, c, self.sample_of(record, c).odds) if self.sampled else recall.base
+        seen = self.as_seen(record, c, recall.base)
         recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else seen)
         row = self.row(recall, look)
         of_class = self.dispersed(&recall.dispersion, found)
@@ -387,7 +397,7 @@ cdef class EvidenceRules(Rules):
         cdef Sample* sample = self.sample_of(record, truth)
         cdef bint turn = (<Recent*>(record + self.recents))[truth].n == RECENT
         if self.sampled:
-            sample.odds = <uint16_t>stratum
+            note_odds(sample, stratum)
         (<int64_t*>(record + sizeof(Head)))[truth * self.classes + pred] += 1
         note(<Recent*>(record + self.recents) + truth, right)
         note(<Recent*>(record + self.recents) + self.classes + pred, right)
@@ -537,7 +547,7 @@ cdef class EvidenceRules(Rules):
         cdef double known = look.normal_n + <double>look.given, wrong, growth, ones
         cdef double rate = self.normal_rate(look, c, recall.moved)
         cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
-        cdef const Row* row = self.row_at(<float>rate, <float>known)
+        cdef const Row* row = self.row_at(self.as_seen(record, c, rate), <float>known)
         cdef const Alternatives* alternatives = &row.own
         cdef int first = 0 if recall.moved < 0 else SIZES, lanes = SIZES, i
         if direction != ALONE:

@@ -8,6 +8,7 @@ from libc.stdint cimport uint16_t, uint32_t
 
 cdef enum:
     ODDS = 257            # ratios of the probabilities with which the two predictions are drawn, by their logarithm
+    USUAL = 256           # observations that make a usual one
 
 
 cdef struct Stratum:
@@ -22,12 +23,18 @@ cdef struct Sample:
     double n, ones          # of what makes its level
     double volume           # events of the class since the restart, to scale
     float recent_n, recent_ones, last_n, last_ones   # of the latest observations, as in Recent
-    uint16_t odds           # the ratio of the latest observation
+    float odds              # the usual ratio of the latest observations, in the steps that events have
+    uint16_t known          # of so many
 
 
 cdef inline float drawn_base(float base, float odds) noexcept nogil:
     """A true rate as it is among events that are drawn when right `odds` times as often as when wrong."""
     return base * odds / (1 - base + base * odds)
+
+
+cdef inline void note_odds(Sample* sample, int stratum) noexcept nogil:
+    sample.known += sample.known < USUAL
+    sample.odds += (stratum - ODDS // 2 - sample.odds) / sample.known
 
 
 cdef inline void count_drawn(Sample* sample, float base, float odds, int right, bint turn) noexcept nogil:

@@ -46,6 +46,10 @@ class Part:
         """Their strata, if there are any."""
         return None if self.batch.strata is None else self._pick(self.batch.strata)
 
+    def volumes(self) -> npt.NDArray[np.float64] | None:
+        """How many events each stands for, if they were drawn for labelling."""
+        return None if self.batch.volumes is None else self._pick(self.batch.volumes)
+
     def times(self) -> npt.NDArray[np.datetime64] | None:
         """When they happened, if that is known."""
         return None if self.batch.times is None else self._pick(self.batch.times)

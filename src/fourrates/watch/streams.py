@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fourrates.checks import check_whole
+from fourrates.checks import check_number, check_whole
 from fourrates.detectors import Detector
 from fourrates.detectors.seasons import SEASONS, strata_of
 from fourrates.findings import Drift, Finding, RateState
@@ -43,6 +43,8 @@ class Streams:
         The detectors, by name.
     events : int
         Events so far.
+    volume : float
+        How many they stand for, if they were drawn for labelling.
     warnings : dict
         The warnings that are open, by the number of the segment.
     traces : dict
@@ -51,7 +53,7 @@ class Streams:
 
     def __init__(self, segments: Segments, trace: Follow | None, version: str | None = None) -> None:
         self.segments, self.version, self._trace = segments, version, trace
-        self.events = 0
+        self.events, self.volume = 0, 0.0
         self.warnings: dict[int, OpenWarning] = {}
         self.traces: dict[int, Trace] = {}
         self._classes = len(segments.detector.labels.values)
@@ -73,11 +75,16 @@ class Streams:
             self._source = batch.source
             self._marks.forget_rows()
         self.events += batch.truths.size
+        self.volume += batch.truths.size if batch.volumes is None else float(batch.volumes.sum())
         return self._advance(batch, Groups.of(numbers, batch.truths.size))
 
     def _stratified(self, batch: Batch) -> Batch:
         """A batch with the strata that the detector has: by the times, or by a column of its own."""
         asked = self.segments.detector.parameters.get("strata")
+        if self.segments.detector.parameters.get("sampled"):
+            if batch.strata is None or batch.volumes is None:
+                raise InputError("events that were drawn for labelling need label_probability and other_probability")
+            return batch
         if asked is None:
             return replace(batch, strata=None)
         if asked in SEASONS:
@@ -114,7 +121,7 @@ class Streams:
             if own or alone:
                 found += [(part.position(one.at), one) for one in self._placed_in(number, part, own)]
             if number in self.traces:
-                self.traces[number].take(*part.codes(), part.times())
+                self.traces[number].take(*part.codes(), part.times(), part.volumes())
             if since[i] >= 0:
                 self.warnings[number] = part.warning_from(int(since[i]), end)
         return [finding for _, finding in sorted(found, key=lambda one: one[0])]
@@ -208,8 +215,8 @@ class Streams:
         until: np.datetime64 | None,
     ) -> ExtraCost | None:
         """What an open drift costs; of each class there have been as many events as in the mix since the last alarm."""
-        mix = np.sum(stream.confusion, axis=1)
-        since = stream.events - drift.at
+        mix = np.asarray(stream.volumes)
+        since = (stream.events - drift.at) * self.volume / max(self.events, 1)
         counts = (since * mix / max(1, mix.sum())).tolist()
         events = dict(zip(rate_names(self.segments.detector.labels.values), counts, strict=False))
         return extra_cost(away, prices, events, None if drift.time is None or until is None else until - drift.time)
@@ -235,6 +242,7 @@ class Streams:
         shape, sections["marks"] = self._marks.to_state(len(self.segments))
         about |= {
             "events": self.events,
+            "volume": self.volume,
             "source": self._source,
             "marks": shape,
             "warnings": [[number, one.since, one.counts.tolist()] for number, one in self.warnings.items()],
@@ -251,6 +259,7 @@ class Streams:
         about = found.about
         streams = cls(Segments.from_state(found), trace, version)
         streams.events = check_whole(about["events"], "events", 0)
+        streams.volume = check_number(about["volume"], "volume")
         streams._source = text_or_none(about["source"])
         streams._marks = Marks.from_state(about["marks"], found.sections["marks"], len(streams.segments))
         streams._load_warnings(about["warnings"])

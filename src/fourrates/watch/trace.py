@@ -86,8 +86,9 @@ class Trace:
         truths: npt.NDArray[np.uint16],
         preds: npt.NDArray[np.uint16],
         times: npt.NDArray[np.datetime64] | None = None,
+        volumes: npt.NDArray[np.float64] | None = None,
     ) -> None:
-        """Take coded events."""
+        """Take coded events; those that were drawn for labelling count as many as they stand for."""
         if not truths.size:
             return
         start, cells = self.events - self.first, self._classes**2
@@ -98,7 +99,8 @@ class Trace:
         low, high = int(bins[0]), int(bins[-1]) + 1
         self._grow(high)
         codes = (bins - low) * cells + truths.astype(np.int64) * self._classes + preds
-        self._counts[low:high] += np.bincount(codes, minlength=(high - low) * cells).reshape(-1, cells)
+        counted = np.bincount(codes, volumes, minlength=(high - low) * cells).reshape(-1, cells)
+        self._counts[low:high] += counted if volumes is None else np.rint(counted).astype(np.int64)
         if times is not None:
             stamps = times.astype("M8[us]").view(np.int64)
             begins = np.maximum(np.arange(low, high) * self.width - start, 0)

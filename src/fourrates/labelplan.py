@@ -1,0 +1,311 @@
+"""Which events to label when not all can be: a probability for each prediction, and a draw that a retry repeats.
+
+What is drawn may depend on the prediction and the segment, never on the truth, which nobody knows yet. Then a step in
+the log-odds of a recall is the same step among labelled events, and the evidence keeps its budget. So the probabilities
+may be chosen: those that find a fall soonest for so many labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fourrates.budget.levels import check_arl
+from fourrates.checks import check_number
+from fourrates.detectors.four_rates import confusion_counts, in_order_of_codes
+from fourrates.detectors.sampling import A_DOUBLING, ODDS
+from fourrates.join.ids import fingerprints
+from fourrates.kernel.fingerprint import Hasher
+from fourrates.labels import Labels, rate_names
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+RATIOS = 2.0 ** (
+    np.arange(-(ODDS // 2), ODDS // 2 + 1) / A_DOUBLING
+)  # of the two probabilities, as the kernel has them
+FALL = math.log(2)  # in log-odds, of a recall that is guarded without a size: its errors double
+SLOWER = 1.02  # no guarded fall is to be found later than with an even draw, but for this factor
+OVERHEAD = 1.5  # nats, beyond those of the budget, that evidence for a fall needs: by simulation
+COLUMNS = ("fall", "from", "to", "events", "drawn evenly")
+
+
+class Delay(NamedTuple):
+    """How long a fall is expected to stay unseen.
+
+    Attributes
+    ----------
+    segment : hashable
+        Where; None without segments.
+    fall : str
+        Of which recalls.
+    before, after : float
+        From where to where; of both recalls, of the first.
+    events : float
+        Events of all kinds, labelled or not, from the fall to the alarm.
+    evenly : float
+        The same if the same number of labels is drawn evenly.
+    """
+
+    segment: Hashable
+    fall: str
+    before: float
+    after: float
+    events: float
+    evenly: float
+
+
+class Draw(NamedTuple):
+    """Which events to label.
+
+    Attributes
+    ----------
+    drawn : array of bool
+        Which.
+    probability : array of shape (events, 2)
+        With which probability each event would be drawn for each prediction that it might have had, in the order of the
+        labels: what :meth:`fourrates.FourRates.update_many` asks for. Keep it with the event.
+    """
+
+    drawn: npt.NDArray[np.bool_]
+    probability: Floats
+
+
+class LabelPlan:
+    """Which events to label, so that a fall is found soonest.
+
+    Parameters
+    ----------
+    reference : K x K counts, pair of arrays, or mapping from segments to such
+        The classifier as you shipped it, as for :class:`~fourrates.FourRates`; or what is known of it by now. With
+        segments each gets probabilities of its own, and as many labels as the others as far as it has the events.
+    share : float, optional
+        The share of events that can be labelled.
+    per_day, events_per_day : float, optional
+        Or how many can be labelled a day, and how many events there are.
+    guard : mapping from recalls to sizes, optional
+        Which falls to find: ``{"tnr": 0.02}`` is one of two points. Of each recall one that doubles its errors, if not
+        given; and all of them together.
+    labels, positive
+        As for the detector.
+    arl : float
+        Of the detector, in labelled events; for the delays.
+    key : str
+        Goes into every draw. Keep it secret where those who choose ids must not choose what is looked at.
+
+    Attributes
+    ----------
+    probabilities : dict
+        By prediction; or by segment, and then by prediction.
+    delays : list of Delay
+        What to expect.
+
+    Examples
+    --------
+    >>> import fourrates as fr
+    >>> plan = fr.LabelPlan([[8820, 180], [300, 700]], share=0.05)
+    >>> print(plan)
+    label 3.7 % of predicted 0, 18.2 % of predicted 1: 5.0 % of the events
+    fall       from      to      events  drawn evenly
+    tnr       0.980   0.961       3,857        12,079
+    tpr       0.700   0.539       4,065         4,026
+    together  0.980   0.961       2,073         3,097
+
+    An id is drawn or not, however often it is asked for:
+
+    >>> draw = plan.draw(["a1", "a2", "a3", "a4"], [1, 0, 1, 1])
+    >>> draw.drawn, draw.probability[0].round(3)
+    (array([False, False, False,  True]), array([0.037, 0.182]))
+    """
+
+    def __init__(
+        self,
+        reference: Any,
+        *,
+        share: float | None = None,
+        per_day: float | None = None,
+        events_per_day: float | None = None,
+        guard: Mapping[str, float] | None = None,
+        labels: Iterable[Hashable] = (0, 1),
+        positive: Hashable = None,
+        arl: float = 100_000,
+        key: str = "",
+    ) -> None:
+        self.labels = Labels(labels, positive)
+        if len(self.labels.values) != 2:
+            raise ValueError(f"labels {self.labels.given!r}: a plan is for two")
+        self.arl, self.key = check_arl(arl), key
+        self._hasher = Hasher(hashlib.blake2b(key.encode(), digest_size=16).digest())
+        self.share, self.events_per_day = _share(share, per_day, events_per_day), events_per_day
+        self.guard = None if guard is None else dict(guard)
+        self._names = rate_names(self.labels.values)[:2]
+        segments = reference if isinstance(reference, Mapping) else {None: reference}
+        counts = {
+            name: in_order_of_codes(confusion_counts(one, self.labels), self.labels) for name, one in segments.items()
+        }
+        self.delays: list[Delay] = []
+        self._chosen: dict[Hashable, Floats] = {}
+        sizes = {name: float(one.sum()) for name, one in counts.items()}
+        for (name, one), part in zip(counts.items(), _parts(sizes, self.share), strict=True):
+            self._choose(name, one, part, sizes[name] / sum(sizes.values()))
+
+    def _choose(self, segment: Hashable, counts: npt.NDArray[np.int64], share: float, size: float) -> None:
+        """The probabilities of a segment, which has this share of the events and may label this share of its own."""
+        falls = _falls(counts, self.guard, self._names)
+        probabilities = _candidates(counts, share)
+        information = np.array([_information(counts, fall, probabilities) for fall in falls])
+        even = [_information(counts, fall, np.array([[self.share, self.share]]))[0] for fall in falls]
+        evenly = [_information(counts, fall, np.array([[share, share]]))[0] for fall in falls]
+        gains = information / np.array(evenly)[:, None]
+        slowest = gains.min(0) >= min(1 / SLOWER, gains.min(0).max())
+        best = int(np.where(slowest, np.log(gains).mean(0), -np.inf).argmax())
+        self._chosen[segment] = probabilities[best]
+        for i, (name, before, after) in enumerate((_name(fall, self._names), *_levels(fall)) for fall in falls):
+            pair = (
+                _delay(one, self.arl, _labelled(counts, by)) / size
+                for one, by in ((information[i, best], probabilities[best]), (even[i], np.full(2, self.share)))
+            )
+            self.delays.append(Delay(segment, name, before, after, *pair))
+
+    @property
+    def probabilities(self) -> dict[Any, Any]:
+        """By prediction; or by segment, and then by prediction."""
+        values = self.labels.values
+        found = {name: dict(zip(values, one.tolist(), strict=True)) for name, one in self._chosen.items()}
+        return found[None] if [*found] == [None] else found
+
+    def draw(self, ids: Any, preds: Any, segments: Any = None) -> Draw:
+        """Say which events to label.
+
+        Parameters
+        ----------
+        ids : array, list, frame column
+            Of the events. The same id is drawn again in a retry; that of a new plan with the same key, unless its
+            probability fell.
+        preds : array of labels
+            What the classifier said.
+        segments : array, optional
+            Where each event belongs, for a plan with segments.
+        """
+        codes, marks = self.labels.encode(preds, "preds"), fingerprints(self._hasher, ids)
+        if marks.size != codes.size:
+            raise ValueError(f"ids has {marks.size} events, preds has {codes.size}")
+        probability = self._both(codes.size, segments)
+        drawn = marks["low"] * 2.0**-64 < probability[np.arange(codes.size), codes]
+        return Draw(drawn, probability[:, [self.labels.values.index(label) for label in self.labels.given]])
+
+    def _both(self, size: int, segments: Any) -> Floats:
+        """The two probabilities of each event."""
+        if (segments is None) != ([*self._chosen] == [None]):
+            raise ValueError(
+                "segments: this plan has none" if segments is not None else "this plan is by segment: say which"
+            )
+        if segments is None:
+            return np.repeat(self._chosen[None][None], size, 0)
+        names = list(segments)
+        if len(names) != size:
+            raise ValueError(f"segments has {len(names)} events, preds has {size}")
+        if (strange := next((name for name in names if name not in self._chosen), None)) is not None:
+            raise ValueError(f"segment {strange!r} is not in the plan")
+        return np.array([self._chosen[name] for name in names]).reshape(size, 2)
+
+    def __str__(self) -> str:
+        lines = []
+        for name, one in self._chosen.items():
+            told = ", ".join(
+                f"{100 * p:.1f} % of predicted {label}" for label, p in zip(self.labels.values, one, strict=True)
+            )
+            lines.append(f"{'' if name is None else f'{name}: '}label {told}")
+        lines[-1] += f": {100 * self.share:.1f} % of the events"
+        lines.append(f"{COLUMNS[0]:<8}{COLUMNS[1]:>7}{COLUMNS[2]:>8}{COLUMNS[3]:>12}{COLUMNS[4]:>14}")
+        for delay in self.delays:
+            where = "" if delay.segment is None else f"  {delay.segment}"
+            lines.append(
+                f"{delay.fall:<8}{delay.before:>7.3f}{delay.after:>8.3f}{delay.events:>12,.0f}{delay.evenly:>14,.0f}{where}"
+            )
+        return "\n".join(lines)
+
+
+def _share(share: float | None, per_day: float | None, events_per_day: float | None) -> float:
+    if (share is None) == (per_day is None):
+        raise ValueError("give share or per_day, one of them")
+    if per_day is not None:
+        if events_per_day is None:
+            raise ValueError(f"per_day {per_day!r} needs events_per_day")
+        share = min(check_number(per_day, "per_day") / check_number(events_per_day, "events_per_day"), 1.0)
+    assert share is not None
+    if not 0 < check_number(share, "share") <= 1:
+        raise ValueError(f"share {share!r} is not above 0 and up to 1")
+    return float(share)
+
+
+def _parts(sizes: Mapping[Hashable, float], share: float) -> list[float]:
+    """The share of each segment that is labelled: as many events of each, as far as it has them."""
+    of_all = np.array([*sizes.values()]) / sum(sizes.values())
+    found, left = np.zeros(of_all.size), share
+    for i in np.argsort(of_all).tolist():
+        found[i] = min(left / (of_all.size - np.count_nonzero(found)), of_all[i])
+        left -= found[i]
+    return (found / of_all).tolist()  # type: ignore[no-any-return]
+
+
+def _falls(
+    counts: Any, guard: Mapping[str, float] | None, names: Sequence[str]
+) -> list[list[tuple[int, float, float]]]:
+    """What is guarded: lists of (class, recall before, after)."""
+    rates = (counts.diagonal() + 0.5) / (counts.sum(1) + 1)
+    if guard is None:
+        alone = [(c, float(p), float(p / (p + math.exp(FALL) * (1 - p)))) for c, p in enumerate(rates)]
+    else:
+        for name, size in guard.items():
+            if name not in names:
+                raise ValueError(f"guard: {name!r} is not a recall; there are {', '.join(names)}")
+            if not 0 < check_number(size, "guard") < rates[names.index(name)]:
+                raise ValueError(f"guard: {name} is {rates[names.index(name)]:.3f} and cannot fall by {size!r}")
+        alone = [(names.index(name), float(rates[names.index(name)]), 0.0) for name in guard]
+        alone = [(c, before, before - guard[names[c]]) for c, before, _ in alone]
+    return [[fall] for fall in alone] + ([alone] if len(alone) > 1 else [])
+
+
+def _name(fall: Sequence[tuple[int, float, float]], names: Sequence[str]) -> str:
+    return names[fall[0][0]] if len(fall) == 1 else "together"
+
+
+def _levels(fall: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
+    return fall[0][1], fall[0][2]
+
+
+def _labelled(counts: Any, probabilities: Floats) -> Any:
+    """The share of events that is labelled with these probabilities."""
+    return (counts.sum(0) / counts.sum() * probabilities).sum(-1)
+
+
+def _candidates(counts: Any, share: float) -> Floats:
+    """Pairs of probabilities that label this share, for each ratio that can be."""
+    first = share / _labelled(counts, np.column_stack([np.ones(ODDS), RATIOS]))
+    pairs = np.column_stack([first, first * RATIOS])
+    return pairs[(pairs <= 1 + 1e-12).all(1)].clip(max=1.0)
+
+
+def _information(counts: Any, fall: Sequence[tuple[int, float, float]], probabilities: Floats) -> Floats:
+    """Nats that an event tells of a fall, on average, for each pair of probabilities."""
+    found = np.zeros(len(probabilities))
+    for c, before, after in fall:
+        right, wrong = probabilities[:, c], probabilities[:, 1 - c]
+        seen = [p * right + (1 - p) * wrong for p in (before, after)]
+        old, new = before * right / seen[0], after * right / seen[1]
+        told = new * np.log(new / old) + (1 - new) * np.log((1 - new) / (1 - old))
+        found += counts[c].sum() / counts.sum() * seen[1] * told
+    return found
+
+
+def _delay(information: float, arl: float, labelled: float) -> float:
+    """Events until the evidence is enough."""
+    told = information / labelled  # by a labelled event
+    return (max(math.log(arl * told), 0.0) + OVERHEAD) / information
