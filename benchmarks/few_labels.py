@@ -1,7 +1,7 @@
 """Few labels: the budget of FourRates for events that are drawn for labelling, and what a plan of which to label gives.
 
-budget: stable streams, labelled with probabilities from .5 % to 100 %, constant or other ones every day, with and without a
-reference, overall and by segment: the run length over that asked for.
+budget: stable streams, labelled with probabilities from .5 % to 100 %, constant or other ones every day, with and
+without a reference, overall and by segment: the run length over that asked for.
 delay: events until a fall is found, with 1, 5 and 20 % of the labels, by a plan and by an even draw.
 best: the same by the best of many ratios of the two probabilities, each tried.
 coverage: how often the intervals of rates hold the truth of all events.
@@ -124,15 +124,14 @@ def delay(scale: float) -> list[dict[str, Any]]:
                 seed = round(1e4 * share + 10 * concept.positives)
                 planned, even = (mean_delay(concept, which, one, streams, seed) for one in (pair, np.full(2, share)))
                 expected = next(one for one in plan.delays if one.fall in (which, "together"[: 8 * (which == "both")]))
-                found.append({"positives": concept.positives, "share": share, "fall": which, "plan": planned, "even": even,
-                              "expected": expected.events, "probabilities": pair.tolist()})  # fmt: skip
-                print(f"{concept.positives:>5} {share:>5} {which:<5} plan {planned:>9,.0f} (expected {expected.events:>9,.0f}) "
-                      f"even {even:>9,.0f}: {even / planned:.2f} times as soon", flush=True)  # fmt: skip
+                told = {"plan": planned, "even": even, "expected": expected.events, "probabilities": pair.tolist()}
+                found.append({"positives": concept.positives, "share": share, "fall": which} | told)
+                line = f"plan {planned:>9,.0f} (expected {expected.events:>9,.0f}) even {even:>9,.0f}"
+                print(f"{concept.positives:>5} {share:>5} {which:<5} {line}: {even / planned:.2f}", flush=True)
     rare = [one["even"] / one["plan"] for one in found if one["positives"] <= 0.1 and one["fall"] != "tpr"]
     worst = max(one["plan"] / one["even"] for one in found)
-    print(
-        f"tnr and both, up to 10 % positives: {min(rare):.2f} to {max(rare):.2f} times as soon; plan over even at most {worst:.2f}"
-    )
+    print(f"tnr and both, up to 10 % positives: {min(rare):.2f} to {max(rare):.2f} times as soon")
+    print(f"plan over even at most {worst:.2f}")
     return found
 
 
@@ -150,8 +149,8 @@ def best(scale: float) -> list[dict[str, Any]]:
             pair = np.array([*plan_of(concept, share, which).probabilities.values()])
             planned, soonest = mean_delay(concept, which, pair, streams, 7), min(tried.values())
             found.append({"positives": concept.positives, "fall": which, "plan": planned, "best": soonest})
-            print(f"{concept.positives:>5} {which} plan {planned:>9,.0f} at a ratio of {pair[1] / pair[0]:.1f}, best of "
-                  f"{len(tried)} {soonest:>9,.0f} at {min(tried, key=lambda one: tried[one]):g}: {planned / soonest:.2f}", flush=True)  # fmt: skip
+            line = f"plan {planned:>9,.0f} at a ratio of {pair[1] / pair[0]:.1f}, best of {len(tried)} {soonest:>9,.0f}"
+            print(f"{concept.positives:>5} {which} {line}: {planned / soonest:.2f}", flush=True)
     print(f"plan over the best: at most {max(one['plan'] / one['best'] for one in found):.2f}")
     return found
 

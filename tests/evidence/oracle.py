@@ -101,8 +101,8 @@ class Recall:
         self.strata = np.zeros((strata, 2))  # observations at normal and right ones, by stratum
         self.bases, self.dues, self.offset, self.expected = np.zeros(strata), np.zeros(strata), 0.0, 0.0
         self.given, self.given_ones = given, ones  # the reference
-        self.sampled, self.sign, self.counted, self.latest = False, 1, [0.0, 0.0], np.zeros((2, 4))  # for events that were drawn
-        self.usual = self.usual_n = 0
+        self.sampled, self.sign, self.counted, self.latest = False, 1, [0.0, 0.0], np.zeros((2, 4))
+        self.usual, self.usual_n, self.given_seen = 0.0, 0, given
         self.tolerance = tolerance
         self.n = self.ones = self.due = self.last = 0
         self.lanes, self.dispersion = Lanes(), Dispersion()
@@ -136,6 +136,11 @@ class Recall:
     def as_seen(self, rate):
         """A true rate as it usually is among labelled events."""
         return self.drawn(rate, self.usual + NUMBERS["ODDS"] // 2) if self.sampled else rate
+
+    def number_seen(self, rate, n):
+        """How many of the observations that are seen tell as much."""
+        seen = self.as_seen(rate)
+        return n * rate * (1 - rate) / (seen * (1 - seen)) if self.sampled else n
 
     def note_odds(self, stratum):
         self.usual_n = min(self.usual_n + 1, NUMBERS["USUAL"])
@@ -214,7 +219,7 @@ class Oracle:
         tolerance = float(np.float32(tolerance))
         self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance, strata or 1) for c, row in enumerate(counts)]
         for recall, sign in zip(self.recalls, (-1, 1), strict=False):
-            recall.sampled, recall.sign = sampled, sign
+            recall.sampled, recall.sign, recall.given_seen = sampled, sign, recall.given * (not sampled)
         self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
@@ -264,15 +269,17 @@ class Oracle:
         """Bring the base of a recall up to date, and what its ratios are."""
         recall = self.recalls[c]
         (n, ones), wait = recall.known(), recall.n * self.lag
-        wait += 0 if recall.moved else recall.given * rules.GIVEN_LAG
-        recall.base, recall.due = (ones + 0.5) / (n + 1), np.float32(recall.n + max(1.0, wait))
+        recall.base = (ones + 0.5) / (n + 1)
+        recall.given_seen = recall.number_seen(recall.base, recall.given)
+        wait += 0 if recall.moved else recall.given_seen * rules.GIVEN_LAG
+        recall.due = np.float32(recall.n + max(1.0, wait))
         expected = recall.expected / recall.n if recall.moved and recall.n else recall.mean()
         recall.offset = log_odds(recall.base) - log_odds(expected)
         recall.dues[:] = 0
         edge = max(recall.base - recall.tolerance, recall.base / 2) if recall.tolerance else recall.base
         seen = recall.as_seen(recall.base)
         edge = seen if recall.sampled else edge
-        recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given))
+        recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given_seen))
         own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
         if self.fixed is None and own[3] < 1:
@@ -459,7 +466,8 @@ class Oracle:
             if k != c and not (group and in_group and recall.condition != "recovering"):
                 continue
             n0, p = recall.of_normal()[0], recall.rate_looked_at()
-            row = self.row(recall.as_seen(recall.normal_rate()), n0)
+            normal = recall.normal_rate()
+            row = self.row(recall.as_seen(normal), recall.number_seen(normal, n0))
             direction = None if recovering else own.direction
             growth = self.lanes_of(row, k, recall.moved, direction)[GROWTH]
             power = recall.power if direction is None else recall.shared_power
@@ -477,7 +485,8 @@ class Oracle:
     def weights(self, c, least=0.0):
         """Of the lanes of a look: as the budget has them, or alike from a least step on."""
         recall = self.recalls[c]
-        row = self.row(recall.as_seen(recall.normal_rate()), recall.of_normal()[0])
+        normal = recall.normal_rate()
+        row = self.row(recall.as_seen(normal), recall.number_seen(normal, recall.of_normal()[0]))
         lanes = self.lanes_of(row, c, recall.moved, recall.direction)
         weights, steps = lanes[WEIGHT].copy(), np.abs(lanes[SHIFT])
         if least or not weights.any():
@@ -679,7 +688,7 @@ class Oracle:
     def tells(self, c, way):
         recall = self.recalls[c]
         lanes = slice(0, SIZES) if way < 0 else slice(SIZES, 12)
-        known = float(recall.due) + (0 if recall.moved else recall.given)
+        known = float(recall.due) + (0 if recall.moved else recall.given_seen)
         weight = recall.row[OWN, WEIGHT, lanes] if hasattr(recall, "row") else self.row(0.5, known)[OWN, WEIGHT, lanes]
         return recall.lanes.evidence[lanes].sum() > rules.NAMING * weight.sum() * self.taken
 

@@ -206,8 +206,10 @@ class EvidenceLayout:
 
     def _check_sample(self, sample: Any) -> None:
         """What drawn observations count is a number that can be."""
-        n, volume = sample["n"], sample["volume"]
-        stray = ~((n >= 0) & (n < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(np.abs(sample["odds"]) <= self.strata // 2)
+        n, volume, given = sample["n"], sample["volume"], sample["given"]
+        stray = ~((n >= 0) & (n < 1e15) & (given >= 0) & (given < 1e15) & (volume >= 0) & (volume < 1e15)) | ~(
+            np.abs(sample["odds"]) <= self.strata // 2
+        )
         stray |= sample["known"] > NUMBERS["USUAL"]
         for part in ("", "recent_", "last_"):
             right, most = sample[part + "ones"], sample[part + "n"] * 1.001 + 1e-3
@@ -390,7 +392,11 @@ def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_
     ]
     if not strata:
         sample: list[Any] = [(name, "f8") for name in ("n", "ones", "volume")]
-        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [("odds", "f4"), ("known", "u2")]
+        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [
+            ("given", "f4"),
+            ("odds", "f4"),
+            ("known", "u2"),
+        ]
         fields.append(("sample", np.dtype(sample, align=True), classes))
     if strata > 1:
         fields.append(

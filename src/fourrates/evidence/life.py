@@ -347,7 +347,10 @@ class Life:
     def _back_to_normal(self, c: int) -> None:
         """The watch goes on from normal as it was, without what came since the alarm."""
         recall, look, recent = self._record["recall"], self._record["look"], self._record["recent"][c]
-        n, ones = int(recall["n"][c]), int(recall["ones"][c])  # the latest from now on: those before are not how it is now
+        n, ones = (
+            int(recall["n"][c]),
+            int(recall["ones"][c]),
+        )  # the latest from now on: those before are not how it is now
         kept = min(n, RECENT)
         recent["n"] = recent["ones"] = 0
         recent["last_n"], recent["last_ones"] = kept, round(ones * kept / max(n, 1))

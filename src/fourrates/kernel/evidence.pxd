@@ -232,12 +232,12 @@ cdef class EvidenceRules(Rules):
     cdef Look* look(self, char* record, int c) noexcept nogil
     cdef Stratum* strata_of(self, char* record, int c) noexcept nogil
     cdef Sample* sample_of(self, char* record, int c) noexcept nogil
-    cdef float as_seen(self, char* record, int c, double rate) noexcept nogil
+    cdef float as_seen(self, char* record, int c, double rate, double* n) noexcept nogil
     cdef double level(self, char* record, int c, double* ones) noexcept nogil
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil
     cdef double normal_in(self, char* record, int c, int s) noexcept nogil
-    cdef const Row* row(self, const Recall* recall, const Look* look) noexcept nogil
-    cdef const Row* row_at(self, float base, float known) noexcept nogil
+    cdef const Row* row(self, char* record, int c) noexcept nogil
+    cdef const Row* row_at(self, char* record, int c, double rate, double known) noexcept nogil
     cdef int row_of(self, float base) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
     cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil

@@ -32,7 +32,7 @@ from fourrates.kernel.mix cimport (
 from fourrates.kernel.pairs cimport DRIFT, LOOK, QUIET, REPORT, SHIFT, WARNING
 from fourrates.kernel.record cimport DRIFTED, FLAGS, LINE, OPEN, WARNED, Head, Rules, close_warning, open_warning
 from fourrates.kernel.strata cimport (
-    ODDS, USUAL, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, note_odds, rate_in,
+    ODDS, USUAL, Sample, Stratum, count_drawn, count_in, drawn_base, log_odds, mean_of, note_odds, rate_in, usual_base,
 )
 
 NUMBERS = {  # for those who read records in Python
@@ -128,15 +128,6 @@ cdef class EvidenceRules(Rules):
         return <Sample*>(record + self.by_stratum) + c
 
     @cython.final
-    cdef inline float as_seen(self, char* record, int c, double rate) noexcept nogil:
-        """A true rate as it usually is among the events that are seen: what lanes are chosen by."""
-        cdef float odds
-        if not self.sampled:
-            return <float>rate
-        odds = self.sample_of(record, c).odds
-        return drawn_base(<float>rate, <float>exp2((odds if c else -odds) / 16))
-
-    @cython.final
     cdef inline double level(self, char* record, int c, double* ones) noexcept nogil:
         """How many observations make the level of a recall, and the right ones; as they count if they were drawn."""
         cdef const Recall* recall = self.recall(record, c)
@@ -145,17 +136,29 @@ cdef class EvidenceRules(Rules):
         return sample.n if self.sampled else recall.n
 
     @cython.final
-    cdef inline const Row* row(self, const Recall* recall, const Look* look) noexcept nogil:
+    cdef inline const Row* row(self, char* record, int c) noexcept nogil:
         """What is looked for in a recall, as of its last refresh: by its base, and by how much was known of it."""
-        cdef float known = recall.next_refresh_n if recall.moved else recall.next_refresh_n + look.given
+        cdef const Recall* recall = self.recall(record, c)
+        cdef float given = self.sample_of(record, c).given if self.sampled else self.look(record, c).given
+        cdef float known = recall.next_refresh_n if recall.moved else recall.next_refresh_n + given
         cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
         return self.rows + recall.row * self.octaves + octave
 
     @cython.final
-    cdef const Row* row_at(self, float base, float known) noexcept nogil:
+    cdef const Row* row_at(self, char* record, int c, double rate, double known) noexcept nogil:
         """What is looked for at a rate that is known from this number of observations."""
-        cdef int octave = min(max(fourrates_exponent(known), 0), self.octaves - 1)
-        return self.rows + self.row_of(base) * self.octaves + octave
+        cdef float seen = self.as_seen(record, c, rate, &known)
+        cdef int octave = min(max(fourrates_exponent(<float>known), 0), self.octaves - 1)
+        return self.rows + self.row_of(seen) * self.octaves + octave
+
+    @cython.final
+    cdef inline float as_seen(self, char* record, int c, double rate, double* n) noexcept nogil:
+        """A true rate as it usually is among the events that are seen; and how many of these tell as much as n of all."""
+        cdef float seen = <float>rate
+        if self.sampled:
+            seen = usual_base(self.sample_of(record, c), c, seen)
+            n[0] *= rate * (1 - rate) / (seen * (1 - seen))
+        return seen
 
     @cython.final
     cdef int row_of(self, float base) noexcept nogil:
@@ -235,7 +238,7 @@ cdef class EvidenceRules(Rules):
         cdef Recall* recall = self.recall(record, c)
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef int own = self.lanes_of(c, first)
-        cdef float expected = sum_lanes(self.row(recall, self.look(record, c)).own.weight, own, SIZES) * shared.taken
+        cdef float expected = sum_lanes(self.row(record, c).own.weight, own, SIZES) * shared.taken
         if sum_lanes(recall.lanes.evidence, own, SIZES) <= self.naming_factor * expected:
             return 0
         return -1 if own == 0 else 1
@@ -251,8 +254,8 @@ cdef class EvidenceRules(Rules):
         """
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
-        cdef float normal = self.as_seen(at, c, self.normal_rate(look, c, way))
-        cdef const Row* row = self.row_at(normal, <float>(look.normal_n + look.given))
+        cdef double normal = self.normal_rate(look, c, way)
+        cdef const Row* row = self.row_at(at, c, normal, look.normal_n + look.given)
         cdef int first = 0 if way < 0 else SIZES, lanes = SIZES, i
         cdef const Alternatives* alternatives = &row.own
         if direction != ALONE:
@@ -296,12 +299,16 @@ cdef class EvidenceRules(Rules):
         cdef int b, s
         cdef double expected
         cdef Stratum* strata = self.strata_of(record, c)
-        cdef double ones, n = self.level(record, c, &ones), wait = recall.n * self.lag
+        cdef double ones, n = self.level(record, c, &ones), wait, given = look.given
         if not recall.moved:
-            n, ones, wait = n + look.given, ones + look.ones, wait + look.given * self.given_lag
+            n, ones = n + look.given, ones + look.ones
             if self.tolerance[c] > 0 and look.given > 0:  # the theorem needs a normal that stays
                 n, ones = look.given, look.ones
         recall.base = <float>((ones + self.prior) / (n + 2 * self.prior))
+        seen = self.as_seen(record, c, recall.base, &given)
+        if self.sampled:
+            self.sample_of(record, c).given = <float>given
+        wait = recall.n * self.lag + (0 if recall.moved else given * self.given_lag)
         recall.next_refresh_n = <float>(recall.n + max(1.0, wait))
         if self.strata > 1 and not self.sampled:
             expected = look.expected / recall.n if recall.moved and recall.n else mean_of(strata, self.strata, self.prior)
@@ -309,9 +316,8 @@ cdef class EvidenceRules(Rules):
             for s in range(self.strata):
                 strata[s].next_refresh_n = 0
         edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
-        seen = self.as_seen(record, c, recall.base)
         recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else seen)
-        row = self.row(recall, look)
+        row = self.row(record, c)
         of_class = self.dispersed(&recall.dispersion, found)
         temper(recall.power, &self.tempering, self.fixed, of_class)
         temper(recall.shared_power, &self.tempering, self.fixed, self.dispersed(&shared.dispersion, found_of_all))
@@ -366,7 +372,7 @@ cdef class EvidenceRules(Rules):
     @cython.final
     cdef void derive(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil:
         """All of the ratios but themselves."""
-        cdef const Row* row = self.row(recall, self.look(record, truth))
+        cdef const Row* row = self.row(record, truth)
         ratios.alone, ratios.together = &row.own, &row.shared[truth if self.classes == 2 else 0]
         ratios.fading = fades(&row.own)
         ratios.base = self.base_in(record, recall, truth, stratum)
@@ -547,7 +553,7 @@ cdef class EvidenceRules(Rules):
         cdef double known = look.normal_n + <double>look.given, wrong, growth, ones
         cdef double rate = self.normal_rate(look, c, recall.moved)
         cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
-        cdef const Row* row = self.row_at(self.as_seen(record, c, rate), <float>known)
+        cdef const Row* row = self.row_at(record, c, rate, known)
         cdef const Alternatives* alternatives = &row.own
         cdef int first = 0 if recall.moved < 0 else SIZES, lanes = SIZES, i
         if direction != ALONE:

@@ -3,7 +3,7 @@
 Or where events were drawn for labelling, with probabilities that are known: rates that follow from the true one.
 """
 
-from libc.math cimport exp, log
+from libc.math cimport exp, exp2, log
 from libc.stdint cimport uint16_t, uint32_t
 
 cdef enum:
@@ -23,6 +23,7 @@ cdef struct Sample:
     double n, ones          # of what makes its level
     double volume           # events of the class since the restart, to scale
     float recent_n, recent_ones, last_n, last_ones   # of the latest observations, as in Recent
+    float given             # observations of the reference, as many as tell as much among those that are seen
     float odds              # the usual ratio of the latest observations, in the steps that events have
     uint16_t known          # of so many
 
@@ -30,6 +31,10 @@ cdef struct Sample:
 cdef inline float drawn_base(float base, float odds) noexcept nogil:
     """A true rate as it is among events that are drawn when right `odds` times as often as when wrong."""
     return base * odds / (1 - base + base * odds)
+
+
+cdef inline float usual_base(const Sample* sample, int c, float rate) noexcept nogil:
+    return drawn_base(rate, <float>exp2((sample.odds if c else -sample.odds) / 16))
 
 
 cdef inline void note_odds(Sample* sample, int stratum) noexcept nogil:
