@@ -35,9 +35,9 @@ class Columns:
 
     `dates` says how the times are written where they are not ISO 8601: "day" first (01.09.2026) or "month" first.
     `unit` says what numbers count since 1970: "s", "ms", "us" or "ns". Both are learned from the first times if None.
-    `extra` names columns that are read along with these; `version` is that of the model which predicted. `probability` and
-    `other` are for events that were drawn for labelling: with which probability, and with which it would have been for
-    the other prediction.
+    `extra` names columns that are read along with these; `version` is that of the model which predicted. `probability`
+    and `other` are for events that were drawn for labelling: with which probability, and with which it would have been
+    for the other prediction.
     """
 
     truth: str | None = None
