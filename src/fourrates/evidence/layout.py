@@ -302,116 +302,51 @@ def _are_shares(shares: Any) -> Any:
     return (lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1) & (n >= 0) & (n < 1e15)
 
 
+# The parts of a record, field by field as the kernel has them: a type, the names that have it, and how many of each.
+LAYOUT = {
+    "head": "i8 key last; u8 events since",
+    "recent": "u2 n ones last_n last_ones",
+    "dispersion": "f4 squares*BLOCKS pairs*BLOCKS",
+    "recall": "i8 n ones; f4 base next_refresh_n total; u4 last; i1 moved; u1 row; u2 phase; u1 reach*4;"
+    "f4 power*BLOCKS shared_power*BLOCKS evidence*LANES age*LANES seen*LANES right*LANES block residual offset;"
+    "f4 signed*BLOCKS both*BLOCKS; dispersion dispersion",
+    "shared": "i8 taken; f8 own proof; f4 total residual block evidence*LANES age*LANES signed*BLOCKS both*BLOCKS;"
+    "dispersion dispersion",
+    "mix": "i8 n ones; f4 base next_refresh_n total power evidence*LANES age*LANES signed*BLOCKS both*BLOCKS;"
+    "dispersion dispersion; u1 block",
+    "joint": "f8 total; f4 evidence*LANES age*LANES shares*2*4",
+    "look": "f4 given ones back back_age; i8 normal_n normal_ones; f8 expected; u4 away_n away_ones returned;"
+    "u1 condition direction settled; i1 opened; f4 weight*SIZES",
+    "episode": "i8 at; u4 since started first last; f4 evidence known mixed*2*3",
+    "sample": "f8 n ones volume; f4 recent_n recent_ones last_n last_ones given odds; u2 known",
+    "stratum": "u4 n ones; f4 base next_refresh_n",
+    "cell": "u4 hits last began began_n began_hits; f4 base evidence*STEPS; u4 pair_n pair_m; f4 pair*STEPS",
+    "swap": "u2 truth pred; u4 spare; f4 shares*2*4",
+}
+
+
+def _part(name: str) -> np.dtype[Any]:
+    fields: list[Any] = []
+    for kind, *names in (line.split() for line in LAYOUT[name].split(";")):
+        for field, *sizes in (word.split("*") for word in names):
+            shape = tuple(NUMBERS[size] if size in NUMBERS else int(size) for size in sizes)
+            fields.append((field, _part(kind) if kind in LAYOUT else kind, shape))
+    return np.dtype(fields, align=True)
+
+
 @lru_cache(maxsize=64)
 def _dtype(classes: int, watch_mix: bool, watch_joint: bool, strata: int, watch_confusions: bool) -> np.dtype[Any]:
     """The layout of a record; it is asked for with every drift and every state that is read."""
-    lanes = [("evidence", "f4", LANES), ("age", "f4", LANES)]
-    dispersion = [("squares", "f4", BLOCKS), ("pairs", "f4", BLOCKS)]
-    recall = [
-        ("n", "i8"),
-        ("ones", "i8"),
-        ("base", "f4"),
-        ("next_refresh_n", "f4"),
-        ("total", "f4"),
-        ("last", "u4"),
-        ("moved", "i1"),
-        ("row", "u1"),
-        ("phase", "u2"),
-        ("reach", "u1", 4),
-        ("power", "f4", BLOCKS),
-        ("shared_power", "f4", BLOCKS),
-        *lanes,
-        ("seen", "f4", LANES),
-        ("right", "f4", LANES),
-        ("block", "f4"),
-        ("residual", "f4"),
-        ("offset", "f4"),
-        ("signed", "f4", BLOCKS),
-        ("both", "f4", BLOCKS),
-        ("dispersion", dispersion),
-    ]
-    shared = [
-        ("taken", "i8"),
-        ("own", "f8"),
-        ("proof", "f8"),
-        ("total", "f4"),
-        ("residual", "f4"),
-        ("block", "f4"),
-        *lanes,
-        ("signed", "f4", BLOCKS),
-        ("both", "f4", BLOCKS),
-        ("dispersion", dispersion),
-    ]
-    mix = [
-        ("n", "i8"),
-        ("ones", "i8"),
-        ("base", "f4"),
-        ("next_refresh_n", "f4"),
-        ("total", "f4"),
-        ("power", "f4"),
-        *lanes,
-        ("signed", "f4", BLOCKS),
-        ("both", "f4", BLOCKS),
-        ("dispersion", dispersion),
-        ("block", "u1"),
-    ]
-    head = [("key", "i8"), ("last", "i8"), ("events", "u8"), ("since", "u8")]
-    fields: list[Any] = [
-        ("head", head),
-        ("counts", "i8", (classes, classes)),
-        ("recent", [(name, "u2") for name in ("n", "ones", "last_n", "last_ones")], 2 * classes),
-        ("recall", np.dtype(recall, align=True), classes),
-        ("shared", np.dtype(shared, align=True)),
-    ]
-    if watch_mix:
-        fields.append(("mix", np.dtype(mix, align=True)))
-    if watch_joint:
-        fields.append(("joint", np.dtype([("total", "f8"), *lanes, ("shares", "f4", (2, 4))], align=True)))
-    look = [
-        *[(name, "f4") for name in ("given", "ones", "back", "back_age")],
-        ("normal_n", "i8"),
-        ("normal_ones", "i8"),
-        ("expected", "f8"),
-        *[(name, "u4") for name in ("away_n", "away_ones", "returned")],
-        *[(name, "u1") for name in ("condition", "direction", "settled")],
-        ("opened", "i1"),
-        ("weight", "f4", SIZES),
-    ]
-    episode = [
-        ("at", "i8"),
-        *[(name, "u4") for name in ("since", "started", "first", "last")],
-        ("evidence", "f4"),
-        ("known", "f4"),
-        ("mixed", "f4", (2, 3)),
-    ]
-    fields += [
-        ("look", np.dtype(look, align=True), classes),
-        ("episode", np.dtype(episode, align=True)),
-        ("confusion", "i8", (classes, classes)),
-        ("change", "f4", (classes, 2, 4)),
-    ]
+    matrix = classes, classes
+    fields: list[Any] = [("head", _part("head")), ("counts", "i8", matrix), ("recent", _part("recent"), 2 * classes)]
+    fields += [("recall", _part("recall"), classes), ("shared", _part("shared"))]
+    fields += [(name, _part(name)) for name, watched in (("mix", watch_mix), ("joint", watch_joint)) if watched]
+    fields += [("look", _part("look"), classes), ("episode", _part("episode"))]
+    fields += [("confusion", "i8", matrix), ("change", "f4", (classes, 2, 4))]
     if not strata:
-        sample: list[Any] = [(name, "f8") for name in ("n", "ones", "volume")]
-        sample += [(name, "f4") for name in ("recent_n", "recent_ones", "last_n", "last_ones")] + [
-            ("given", "f4"),
-            ("odds", "f4"),
-            ("known", "u2"),
-        ]
-        fields.append(("sample", np.dtype(sample, align=True), classes))
+        fields.append(("sample", _part("sample"), classes))
     if strata > 1:
-        fields.append(
-            ("stratum", [("n", "u4"), ("ones", "u4"), ("base", "f4"), ("next_refresh_n", "f4")], (classes, strata))
-        )
+        fields.append(("stratum", _part("stratum"), (classes, strata)))
     if watch_confusions:
-        whole = [(name, "u4") for name in ("hits", "last", "began", "began_n", "began_hits")]
-        cell = [
-            *whole,
-            ("base", "f4"),
-            ("evidence", "f4", STEPS),
-            ("pair_n", "u4"),
-            ("pair_m", "u4"),
-            ("pair", "f4", STEPS),
-        ]
-        swap = [("truth", "u2"), ("pred", "u2"), ("spare", "u4"), ("shares", "f4", (2, 4))]
-        fields += [("cell", cell, (classes, classes)), ("swap", swap)]
+        fields += [("cell", _part("cell"), matrix), ("swap", _part("swap"))]
     return np.dtype(fields, align=True)
