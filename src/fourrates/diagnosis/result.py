@@ -299,45 +299,41 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""
         clock = self.clock
+        times = (
+            {}
+            if clock is None
+            else {
+                "first_time": plain.moment(clock.first, clock.utc),
+                "last_time": plain.moment(clock.last, clock.utc),
+                "per_day": clock.per_day,
+                "days": None if clock.days is None else list(clock.days),
+                "without_time": clock.unknown,
+                "backwards": clock.backwards,
+                "largest_step_back": float(clock.largest_step / np.timedelta64(1, "s")),
+            }
+        )
+        told = ("what", "period", "low", "high", "low_at", "high_at")
         return {
-            "events": self.events,
-            "rows": self.rows,
-            "lacking": dict(self.lacking),
+            **{
+                name: getattr(self, name) for name in ("events", "rows", "threshold", "arl", "alarms_a_month", "drifts")
+            },
             **({} if self.streams is None else {"streams": self.streams}),
-            "labels": list(self.labels),
+            **{name: list(getattr(self, name)) for name in ("labels", "correlated", "problems", "said")},
+            **times,
+            "lacking": dict(self.lacking),
             "confusion": [list(row) for row in self.confusion],
-            **(
-                {}
-                if clock is None
-                else {
-                    "first_time": plain.moment(clock.first, clock.utc),
-                    "last_time": plain.moment(clock.last, clock.utc),
-                    "per_day": clock.per_day,
-                    "days": None if clock.days is None else list(clock.days),
-                    "without_time": clock.unknown,
-                    "backwards": clock.backwards,
-                    "largest_step_back": float(clock.largest_step / np.timedelta64(1, "s")),
-                }
-            ),
             "correlation": {rate: plain.finite(value) for rate, value in self.correlation.items()},
-            "correlated": list(self.correlated),
             "dispersion": {rate: plain.finite(value) for rate, value in self.dispersion.items()},
             "cycles": [
                 {"label": None if cycle.place is None else self.labels[cycle.place]}
-                | {name: getattr(cycle, name) for name in ("what", "period", "low", "high", "low_at", "high_at")}
+                | {name: getattr(cycle, name) for name in told}
                 for cycle in self.cycles
             ],
             "repeated_ids": self.repeats.ids,
             "repeated_rows": self.repeats.rows,
             "every_event_twice": self.repeats.twice_each,
             "scores": None if self.scores is None else [plain.finite(score) for score in self.scores],
-            "threshold": self.threshold,
-            "arl": self.arl,
-            "alarms_a_month": self.alarms_a_month,
-            "drifts": self.drifts,
             "falls": [fall.to_dict(None if clock is None else clock.per_day) for fall in self.falls],
-            "problems": list(self.problems),
-            "said": list(self.said),
         }
 
     def _repr_html_(self) -> str:

@@ -29,7 +29,7 @@ from fourrates.evidence.report import (
     write_episode,
 )
 from fourrates.evidence.rules import LEAST_HISTORY
-from fourrates.findings import Condition, Drift, Finding, Kind, RateChange, Share
+from fourrates.findings import Condition, Direction, Drift, Finding, Kind, RateChange, Share
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT, WARNED
 
@@ -84,21 +84,12 @@ DECISIONS = {
 
 
 class Life:
-    """One stream at a moment that decides something: its record is changed, and findings are what there is to report.
-
-    Parameters
-    ----------
-    rules : FourRatesRules
-        What is watched.
-    names : sequence of str
-        Of the rates, in the order of the kernel.
-    memory : array of uint8
-        The record.
-    """
+    """One stream at a moment that decides something: its record is changed, findings say what there is to report."""
 
     def __init__(self, rules: FourRatesRules, names: Sequence[str], memory: npt.NDArray[np.uint8]) -> None:
         self._rules, self._names, self._memory = rules, names, memory
-        self._record: Any = memory.view(rules.dtype())[0]
+        self._records: Any = memory.view(rules.dtype())  # one
+        self._record = self._records[0]
 
     @property
     def open(self) -> Drift | None:
@@ -333,16 +324,9 @@ class Life:
         else:
             statistic = (min if kind == "withdrawal" else max)(rules.support(self._memory, c))
         bounds = {"withdrawal": rules.withdraw, "recovery": rules.recover}
-        return RateChange(
-            rate=self._names[c],
-            direction="down" if way < 0 else "up",
-            statistic=statistic,
-            bound=bounds.get(kind, rules.confirm),
-            expected=None,
-            n=after.n,
-            before=before,
-            after=after,
-        )
+        direction: Direction = "down" if way < 0 else "up"
+        bound = bounds.get(kind, rules.confirm)
+        return RateChange(self._names[c], direction, statistic, bound, None, after.n, before=before, after=after)
 
     def _back_to_normal(self, c: int) -> None:
         """The watch goes on from normal as it was, without what came since the alarm."""
@@ -361,7 +345,7 @@ class Life:
         self._begin_level(c, int(look["normal_n"][c]), int(look["normal_ones"][c]))
         recall["moved"][c] = 0
         given, ones, opened = (look[name][c].item() for name in ("given", "ones", "opened"))
-        look[c] = np.zeros((), look.dtype)
+        look[c] = 0
         look["given"][c], look["ones"][c], look["opened"][c] = given, ones, opened
 
     def _set_level(self, c: int, n: float, ones: float) -> None:
@@ -389,12 +373,11 @@ class Life:
         record["head"]["events"] &= ~np.uint64(OPEN)
         record["look"]["opened"] = 0
         record["confusion"][:], record["change"][:] = 0, 0
-        for name in record["episode"].dtype.names:
-            record["episode"][name] = 0
+        record["episode"] = 0
         if "joint" in record.dtype.names:
             record["joint"]["shares"][:] = 0
         if self._rules.watch_confusions:
-            record["swap"] = np.zeros((), record["swap"].dtype)
+            record["swap"] = 0
 
     # A person decides -----------------------------------------------------------------------------------------
 
@@ -421,7 +404,7 @@ class Life:
         for c in range(classes):
             self._set_level(c, *(now[c] if reference is None else (0, 0)))
             record["recall"]["moved"][c] = 0
-            look[c] = np.zeros((), look.dtype)
+            look[c] = 0
             if reference is not None:
                 look["given"][c], look["ones"][c] = reference[0][c], reference[1][c]
         self._close_if_all_normal()
@@ -443,10 +426,9 @@ class Life:
         if self._rules.sampled:
             record["sample"]["volume"] = 0.0
         if latest:
-            for name in record["recent"].dtype.names:
-                record["recent"][name] = 0
-            for name in ("recent_n", "recent_ones", "last_n", "last_ones") if self._rules.sampled else ():
-                record["sample"][name] = 0
+            record["recent"] = 0
+            if self._rules.sampled:
+                record["sample"][["recent_n", "recent_ones", "last_n", "last_ones"]] = 0
         self._clear(recall)
         recall["last"] = 0
         look["back"] = look["back_age"] = 0.0
@@ -462,26 +444,17 @@ class Life:
 
     def _clear(self, recall: Any) -> None:
         """No evidence that these recalls moved, and their bases are to be brought up to date."""
-        recall["next_refresh_n"] = recall["total"] = 0.0
-        recall["row"] = 0
-        for name in ("evidence", "age", "seen", "right"):
-            recall[name] = 0.0
+        recall[["next_refresh_n", "total", "row", "evidence", "age", "seen", "right"]] = 0
 
     def _clear_shared(self) -> None:
         """No evidence that several recalls moved."""
-        shared = self._record["shared"]
-        shared["total"] = 0.0
-        shared["evidence"][:] = 0.0
-        shared["age"][:] = 0.0
+        self._records["shared"][["total", "evidence", "age"]] = 0
         self._clear_joint()
 
     def _clear_joint(self) -> None:
         """No evidence that they moved as the classes shifted."""
         if self._rules.watch_joint:
-            joint = self._record["joint"]
-            joint["total"] = 0.0
-            joint["evidence"][:] = 0.0
-            joint["age"][:] = 0.0
+            self._records["joint"][["total", "evidence", "age"]] = 0
 
     def _clear_confusions(self) -> None:
         """No evidence that a class is taken for another more often."""
@@ -496,16 +469,11 @@ class Life:
     def _forget_confusions(self, classes: slice) -> None:
         """Nothing is known of what these classes are taken for."""
         if self._rules.watch_confusions:
-            self._record["cell"][classes] = np.zeros((), self._record["cell"].dtype)
+            self._record["cell"][classes] = 0
             self._clear_confusions()
 
     def _restart_mix(self) -> None:
         """The class mix begins again; dispersion is remembered."""
-        if not self._rules.watch_mix:
-            return
-        mix = self._record["mix"]
-        for name in ("n", "ones", "next_refresh_n", "total"):
-            mix[name] = 0
-        mix["evidence"][:] = 0.0
-        mix["age"][:] = 0.0
-        self._clear_joint()
+        if self._rules.watch_mix:
+            self._records["mix"][["n", "ones", "next_refresh_n", "total", "evidence", "age"]] = 0
+            self._clear_joint()

@@ -16,7 +16,7 @@ import numpy as np
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.precision import Mixed, moved
-from fourrates.findings import ConfusionChange, Drift, RateChange, Share, Shift
+from fourrates.findings import ConfusionChange, Direction, Drift, RateChange, Share, Shift
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS, GROUP
 
@@ -60,40 +60,20 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """What gave an alarm.
-
-    Attributes
-    ----------
-    at, since, started, first, last : int
-        Events: the alarm, the warning before it, and when the change started, between which.
-    evidence : float
-        All of it.
-    moved : list of Moved
-        The recalls that moved.
-    direction : int or None
-        Of the shared lanes that found it; None for those of one recall.
-    weights : array
-        How likely each of the lanes that found it is.
-    positives : pair of (share, events)
-        The share of class 1, before and after.
-    shares : pair of Share, or None
-        The same, if the class mix shifted with it.
-    confusion : pair of int, or None
-        A class that is taken for another more often, if one stands out.
-    """
+    """What gave an alarm."""
 
     at: int
-    since: int
+    since: int  # the warning before it
     started: int
-    first: int
-    last: int
+    first: int  # the change started between this event
+    last: int  # and this one
     evidence: float
     moved: list[Moved]
-    direction: int | None
-    weights: onset.Floats
-    positives: tuple[float, float]
-    shares: tuple[Share, Share] | None
-    confusion: tuple[int, int] | None
+    direction: int | None  # of the shared lanes that found it; None for those of one recall
+    weights: onset.Floats  # how likely each of the lanes that found it is
+    positives: tuple[float, float]  # the share of class 1, before and after
+    shares: tuple[Share, Share] | None  # the same with intervals, if the class mix shifted with it
+    confusion: tuple[int, int] | None  # a class that is taken for another more often, if one stands out
 
 
 def events_of(record: Any) -> int:
@@ -210,8 +190,8 @@ def _errors(rules: FourRatesRules, record: Any, change: Moved) -> float:
 
 def _consistent(moved: list[Moved]) -> list[Moved]:
     """Those whose levels go the way that is reported; if there are none, all, without what they went to."""
-    fitting = [one for one in moved if not (one.before.n and one.after.n) or one.way * one.rise > 0]
-    return fitting or [replace(one, after=Share.of(0.0, 0.0)) for one in moved]
+    fitting = [change for change in moved if not (change.before.n and change.after.n) or change.way * change.rise > 0]
+    return fitting or [replace(change, after=Share.of(0.0, 0.0)) for change in moved]
 
 
 def _moved(
@@ -301,7 +281,7 @@ def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[S
     if "sample" in record.dtype.names:  # by volume: the mix is that of all events
         scale = record["sample"]["volume"] / np.maximum(taken, 1.0)
         scale *= taken.sum() / max(float(record["sample"]["volume"].sum()), 1e-9)
-        seen, taken = [float(one * by) for one, by in zip(seen, scale, strict=True)], taken * scale
+        seen, taken = [float(n * by) for n, by in zip(seen, scale, strict=True)], taken * scale
     whole, total = float(taken[1] / max(taken.sum(), 1.0)), float(taken.sum())
     since = min(seen[0] + seen[1], total)
     earlier = total - since
@@ -382,18 +362,9 @@ def read_episode(
     changes = []
     for c in np.flatnonzero(record["look"]["opened"]).tolist():
         before, after = (_share(plain) for plain in record["change"][c])
-        changes.append(
-            RateChange(
-                rate=names[c],
-                direction="down" if record["look"]["opened"][c] < 0 else "up",
-                statistic=float(episode["evidence"]),
-                bound=rules.threshold,
-                expected=None,
-                n=after.n,
-                before=before,
-                after=after,
-            )
-        )
+        direction: Direction = "down" if record["look"]["opened"][c] < 0 else "up"
+        evidence = float(episode["evidence"]), rules.threshold
+        changes.append(RateChange(names[c], direction, *evidence, None, after.n, before=before, after=after))
     shift = None
     if "joint" in record.dtype.names and record["joint"]["shares"][1, 3]:
         before, after = (_share(plain) for plain in record["joint"]["shares"])
