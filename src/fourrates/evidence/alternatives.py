@@ -12,14 +12,12 @@ docs/mathematics.md): all weights sum to at most one at every event.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 Sides = Literal["both", "down", "up"]
 
@@ -51,26 +49,11 @@ QUORUM = 16.0  # observations from which on a class has a say in what all do tog
 
 @lru_cache(maxsize=64)
 def alternatives(classes: int, arl: float, lag: float, sides: Sides, budget: float = 1.0) -> npt.NDArray[np.float32]:
-    """Steps and weights for each rate and number of observations.
+    """Steps and weights for each rate and number of observations: float32, rates x octaves x 3 x 3 x lanes.
 
-    Parameters
-    ----------
-    classes : int
-        Number of classes.
-    arl : float
-        The budget.
-    lag : float
-        Part by which observations grow until a rate is brought up to date.
-    sides : {"both", "down", "up"}
-        Which ways a recall may move.
-    budget : float
-        The part of it that all of these have.
-
-    Returns
-    -------
-    float32 array, rates x octaves x 3 x 3 x lanes
-        For the lanes of a recall alone, and for what the first and the second class have to say of all together (for
-        more than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights.
+    For the lanes of a recall alone, and for what the first and the second class have to say of all together (for more
+    than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights. A rate is
+    brought up to date when observations have grown by the part `lag`; `budget` is the part of it that all these have.
     """
     rates = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)

@@ -6,17 +6,14 @@ the kernel sees it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fourrates.kernel.evidence import NUMBERS
+from fourrates.kernel.evidence import NUMBERS, EvidenceRules
 from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING = (
     NUMBERS[name]
@@ -26,27 +23,21 @@ FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceLayout:
-    """What the records of some rules look like."""
+class CheckedRules(EvidenceRules):
+    """Rules that know how their records lie in memory, and which bytes can be one."""
 
-    classes: int
-    watch_mix: bool
-    watch_joint: bool
-    hold: bool
-    prior: float
-    lag: float
-    given_lag: float
-    threshold: float
-    most: float  # the largest threshold, that of the mix included
-    rows: int  # of the table of alternatives
-    watched: tuple[npt.NDArray[np.bool_], ...]  # lanes that ever have a weight: a recall's, of all, of mix and both
-    remembered: float  # pairs of blocks
-    estimate: bool  # whether dispersion is estimated; if not, no block is ever begun
-    strata: int
-    sampled: bool  # whether events were drawn, and strata are ratios of probabilities
-    directions: int  # of the shared lanes
-    watch_confusions: bool
+    def __init__(self, classes: int, settings: dict[str, Any]) -> None:
+        super().__init__(classes, settings)
+        self.prior, self.lag, self.given_lag = (settings[name] for name in ("prior", "lag", "given_lag"))
+        self.remembered = settings["tempering"]["remembered"]  # pairs of blocks
+        self.most = max(self.threshold, self.mix_threshold)
+        table = settings["alternatives"]
+        self.rows = len(table)
+        mix, joint = (np.array([weight for _, weight in settings[name]]) > 0 for name in ("mix", "joint"))
+        recall, shared = ((table[:, :, i, 2] > 0).any((0, 1)) for i in range(2))
+        self.watched = recall, shared, mix, np.tile(shared[:SIZES], 2) & joint  # lanes that ever have a weight
+        if self.dtype().itemsize != self.size:
+            raise AssertionError(f"the layout has {self.dtype().itemsize} bytes, a record {self.size}")
 
     def dtype(self) -> np.dtype[Any]:
         """The layout of a record."""
@@ -55,7 +46,8 @@ class EvidenceLayout:
 
     def check(self, records: npt.NDArray[np.uint8]) -> None:
         """Raise ValueError unless each of these can be a record of the rules."""
-        ones = records.view(self.dtype())[:, 0]
+        super().check(records)
+        ones = np.asarray(records).view(self.dtype())[:, 0]
         parts = [ones["recall"], ones["shared"][:, None]]
         more = (("mix", self.watch_mix), ("joint", self.watch_joint))
         parts += [ones[name][:, None] for name, watched in more if watched]

@@ -8,18 +8,14 @@ that a large step found may also be a smaller one that began earlier, if the sma
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.findings import DEVIATIONS, Share
 from fourrates.kernel.mixtures import exponential_quantile, logistic_quantile
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
+Floats = npt.NDArray[np.float64]
 
 TAIL = 0.05  # on either side of an interval
 EARLIER, LATER = 2.0, 1.6  # nats of information by which the true start scatters on either side of a step's own
@@ -30,19 +26,7 @@ LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law wh
 def started_between(weights: Floats, starts: Floats, information: Floats) -> tuple[float, float]:
     """The interval that holds the start of a change in nine of ten cases.
 
-    Parameters
-    ----------
-    weights : array
-        The probability of each step, summing to one.
-    starts : array
-        When the change began, according to each.
-    information : array
-        How much an event since then told of it, in nats.
-
-    Examples
-    --------
-    >>> started_between(np.array([0.9, 0.1]), np.array([5000.0, 4000.0]), np.array([0.05, 0.01]))
-    (3978.9, 5066.6)
+    By the probability of each step, when the change began according to it, and the nats an event since then told of it.
     """
     below, above = EARLIER / information, LATER / information
     reach = -math.log(TAIL)

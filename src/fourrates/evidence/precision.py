@@ -37,24 +37,12 @@ def moved(before: Mixed, after: Mixed) -> tuple[PrecisionChange, ...]:
     """The precisions that moved, and with what; those that cannot be told are left out.
 
     Each part is the mean of what it does before the other moved and after.
-
-    Examples
-    --------
-    >>> from fourrates.evidence.precision import Mixed, moved
-    >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.3, 0.9, 0.5)):
-    ...     print(change)
-    npv 0.913 -> 0.808, because recall changed
-    ppv 0.774 -> 0.682, because recall changed
-    >>> for change in moved(Mixed(0.3, 0.9, 0.8), Mixed(0.1, 0.9, 0.8)):
-    ...     print(change)
-    npv 0.913 -> 0.976, because the class mix changed
-    ppv 0.774 -> 0.471, because the class mix changed
     """
     recalls = Mixed(before.positives, after.tnr, after.tpr)
     mix = Mixed(after.positives, before.tnr, before.tpr)
     found = []
     for rate in ("npv", "ppv"):
-        old, new, first, second = (getattr(one, rate) for one in (before, after, recalls, mix))
+        old, new, first, second = (getattr(mixed, rate) for mixed in (before, after, recalls, mix))
         if not all(map(math.isfinite, (old, new, first, second))) or abs(new - old) < LEAST:
             continue
         by_recalls = ((first - old) + (new - second)) / 2

@@ -165,8 +165,8 @@ def _moved_too(
         return []
     others = [c for c in range(len(record["recall"])) if c not in named and not record["recall"]["moved"][c]]
     errors = math.sqrt(ALSO**2 + 2 * math.log(max(len(others), 1)))
-    found, down = [], rules.layout.watched[0][:SIZES].any()
-    ways = [way for way, watched in ((-1, down), (1, rules.layout.watched[0][SIZES:].any())) if watched]
+    found, down = [], rules.watched[0][:SIZES].any()
+    ways = [way for way, watched in ((-1, down), (1, rules.watched[0][SIZES:].any())) if watched]
     for c in others:
         changes = [_moved(rules, record, c, way, weights, ages, False)[0] for way in ways]
         likeliest = max(changes, key=lambda change: _errors(rules, record, change))

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
-from fourrates.evidence.layout import EvidenceLayout
-from fourrates.kernel.evidence import NUMBERS, EvidenceRules
-from fourrates.kernel.record import Rules
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from fourrates.evidence.layout import CheckedRules
+from fourrates.kernel.evidence import NUMBERS
 
 Mix = Literal["report", "alarm", "ignore"]
 
@@ -55,61 +52,13 @@ LEAST_HISTORY = 30  # and below which normal is not known at all
 WARN = 0.1  # a warning's run length over that of an alarm
 
 
-class FourRatesRules(EvidenceRules):
-    """What FourRates watches, and how its records lie in memory.
-
-    Attributes
-    ----------
-    layout : EvidenceLayout
-        What the records look like, and which bytes can be one.
-    tolerances : array of float
-        By class: changes of less than this are ignored.
-    learning : bool
-        Whether an improvement becomes the normal without an alarm.
-    """
-
-    layout: EvidenceLayout
-    tolerances: npt.NDArray[np.float32]
-    learning: bool
+class FourRatesRules(CheckedRules):
+    """What FourRates watches: by class, changes of less than its tolerance are ignored; one that learns may improve."""
 
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
-        self.tolerances, self.learning = settings["tolerance"], settings["learning"]
-        table = settings["alternatives"]
-        watched = [(table[:, :, i, 2] > 0).any((0, 1)) for i in range(2)]
-        watched.append(np.array([weight for _, weight in settings["mix"]]) > 0)
-        joint = np.array([weight for _, weight in settings["joint"]]) > 0
-        watched.append(np.tile(watched[1][:SIZES], 2) & joint)
-        self.layout = EvidenceLayout(
-            classes=classes,
-            watch_mix=self.watch_mix,
-            watch_joint=self.watch_joint,
-            hold=self.hold,
-            prior=settings["prior"],
-            lag=settings["lag"],
-            given_lag=settings["given_lag"],
-            threshold=self.threshold,
-            most=max(self.threshold, self.mix_threshold),
-            rows=len(table),
-            watched=tuple(watched),
-            remembered=settings["tempering"]["remembered"],
-            estimate=self.estimate,
-            strata=self.strata,
-            sampled=self.sampled,
-            directions=self.directions,
-            watch_confusions=self.watch_confusions,
-        )
-        if self.dtype().itemsize != self.size:
-            raise AssertionError(f"the layout has {self.dtype().itemsize} bytes, a record {self.size}")
-
-    def dtype(self) -> np.dtype[Any]:
-        """The layout of a record."""
-        return self.layout.dtype()
-
-    def check(self, records: npt.NDArray[np.uint8]) -> None:
-        """Raise ValueError unless each of these can be a record of these rules."""
-        Rules.check(self, records)
-        self.layout.check(np.asarray(records))
+        self.tolerances: npt.NDArray[np.float32] = settings["tolerance"]
+        self.learning: bool = settings["learning"]
 
     def keeps_reference(self, record: Any, c: int) -> bool:
         """Whether normal is the reference alone: the promise that goes with a tolerance needs it fixed."""
@@ -137,32 +86,10 @@ def evidence_rules(
     strata: int = 1,
     sampled: bool = False,
 ) -> FourRatesRules:
-    """The rules for a budget of one false alarm in `arl` events.
+    """The rules for a budget of one false alarm in `arl` events, with the settings of FourRates by class code.
 
-    Parameters
-    ----------
-    classes : int
-        Number of classes.
-    arl, warn : float
-        Events between two false alarms, and two false warnings.
-    sides : {"both", "down", "up"}
-        Which way a recall may move to raise an alarm.
-    mix : {"report", "alarm", "ignore"}
-        What a shift of the classes is.
-    hold : bool
-        Whether normal stays after a drift, which is then open until it ends.
-    dispersion : float, optional
-        As it is known; estimated if not given.
-    reference : K x K counts, optional
-        Of the classifier as it was shipped.
-    tolerance : numbers, optional
-        By class: changes of less than this are ignored.
-    learning : bool
-        Whether an improvement becomes the normal without an alarm.
-    strata : int
-        How many normals each recall has: one for each hour of the day, for instance.
-    sampled : bool
-        Whether events were drawn for labelling; what would be their stratum is the ratio of the probabilities.
+    `hold` says whether normal stays after a drift, which is then open until it ends; with `sampled`, what would be the
+    stratum of an event is the ratio of the probabilities with which it was drawn.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
     joins = mix == "alarm" and classes == 2 and sides != "up"
