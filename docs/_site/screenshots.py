@@ -1,4 +1,4 @@
-"""Pictures of the report, of `watch` and of a notebook, as they are, for the README: ``make screenshots``.
+"""Pictures of the report, `watch`, a notebook and the live page, as they are, for the README: ``make screenshots``.
 
 Each is made from the stream of the demo by what a person would run: the command line, `watch` in a terminal (tmux), a
 notebook executed by nbconvert. Chromium draws them; they are kept small.
@@ -24,16 +24,18 @@ PICTURES = Path(__file__).parents[1] / "pictures"
 FOURRATES = [sys.executable, "-m", "fourrates"]
 COLOURS = 255  # of a picture: enough for text and thin lines in colour, and a third of the bytes
 SEEN = 121_500  # events of the stream: shortly after the alarm
+PORT = 8439  # of the live page
 COLUMNS, LINES = 100, 30  # of the terminal
 
 
-def shoot(page: Path, name: str, width: int, height: int) -> None:
-    """Draw a page of HTML, cut off what is empty at its end, and keep it."""
+def shoot(page: Path | str, name: str, width: int, height: int, *more: str) -> None:
+    """Draw a page, cut off what is empty at its end, and keep it."""
     with tempfile.TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
         chromium = shutil.which("chromium") or "google-chrome"
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1.5"]
-        command = [chromium, *flags, f"--window-size={width},{height}", f"--screenshot={shot}", page.resolve().as_uri()]
+        address = page if isinstance(page, str) else page.resolve().as_uri()
+        command = [chromium, *flags, *more, f"--window-size={width},{height}", f"--screenshot={shot}", address]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         image = Image.open(io.BytesIO(shot.read_bytes())).convert("RGB")
     pixels = np.asarray(image)
@@ -103,9 +105,42 @@ def notebook(folder: Path) -> None:
     shoot(folder / "monday.html", "notebook", 900, 700)
 
 
+# The service by a clock that runs so many times as fast: the demonstration then lasts hours, as streams do.
+HURRIED = """
+import sys, time
+from fourrates.serve.clock import Clock
+began = time.time()
+Clock.now = lambda self: began + (time.time() - began - 12.5) * 1500  # the present when all is sent
+from fourrates.__main__ import main
+main()
+"""
+
+
+def live(folder: Path) -> None:
+    """The live page while a drift is open."""
+    sys.path.insert(0, str(PICTURES.parents[1]))
+    from examples.serve_demo import Demo, Service, wait_until_ready
+
+    arguments = ["serve", "--data", str(folder / "served"), "--port", str(PORT)]
+    process = subprocess.Popen([sys.executable, "-c", HURRIED, *arguments], stdout=subprocess.DEVNULL)
+    try:
+        service = Service(f"http://127.0.0.1:{PORT}")
+        wait_until_ready(service, process)
+        demo = Demo(service)
+        demo.create()
+        began = time.monotonic()
+        for step in range(175):
+            demo.step()
+            time.sleep(max(0.0, began + 0.065 * step - time.monotonic()))
+        shoot(f"{service.address}/#/monitor/card%20fraud", "live", 1280, 760, "--virtual-time-budget=8000")
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 def main() -> None:
     """Make them all, or those named."""
-    makers = {maker.__name__: maker for maker in (report, watch, notebook)}
+    makers = {maker.__name__: maker for maker in (report, watch, notebook, live)}
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / "transactions.csv")
         for name in sys.argv[1:] or makers:

@@ -256,6 +256,9 @@ def test_a_day_is_looked_at_by_the_hour_with_volume_label_delay_and_cost(states,
     first, last = browser.execute_script(ends)
     assert mark["version"] == "v2"
     assert 0.2 < (mark["x"] - first) / (last - first) < 0.5, "ten of 28 batches"
+    placed = browser.execute_script("const c = fourrates.view().charts; return c.marks.map((one) => c.place(one))")
+    newest = max(placed, key=lambda one: one["found"])
+    assert newest["found"] - 6 * 3_600 < newest["first"] <= newest["last"] <= newest["found"], "numbers of v2's own"
     assert "version v2 deployed" in text(browser, ".kicker")
     check(browser, width, "day")
 

@@ -292,12 +292,12 @@ def bar(state: RateState, colour: str, width: int = WIDTH) -> Text:
             cells[column(edge)] = "┃"
     elif state.normal is not None and state.normal.n:
         span(state.normal, "─", "│")
-    text = Text("".join(cells), "dim")
+    line = "".join(cells)
     now, _ = standing(state)
     if now is None or math.isnan(now):
-        return text
+        return Text(line, "dim")
     at = column(now)
-    return text[:at] + Text("●", f"bold {colour}") + text[at + 1 :]
+    return Text.assemble((line[:at], "dim"), ("●", f"bold {colour}"), (line[at + 1 :], "dim"))
 
 
 def _weighs(detector: Detector) -> bool:

@@ -15,7 +15,7 @@ from fourrates.findings import CLASSES, ENOUGH, ENOUGH_OF_A_CLASS, Finding, Shar
 from fourrates.plain import counted
 from fourrates.report.facts import Facts, Stream, microseconds, shares_of, within
 from fourrates.watch.dispersion import in_words
-from fourrates.watch.now import rate_in_words, several
+from fourrates.watch.now import QUOTED, rate_in_words, several
 
 if TYPE_CHECKING:
     from fourrates.detectors import Detector
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fourrates.io import Events, Joined
 
 SHIFTS = 3  # of the class mix, listed
-QUOTED = 15  # observations from which on the interval of a rate is worth a word
 LISTED = 12  # classes and files told by name
 READERS = {
     ".parquet": "read_parquet({})",

@@ -13,6 +13,7 @@ from fourrates.findings import CLASSES, Direction, Drift, RateState, Share, Stat
 from fourrates.watch.cost import ExtraCost
 
 NAMED = 2  # rates in a sentence
+QUOTED = 15  # observations from which on the interval of a rate that moved is worth a word
 
 
 def several(number: int, noun: str) -> str:
@@ -243,6 +244,10 @@ def _in_words(rate: str, state: RateState, direction: Direction | None = None) -
     now = state.now
     if now is None or not now.n or now.n < state.enough:
         count = f"{0 if now is None else now.n:,} of about {state.enough:,} {CLASSES.get(rate, 'observations')}"
+        if direction is not None and now is not None and now.n >= QUOTED:
+            verb = "fell" if direction == "down" else "rose"
+            aside = f"{count} needed; {normal}" if normal else f"{count} needed"
+            return f"{rate_in_words(rate)} {verb} to between {now.lower:.3f} and {now.upper:.3f} ({aside})"
         moved = {"down": " fell, by how much is", "up": " rose, by how much is", None: " is"}[direction]
         known = f"{moved} not yet known: {count}"
     else:

@@ -187,15 +187,21 @@ export class Charts {
 
   xs() { return this.axis === "time" ? this.series.time : this.series.event; }
 
-  // A finding on the axis: found, started, and between which two it started.
+  // A finding on the axis: found, started, and between which two it started. The events of a segment, and of a later version,
+  // have numbers of their own: these are placed by their times.
   place(finding) {
     const { series } = this;
     const recovery = finding.kind === "recovery";
-    const [first, last] = finding.started_between ?? [finding.started ?? finding.at, finding.at];
-    if (this.axis === "event") return { found: finding.at, started: finding.started, first, last, recovery };
+    const own = !series.event || finding.segment || (finding.version && this.deployments?.length > 1);
     const [found, started] = [seconds(finding.time), seconds(finding.started_time)];
-    const at = (event) => (series.event && !finding.segment ? Series.at(series.event, series.time, event) : started ?? found);
-    return { found, started, first: at(first), last: at(last), recovery };
+    const [first, last] = finding.started_between ?? [finding.started ?? finding.at, finding.at];
+    if (this.axis === "time") {
+      const at = (event) => (own ? started ?? found : Series.at(series.event, series.time, event));
+      return { found, started, first: at(first), last: at(last), recovery };
+    }
+    if (!own) return { found: finding.at, started: finding.started, first, last, recovery };
+    const [end, begin] = [found, started ?? found].map((time) => Series.at(series.time, series.event, time));
+    return { found: end, started: begin, first: begin, last: begin, recovery };
   }
 
   // The versions that came after the first, on the axis.
@@ -267,7 +273,7 @@ export class Charts {
     if (!this.series?.length) return;
     const { found, first } = this.place(finding);
     const [begin, end] = this.extentOf();
-    const room = Math.max(2 * Math.abs(found - first), (end - begin) / 50);
+    const room = Math.max(Math.abs(found - first) / 2, (end - begin) / 50);
     this.zoom(Math.min(first, found) - room, found + room);
     this.node.scrollIntoView({ behavior: motion() });
     this.large.querySelector(".chart")?.focus({ preventScroll: true });
@@ -334,7 +340,7 @@ export class Charts {
     const columns = () => {
       const shown = this.series.evidence.map((share) => (known(share) ? Math.max(share, FLOOR) : null));
       for (const one of this.marks) { // it reached the alarm there, also if that point was thinned out since
-        const place = one.kind === "drift" && !one.segment ? this.series.event.findIndex((event) => event > one.at) : -1;
+        const place = one.kind === "drift" && !one.segment ? this.series.time.findIndex((time) => time >= seconds(one.time)) : -1;
         if (place >= 0) shown[place] = 1;
       }
       return [this.xs(), shown];
