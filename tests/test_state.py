@@ -212,17 +212,17 @@ def test_blocks_as_full_as_they_can_be_never_overflow(right):
     detector = fr.FourRates(1e9, mix="report")
     detector.update_many([0, 1, 1] * 3_000, [0, 1, 0] * 3_000)
     record = np.frombuffer(bytearray(detector.record_bytes), detector.evidence_rules.dtype())[0]
-    size = 8 ** np.arange(1, 5)
+    level = np.arange(10)
     counted = [*((one, int(one["phase"])) for one in record["recall"]), (record["mix"], 9_000)]
     for part, observed in counted:
-        closed = (observed // 8 * 8) % (2 * size)
-        first, second = np.minimum(closed, size), np.maximum(closed - size, 0)
-        part["both"], part["signed"], part["block"] = first + second, first - second, observed % 8
+        first = part["dispersion"]["first"]
+        first[:] = (observed // 8 >> level & 1) * 4 * (8 << level)  # in quarters; the second is to come
+        part["block"] = observed % 8
         detector.restore(record.tobytes())
-        part["signed"][3] += 2
+        first[np.flatnonzero(first)[-1]] += 4
         with pytest.raises(ValueError, match="blocks of no stream"):
             detector.restore(record.tobytes())
-        part["signed"][3] -= 2
+        first[np.flatnonzero(first)[-1]] -= 4
     for _ in range(25):
         detector.update_many([1] * 701, [right] * 701)
         assert fr.FourRates.from_bytes(detector.to_bytes()).record_bytes == detector.record_bytes
@@ -270,21 +270,20 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("recall", 1, "next_refresh_n"), 1e9, "never will be"),
         (("recall", 1, "base"), 1.5, r"base is not in \[0, 1\]"),
         (("recall", 1, "power", 0), -0.5, r"power is not in \[0, 1\]"),
-        (("recall", 1, "power", 2), 0.5, "a power that is larger than that of smaller blocks"),
         (("recall", 1, "row"), 65, "a rate that is in no row"),
         (("recall", 1, "phase"), 8192, "blocks of no stream"),
         (("recall", 1, "block"), 1, "blocks of no stream"),  # after 200 observations, 25 blocks of 8
-        (("recall", 1, "both", 0), 9, "blocks of no stream"),
-        (("recall", 1, "both", 1), -2, "blocks of no stream"),
-        (("recall", 1, "both", 3), 32_767, "blocks of no stream"),
-        (("recall", 1, "signed", 2), -32_768, "blocks of no stream"),
-        (("recall", 1, "signed", 3), 7, "blocks of no stream"),  # not a difference of numbers that add up to `both`
+        (("recall", 1, "dispersion", "first", 0), 36, "blocks of no stream"),  # 9 right ones in 8
+        (("recall", 1, "dispersion", "first", 1), 4, "blocks of no stream"),  # no block of 16 waits for another
+        (("recall", 1, "dispersion", "first", 3), -4, "blocks of no stream"),
+        (("recall", 1, "dispersion", "first", 3), 7, "blocks of no stream"),  # not whole right ones
+        (("recall", 1, "dispersion", "first", 9), 32_767, "blocks of no stream"),
         (("shared", "block"), 3.0, "blocks of no stream"),
         (("shared", "residual"), 9.0, "blocks of no stream"),
-        (("shared", "both", 0), 1e10, "blocks of no stream"),
-        (("shared", "both", 1), -9.5, "blocks of no stream"),
+        (("shared", "variance"), 0.26, "blocks of no stream"),
+        (("shared", "dispersion", "first", 9), -4, "blocks of no stream"),
         (("mix", "block"), 1, "blocks of no stream"),
-        (("mix", "signed", 0), 3, "blocks of no stream"),
+        (("mix", "dispersion", "first", 0), 3, "blocks of no stream"),
         (("recall", 1, "seen", 0), 1e30, "more observations since a change than there were"),
         (("look", 1, "back"), 1e9, "a look at no drift"),
         (("look", 1, "back_age"), np.nan, "a look at no drift"),
@@ -295,7 +294,7 @@ def test_a_recall_that_moved_to_nearly_one_is_saved_and_may_be_back():
         (("change", (1, 0, 3)), 7.0, "an episode of no drift"),
         (("confusion", (0, 0)), 1, "an episode of no drift"),
         (("joint", "shares", (0, 3)), 5.0, "an episode of no drift"),
-        (("recall", 1, "dispersion", "pairs", 0), 1e9, "dispersion of no stream"),
+        (("recall", 1, "dispersion", "squares", 0), 1e35, "dispersion of no stream"),
         (("mix", "n"), 10**6, "a mix that does not fit"),
         (("mix", "evidence", 0), 1e30, "evidence beyond the alarm"),
         (("joint", "evidence", 0), 1e30, "evidence beyond the alarm"),

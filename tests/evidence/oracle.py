@@ -17,61 +17,59 @@ from fourrates.kernel.evidence import NUMBERS
 
 SHIFT, GROWTH, WEIGHT = range(3)  # of a row of the table
 OWN, SHARED = 0, 1
-BLOCKS = [8, 64, 512, 4096]
+BLOCKS = [8, 32, 128, 256, 512, 1024, 2048, 4096]
 T = rules.TEMPERING
 
 
 class Dispersion:
-    """How much more blocks of observations scatter than independent ones: squared differences, and as expected."""
+    """How much more blocks of observations scatter than independent ones: squared differences, as expected."""
 
     def __init__(self):
-        self.amounts, self.residuals, self.squares, self.pairs = [], [], [0.0] * 4, [0.0] * 4
+        self.residuals, self.variances, self.blocks = [], [], []  # blocks of 8: what they hold, in quarters
+        self.squares, self.pairs, self.variance = [0.0] * len(BLOCKS), [0] * len(BLOCKS), 0.0
 
-    def note(self, amount, residual, variance):
-        """One observation; `variance` is that of each, or 0 where the amounts are variances."""
-        self.amounts.append(amount)
+    def note(self, residual, variance=None, known=None):
+        """One observation: right or not; or what is beyond expectation, with its variance, or one that is known."""
         self.residuals.append(residual)
+        self.variances.append(variance)
+        if len(self.residuals) % 8:
+            return
+        self.blocks.append(math.floor(4 * sum(self.residuals[-8:]) + 0.5))
+        if variance is not None and known is None:  # that of the latest blocks, on average
+            self.variance += (sum(self.variances[-8:]) / 8 - self.variance) / min(len(self.blocks), NUMBERS["AVERAGED"])
+            known = max(self.variance, 1e-9)
         for b, size in enumerate(BLOCKS):
-            if len(self.amounts) % (2 * size) == 0:
-                difference = sum(self.residuals[-2 * size : -size]) - sum(self.residuals[-size:])
-                self.close(b, 2 * size, difference, sum(self.amounts[-2 * size :]), variance)
+            if len(self.residuals) % (2 * size) == 0:
+                first, second = sum(self.blocks[-size // 4 : -size // 8]) / 4, sum(self.blocks[-size // 8 :]) / 4
+                self.close(b, 2 * size, first - second, first + second, known)
 
     def close(self, b, size, difference, both, variance):
-        whole = (size * variance if variance > 0 else both) + 1e-6
-        square, expected = difference**2 / whole, 1.0
-        if variance > 0:
-            expected = both * (size - both) / ((size - 1) * whole)
-        if expected > 1:
-            square, expected = square / expected, 1.0
+        expected = both * (size - both) / (size - 1) if variance is None else size * variance
+        if expected <= 0:
+            return
         known = (self.squares[b] + T["pairs"]) / (self.pairs[b] + T["pairs"])
-        self.squares[b] += min(square, T["cap"] * max(known, 1.0))
-        self.pairs[b] += max(expected, 0.0)
+        self.squares[b] += min(difference**2 / expected, T["cap"] * max(known, 1.0))
+        self.pairs[b] += 1
         if self.pairs[b] >= T["remembered"]:
-            self.squares[b], self.pairs[b] = self.squares[b] / 2, self.pairs[b] / 2
+            self.squares[b], self.pairs[b] = self.squares[b] / 2, (self.pairs[b] - 1) // 2
 
-    def powers(self):
-        """1 over the dispersion of blocks up to each size."""
-        found, most = [], 1.0
+    def found(self):
+        """The dispersion of blocks up to each size."""
+        found = [1.0]
         for squares, pairs in zip(self.squares, self.pairs, strict=True):
             n = pairs + T["pairs"]
-            if squares > pairs:
-                most = max(most, (squares + T["pairs"]) / n - T["errors"] * math.sqrt(2 / n))
-            found.append(1 / (1 + T["inflation"] * (most - 1)))
-        return found
+            found.append(max(found[-1], (squares + T["pairs"] * T["scatter"]) / n - T["errors"] * math.sqrt(2 / n)))
+        return found[1:]
 
 
-def reached(power, shifts, p):
-    """The power of each size of a change, and the last of them that is in use."""
-    if power[3] == 1:
-        return np.ones(12), 1.0
-    blocks = []
+def tempered(found, shifts, p):
+    """The power of each size of a change, by the dispersion of blocks up to some times its scale."""
+    powers = []
     for i in range(SIZES):
         information = 0.5 * p * (1 - p) * min(abs(shifts[i]), abs(shifts[i + SIZES])) ** 2 + 1e-9
-        b, size = 0, 64
-        while b < 3 and size * information <= T["reach"] * T["scale"]:
-            b, size = b + 1, size * 8
-        blocks.append(b)
-    return np.tile([power[b] for b in blocks], 2), power[max(blocks)]
+        within = [b for b, size in enumerate(BLOCKS) if size * information <= T["reach"] * T["scale"]]
+        powers.append(1 / (1 + T["inflation"] * (found[max(within, default=0)] - 1)))
+    return np.tile(powers, 2)
 
 
 class Lanes:
@@ -280,14 +278,17 @@ class Oracle:
         seen = recall.as_seen(recall.base)
         edge = seen if recall.sampled else edge
         recall.row = self.row(edge, float(recall.due) + (0 if recall.moved else recall.given_seen))
-        own = recall.dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
-        shared = self.shared_dispersion.powers() if self.fixed is None else [1 / self.fixed] * 4
-        if self.fixed is None and own[3] < 1:
-            shared = [min(pair) for pair in zip(own, shared, strict=True)]
         self.together = SHARED + (c if self.classes == 2 else 0)
-        own_powers, recall.power = reached(own, recall.row[OWN, SHIFT], seen)
-        shared_powers, recall.shared_power = reached(shared, recall.row[self.together, SHIFT], seen)
-        recall.powers = {OWN: own_powers, self.together: shared_powers}
+        if self.fixed is None:
+            own = recall.dispersion.found()
+            shared = [max(pair) for pair in zip(own, self.shared_dispersion.found(), strict=True)]
+            recall.powers = {
+                OWN: tempered(own, recall.row[OWN, SHIFT], seen),
+                self.together: tempered(shared, recall.row[self.together, SHIFT], seen),
+            }
+        else:
+            recall.powers = dict.fromkeys((OWN, self.together), np.full(12, 1 / self.fixed))
+        recall.power, recall.shared_power = recall.powers[OWN].min(), recall.powers[self.together].min()
 
     def base_in(self, recall, s):
         """The base of a recall in a stratum."""
@@ -345,11 +346,12 @@ class Oracle:
         if self.fixed is None:
             variance, told = base * (1 - base), recall.n > 8
             if len(recall.strata) == 1 and not recall.sampled:
-                recall.dispersion.note(right, right, variance)
+                recall.dispersion.note(right)
             else:
                 told = told and (recall.sampled or recall.strata[stratum, 0] > 8)
-                recall.dispersion.note(variance * told, (right - base) * told, 0.0)
-            self.shared_dispersion.note(variance * told, (right - base) * told, 0.0)
+                seen = recall.as_seen(recall.base)
+                recall.dispersion.note((right - base) * told, variance, seen * (1 - seen))
+            self.shared_dispersion.note((right - base) * told, variance * told)
         shifted = self.watches_mix and self.step_mix(truth, recall.row[part, WEIGHT], ratios[part])
         decision = None
         if recall.moved:
@@ -442,7 +444,8 @@ class Oracle:
         if self.mix_n >= self.mix_due:
             self.mix_base = (self.mix_ones + 0.5) / (self.mix_n + 1)
             self.mix_due = np.float32(self.mix_n + max(1.0, self.mix_n * float(self.lag)))
-            self.mix_power = self.mix_dispersion.powers()[3] if self.fixed is None else 1 / self.fixed
+            scatter = 1 + T["inflation"] * (self.mix_dispersion.found()[-1] - 1)
+            self.mix_power = 1 / (scatter if self.fixed is None else self.fixed)
         alone, joint = (
             self.ratio(self.mix_base, truth, np.expm1(shift)) ** self.mix_power
             for shift in (self.mix_lanes[0], self.joint_lanes[0])
@@ -452,7 +455,7 @@ class Oracle:
         self.mix.advance(self.mix_lanes[1], alone, 1)
         self.mix_n, self.mix_ones = self.mix_n + 1, self.mix_ones + truth
         if self.fixed is None:
-            self.mix_dispersion.note(truth, truth, self.mix_base * (1 - self.mix_base))
+            self.mix_dispersion.note(truth)
         return self.mix.evidence.sum() >= self.mix_threshold
 
     # The life of a drift ----------------------------------------------------------------------------------------

@@ -205,4 +205,6 @@ def _least(detector: Detector, share: float, before: float, after: float) -> flo
     before = min(max(before, 1e-6), 1 - 1e-6)
     told = after * math.log(after / before) + (1 - after) * math.log((1 - after) / (1 - before))
     budget = min(_budget(detector), 1e12)
-    return float(math.log(budget) * (detector.parameters.get("dispersion") or 1.0) / (share * told))
+    known = detector.parameters.get("dispersion")
+    scatter = known if isinstance(known, float | int) else 1.0
+    return float(math.log(budget) * scatter / (share * told))

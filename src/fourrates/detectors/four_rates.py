@@ -61,7 +61,8 @@ class FourRates(RecordDetector):
         Events between two false warnings; a tenth of `arl` if not given.
     reference : K x K counts, or a pair of arrays (y_true, y_pred), optional
         The classifier as you shipped it: its confusion counts on the validation set, by true class and then by
-        predicted class, in the order of `labels`. Without one the stream is compared with its own past.
+        predicted class, in the order of `labels`. Without one the stream is compared with its own past. Of pairs in
+        the order in which they came it is also known how much errors cluster, before the first event is watched.
     after : {"hold", "restart"}
         What follows a drift. "hold": normal stays what it was, and the drift is open until it is withdrawn, recovered
         or accepted. "restart": the new level is normal at once, as in the paper.
@@ -77,7 +78,7 @@ class FourRates(RecordDetector):
         `shift` says so. Not watched with more than two classes.
     dispersion : float, optional
         How much more the errors scatter than those of independent events; 1 for independent ones. Estimated if not
-        given.
+        given, from what pairs as a reference showed on: that is then kept here.
     tolerance : float or mapping by rate, optional
         Changes of a recall by less than this are ignored: ``0.03`` is three points, ``{"tpr": 0.05}`` five points of
         tpr and none of tnr. A fall is looked for from normal less the tolerance, a rise from normal plus it. With a
@@ -110,17 +111,17 @@ class FourRates(RecordDetector):
     >>> detector = fr.FourRates(arl=100_000)
     >>> [drift] = detector.update_many(y_true, y_pred)
     >>> print(drift)
-    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.939; tpr down: 0.726 -> 0.334
+    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.938; tpr down: 0.726 -> 0.334
 
     What became of it, and how tpr is now:
 
     >>> for finding in detector.findings:
     ...     print(finding)
-    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.939; tpr down: 0.726 -> 0.334
+    drift at 5,109, started about 4,975: tnr up: 0.807 -> 0.938; tpr down: 0.726 -> 0.334
     confirmation at 5,185 of the drift at 5,109: tpr down: 0.726 -> 0.067
     confirmation at 5,219 of the drift at 5,109: tnr up: 0.807 -> 0.875
     >>> detector.status, detector.rates["tpr"].state, detector.rates["tpr"].now_in_words
-    ('drifted', 'confirmed', '0.220 [0.199, 0.243] of 990')
+    ('drifted', 'confirmed', '0.220 [0.195, 0.247] of 990')
     """
 
     __slots__ = ("_names",)
@@ -138,7 +139,7 @@ class FourRates(RecordDetector):
         positive: Hashable = None,
         sides: Sides = "both",
         mix: Mix = "report",
-        dispersion: float | None = None,
+        dispersion: float | list[Any] | None = None,
         tolerance: float | Mapping[str, float] | None = None,
         learning: bool = False,
         strata: int | Season | None = None,
@@ -158,14 +159,16 @@ class FourRates(RecordDetector):
         own_warn = WARN * arl if warn is None else check_number(warn, "warn")
         if not 1 <= own_warn < arl:
             raise ValueError(f"warn {warn!r} is not a number of events below arl {arl!r}")
-        if dispersion is not None and not 1 <= check_number(dispersion, "dispersion") < 1e6:
+        if dispersion is None and not sampled and _are_pairs(reference, self._labels):
+            dispersion = _clustering(reference[0], reference[1], self._labels)
+        elif not isinstance(dispersion, list | None) and not 1 <= check_number(dispersion, "dispersion") < 1e6:
             raise ValueError(f"dispersion {dispersion!r} is not a number of at least 1")
         self.parameters |= {
             "reference": None if counts is None else counts.tolist(),
             "after": chosen,
             "sides": sides,
             "mix": mix,
-            "dispersion": plain(dispersion),
+            "dispersion": dispersion if isinstance(dispersion, list) else plain(dispersion),
             "tolerance": dict(tolerance) if isinstance(tolerance, Mapping) else plain(tolerance),
             "learning": bool(learning),
             "strata": plain(strata),
@@ -399,11 +402,27 @@ def in_order_of_codes(counts: npt.NDArray[np.int64], labels: Labels) -> npt.NDAr
     return counts[..., order, :][..., order]
 
 
+def _are_pairs(reference: Any, labels: Labels) -> bool:
+    """Whether a reference is the pairs of a validation set; two rows of two numbers are counts."""
+    pair = isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1
+    return pair and not (len(labels.values) == 2 and len(reference[0]) == 2 and len(reference[1]) == 2)
+
+
+def _clustering(y_true: Any, y_pred: Any, labels: Labels) -> list[Any]:
+    """How much a reference clusters: squares and pairs of blocks, by class, of all and of the class mix."""
+    watched = FourRates(MOST, labels=labels.given, positive=labels.values[1] if len(labels.values) == 2 else None)
+    watched.update_many(y_true, y_pred)
+    record = watched._fields()
+    parts = [*record["recall"], record["shared"], record["mix" if len(labels.values) == 2 else "shared"]]
+    return [
+        [part["dispersion"][name].astype(float).round(4).tolist() for name in ("squares", "pairs")] for part in parts
+    ]
+
+
 def confusion_counts(reference: Any, labels: Labels) -> npt.NDArray[np.int64]:
     """The K x K counts of a reference, in the order of the labels as given; or from the pairs of a validation set."""
     classes = len(labels.values)
-    pair = isinstance(reference, tuple) and len(reference) == 2 and np.ndim(reference[0]) == 1
-    if pair and not (classes == 2 and len(reference[0]) == 2 and len(reference[1]) == 2):
+    if _are_pairs(reference, labels):
         truths, preds = labels.encode(reference[0], "reference"), labels.encode(reference[1], "reference")
         if truths.size != preds.size:
             raise ValueError(f"reference: y_true has {truths.size} events, y_pred has {preds.size}")

@@ -15,9 +15,12 @@ import numpy.typing as npt
 from fourrates.kernel.evidence import NUMBERS, EvidenceRules
 from fourrates.kernel.record import NUMBERS as HEAD_NUMBERS
 
-LANES, SIZES, STEPS, BLOCKS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING = (
+LANES, SIZES, STEPS, BLOCKS, LEVELS, UNITS, SMALLEST, PERIOD, RECENT, ODDS, ALONE, RECOVERING = (
     NUMBERS[name]
-    for name in ("LANES", "SIZES", "STEPS", "BLOCKS", "SMALLEST", "PERIOD", "RECENT", "ODDS", "ALONE", "RECOVERING")
+    for name in (
+        *("LANES", "SIZES", "STEPS", "BLOCKS", "LEVELS", "UNITS", "SMALLEST", "PERIOD", "RECENT", "ODDS", "ALONE"),
+        "RECOVERING",
+    )
 )
 FLAGS, OPEN = HEAD_NUMBERS["FLAGS"], HEAD_NUMBERS["OPEN"]
 NOTHING = 1e-37  # about the smallest float of four bytes: below, rounding takes evidence away before its age
@@ -29,7 +32,6 @@ class CheckedRules(EvidenceRules):
     def __init__(self, classes: int, settings: dict[str, Any]) -> None:
         super().__init__(classes, settings)
         self.prior, self.lag, self.given_lag = (settings[name] for name in ("prior", "lag", "given_lag"))
-        self.remembered = settings["tempering"]["remembered"]  # pairs of blocks
         self.most = max(self.threshold, self.mix_threshold)
         table = settings["alternatives"]
         self.rows = len(table)
@@ -78,9 +80,9 @@ class CheckedRules(EvidenceRules):
         if "dispersion" not in found.dtype.names:
             return
         dispersion = found["dispersion"]
-        pairs, squares = dispersion["pairs"], dispersion["squares"]
+        squares = dispersion["squares"]
         # What is let in stays in: to numbers as large as these, floats of four bytes, a further block adds nothing.
-        if (pairs < 0).any() or (pairs >= self.remembered).any() or (squares < 0).any() or (squares > 1e34).any():
+        if (squares < 0).any() or (squares > 1e34).any():
             raise ValueError("dispersion of no stream")
 
     def _check_counts(self, ones: Any) -> None:
@@ -103,8 +105,6 @@ class CheckedRules(EvidenceRules):
             raise ValueError("a recall that moved neither up nor down")
         if (recall["row"] >= self.rows).any():
             raise ValueError("a rate that is in no row")
-        if any((np.diff(recall[name]) > 0).any() for name in ("power", "shared_power")):
-            raise ValueError("a power that is larger than that of smaller blocks")
         self._check_blocks(ones, events[:, 0])
         self._check_reference(ones["look"]["given"], ones["look"]["ones"])
         known = n + np.where(recall["moved"] == 0, ones["look"]["given"], 0).astype(np.float64)
@@ -123,30 +123,30 @@ class CheckedRules(EvidenceRules):
             self._check_base(mix["base"], mix["next_refresh_n"], mix["n"], mix["n"])
 
     def _check_blocks(self, ones: Any, events: Any) -> None:
-        """The present blocks, and pairs of blocks, hold no more than there were observations in them."""
+        """The present blocks hold no more than there were observations in them."""
         recall, shared = ones["recall"], ones["shared"]
+        phase = recall["phase"].astype(np.int64)
         counted = [(ones["mix"], events)] if self.watch_mix else []
-        at = recall["phase"] % SMALLEST * self.estimate
-        stray = (np.abs(recall["residual"]) > at + 1e-3).any() or ((recall["block"] < 0) | (recall["block"] > at)).any()
-        if self.strata == 1:  # blocks hold right ones
-            counted.append((recall, recall["phase"].astype(np.int64)))
-            stray |= (recall["residual"] != recall["block"]).any()
+        stray = (phase >= PERIOD).any()
+        if self.strata == 1:
+            counted.append((recall, phase))
         else:
-            stray |= (np.abs(recall["signed"]) > 1e5).any() or ((recall["both"] < 0) | (recall["both"] > 1e5)).any()
-        at = events % SMALLEST
-        stray |= (recall["phase"] >= PERIOD).any() or (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any()
-        stray |= ((shared["block"] < 0) | (shared["block"] > at * self.estimate)).any()
-        stray |= (np.abs(shared["signed"]) > 1e9).any() or ((shared["both"] < 0) | (shared["both"] > 1e9)).any()
-        size = SMALLEST ** np.arange(1, BLOCKS + 1)
-        for part, observed in counted:
-            observed = observed * self.estimate
-            closed = (observed - observed % SMALLEST)[..., None] % (2 * size)
-            signed, both = part["signed"], part["both"]
-            stray |= (signed != np.floor(signed)).any() or (part["block"] != np.floor(part["block"])).any()
-            first, second = both + signed, both - signed  # twice what the first block of a pair holds, and the second
-            stray |= (part["block"] > observed % SMALLEST).any() or (first % 2 != 0).any()
-            stray |= ((first < 0) | (first > 2 * np.minimum(closed, size))).any()
-            stray |= ((second < 0) | (second > 2 * np.maximum(closed - size, 0))).any()
+            stray |= (np.abs(recall["block"]) > (phase % SMALLEST + 1e-3) * self.estimate).any()
+        at = events % SMALLEST * self.estimate
+        stray |= (np.abs(shared["residual"]) > (at + 1e-3) * self.estimate).any() or (
+            (shared["block"] < 0) | (shared["block"] > at)
+        ).any()
+        stray |= ((shared["variance"] < 0) | (shared["variance"] > 0.25 + 1e-6)).any()
+        for part, observed in [*counted, (shared, events), *([(recall, phase)] if self.strata > 1 else [])]:
+            level = np.arange(LEVELS)
+            first = part["dispersion"]["first"].astype(np.int64)
+            half = (observed[..., None] // SMALLEST >> level & 1) * self.estimate  # a first block waits for its second
+            stray |= (np.abs(first) > UNITS * half * (SMALLEST << level)).any()
+            stray |= not self.estimate and (part["dispersion"]["pairs"] > 0).any()
+        for part, observed in counted:  # right ones
+            first, block = part["dispersion"]["first"], part["block"]
+            stray |= (first < 0).any() or (first % UNITS != 0).any() or (block != np.floor(block)).any()
+            stray |= ((block < 0) | (block > observed % SMALLEST * self.estimate)).any()
         if stray:
             raise ValueError("blocks of no stream")
 
@@ -298,14 +298,12 @@ def _are_shares(shares: Any) -> Any:
 LAYOUT = {
     "head": "i8 key last; u8 events since",
     "recent": "u2 n ones last_n last_ones",
-    "dispersion": "f4 squares*BLOCKS pairs*BLOCKS",
-    "recall": "i8 n ones; f4 base next_refresh_n total; u4 last; i1 moved; u1 row; u2 phase; u1 reach*4;"
-    "f4 power*BLOCKS shared_power*BLOCKS evidence*LANES age*LANES seen*LANES right*LANES block residual offset;"
-    "f4 signed*BLOCKS both*BLOCKS; dispersion dispersion",
-    "shared": "i8 taken; f8 own proof; f4 total residual block evidence*LANES age*LANES signed*BLOCKS both*BLOCKS;"
+    "dispersion": "f4 squares*BLOCKS; i2 first*LEVELS; u1 pairs*BLOCKS",
+    "recall": "i8 n ones; f4 base next_refresh_n total; u4 last; i1 moved; u1 row; u2 phase;"
+    "f4 power*SIZES shared_power*SIZES evidence*LANES age*LANES seen*LANES right*LANES block offset;"
     "dispersion dispersion",
-    "mix": "i8 n ones; f4 base next_refresh_n total power evidence*LANES age*LANES signed*BLOCKS both*BLOCKS;"
-    "dispersion dispersion; u1 block",
+    "shared": "i8 taken; f8 own proof; f4 total residual block variance evidence*LANES age*LANES;dispersion dispersion",
+    "mix": "i8 n ones; f4 base next_refresh_n total power evidence*LANES age*LANES;dispersion dispersion; u1 block",
     "joint": "f8 total; f4 evidence*LANES age*LANES shares*2*4",
     "look": "f4 given ones back back_age; i8 normal_n normal_ones; f8 expected; u4 away_n away_ones returned;"
     "u1 condition direction settled; i1 opened; f4 weight*SIZES",

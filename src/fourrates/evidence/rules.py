@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fourrates.evidence.alternatives import ROWS_PER_NAT, SHARED_SIZES, SIZES, Sides, alternatives, falling
-from fourrates.evidence.layout import CheckedRules
+from fourrates.evidence.layout import BLOCKS, CheckedRules
 from fourrates.kernel.evidence import NUMBERS
 
 Mix = Literal["report", "alarm", "ignore"]
 
 STEPS = (0.14, 0.25, 0.44, 0.78, 1.38, 2.45)  # of the share of a class in log-odds; those of a recall: alternatives.py
 STEP_WEIGHTS = (1.0, 1.1, 1.1, 1.2, 1.1, 0.6)
-MARGIN = 1.05  # threshold over budget: what a lag costs
+MARGIN = 1.03  # threshold over budget: what a lag costs
 LAG, LAG_OF_MANY = 1 / 5, 1 / 16  # a recall's base is brought up to date when its observations have grown by this part
 GIVEN_LAG = 1 / 2  # and of a reference: a base from n observations may wait for as many and keep its budget on average
 PRIOR = 0.5  # right ones and wrong ones in mind before the first observation: the Jeffreys prior
@@ -29,10 +29,11 @@ TEMPERING = {
     "inflation": 1.1,  # dispersion beyond 1 counts for this much
     "scale": 8.0,  # nats that an alternative needs to be found, which makes its scale in observations
     "reach": 24.0,  # blocks up to this many times that scale count
-    "errors": 2.0,  # standard errors that are taken off an estimate
-    "pairs": 8.0,  # pairs of blocks without dispersion in mind before the first
+    "errors": 1.9,  # standard errors that are taken off an estimate
+    "pairs": 2.0,  # pairs of blocks in mind before the first,
+    "scatter": 2.0,  # and their dispersion
     "remembered": 256.0,  # pairs of blocks, then sums are halved
-    "cap": 9.0,  # no difference of two blocks counts for more than three deviations: one jump is not dispersion
+    "cap": 4.0,  # no difference of two blocks counts for more than two deviations: one jump is not dispersion
 }
 MIX_SHARE = 0.25  # of the budget, where a shift of the classes is an alarm
 JOINT_SHARE = 1 / 3  # of the rest: both recalls fell as the classes shifted
@@ -79,7 +80,7 @@ def evidence_rules(
     sides: Sides = "both",
     mix: Mix = "report",
     hold: bool = True,
-    dispersion: float | None = None,
+    dispersion: float | Sequence[Any] | None = None,
     reference: npt.NDArray[np.int64] | None = None,
     tolerance: Sequence[float] | None = None,
     learning: bool = False,
@@ -122,8 +123,9 @@ def evidence_rules(
             "given_lag": GIVEN_LAG,
             "prior": PRIOR,
             "tempering": TEMPERING,
-            "estimate": dispersion is None,
-            "dispersion": 1.0 if dispersion is None else dispersion,
+            "estimate": not isinstance(dispersion, float | int),
+            "dispersion": float(dispersion) if isinstance(dispersion, float | int) else 1.0,
+            "scatter": _scatter(dispersion, classes),
             "reference": _given(reference, classes),
             "tolerance": np.array([0.0] * classes if tolerance is None else tolerance, np.float32),
             "learning": learning,
@@ -147,6 +149,24 @@ def _joint(sides: Sides) -> list[tuple[float, float]]:
     weight = JOINT_SHARE / 2 / ((1 - JOINT_SHARE) * falling(sides))
     none = [(0.0, 0.0)] * (SIZES - SHARED_SIZES)
     return [lane for sign in (-1, 1) for lane in [*((sign * step, weight) for step in JOINT_STEPS), *none]]
+
+
+def _scatter(dispersion: float | Sequence[Any] | None, classes: int) -> npt.NDArray[np.float32]:
+    """Squares and pairs of blocks, by class, of all together and of the mix."""
+    shape = (classes + 2, 2, BLOCKS)
+    if dispersion is None or isinstance(dispersion, float | int):
+        return np.zeros(shape, np.float32)
+    try:
+        found = np.array(dispersion, np.float32)
+    except (TypeError, ValueError):
+        found = np.zeros(0, np.float32)
+    if (
+        found.shape != shape
+        or not ((found >= 0) & (found <= 1e30)).all()
+        or (found[:, 1] >= TEMPERING["remembered"]).any()
+    ):
+        raise ValueError("dispersion is neither a number of at least 1 nor what a reference showed")
+    return found
 
 
 def _given(reference: npt.NDArray[np.int64] | None, classes: int) -> tuple[npt.NDArray[np.float32], ...]:

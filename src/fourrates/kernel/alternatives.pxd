@@ -1,8 +1,8 @@
 """What may have happened: alternatives, the evidence for each of them, and the power of their ratios."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
-from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Tempering
+from fourrates.kernel.dispersion cimport BLOCKS, Tempering, size_of
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_raise, fourrates_ratios
 
 
@@ -38,36 +38,27 @@ cdef struct Ratios:
     float[2][LANES] shared
 
 
-cdef inline void temper(float* power, const Tempering* tempering, float fixed, const float* dispersion) noexcept nogil:
-    """The power of ratios, 1 over the dispersion of blocks up to each size; where there is none, NULL, over the fixed one."""
-    cdef int b
-    for b in range(BLOCKS):
-        power[b] = 1.0 / fixed
-        if dispersion != NULL:
-            power[b] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
-
-
-cdef inline void find_reach(float* power, uint8_t* reach, int first, const Tempering* tempering,
-                            const Alternatives* alternatives, float p) noexcept nogil:
-    """Note, from place `first` on, which of the powers each size of a change has, unless all are 1; the places are zero.
-
-    Of blocks up to some times the scale at which it is found the largest dispersion counts. Powers that none has become
-    like the last that one has: the last is then the smallest in use.
-    """
-    cdef int i, b, most = 0
-    cdef float information, shift, size
-    if power[BLOCKS - 1] == 1:
-        return
+cdef inline void temper(float* power, const Tempering* tempering, const float* dispersion, const Alternatives* alternatives,
+                        float p) noexcept nogil:
+    """The power of the ratios of each size of a change: 1 over a dispersion, of blocks up to some times its scale."""
+    cdef int i, b
+    cdef float information, shift
     for i in range(SIZES):
         shift = min(abs(alternatives.shift[i]), abs(alternatives.shift[i + SIZES]))
         information = 0.5 * p * (1 - p) * shift * shift + <float>1e-9
-        b, size = 0, SMALLEST * SMALLEST
-        while b + 1 < BLOCKS and size * information <= tempering.reach * tempering.scale:
-            b, size = b + 1, size * SMALLEST
-        reach[(first + i) // 4] |= b << 2 * ((first + i) % 4)
-        most = max(most, b)
-    for b in range(most + 1, BLOCKS):
-        power[b] = power[most]
+        b = 0
+        while b + 1 < BLOCKS and size_of(b + 1) * information <= tempering.reach * tempering.scale:
+            b += 1
+        power[i] = 1.0 / (1.0 + tempering.inflation * (dispersion[b] - 1.0))
+
+
+cdef inline float least_of(const float* power) noexcept nogil:
+    """The power of the size that has the smallest."""
+    cdef int i
+    cdef float found = power[0]
+    for i in range(1, SIZES):
+        found = min(found, power[i])
+    return found
 
 
 cdef inline void edge_ratios(float p, float tolerance, int right, const Alternatives* alternatives,
@@ -88,15 +79,11 @@ cdef inline void edge_ratios(float p, float tolerance, int right, const Alternat
 
 
 cdef inline void find_ratios(float p, float tolerance, int right, const Alternatives* alternatives, const float* power,
-                             const uint8_t* reach, int first, float* ratio) noexcept nogil:
+                             float* ratio) noexcept nogil:
     """The likelihood ratios of an observation, each raised to the power of its size."""
-    cdef float[SIZES] powers
-    cdef int i
     if tolerance > 0:
         edge_ratios(p, tolerance, right, alternatives, ratio)
     else:
         fourrates_ratios(p, right, alternatives.growth, ratio)
-    if power[BLOCKS - 1] != 1:
-        for i in range(SIZES):
-            powers[i] = power[reach[(first + i) // 4] >> 2 * ((first + i) % 4) & 3]
-        fourrates_raise(ratio, powers)
+    if least_of(power) != 1:
+        fourrates_raise(ratio, power)

@@ -4,9 +4,11 @@ from libc.math cimport exp, log
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_ratios, least_of
 from fourrates.kernel.confusions cimport Confusing
-from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, Tempering, close_block
+from fourrates.kernel.dispersion cimport (
+    BLOCKS, PERIOD, SMALLEST, Dispersion, Tempering, close_block, quarters,
+)
 from fourrates.kernel.lanes cimport LANES, SIZES, fourrates_bound
 from fourrates.kernel.mix cimport Joint
 from fourrates.kernel.record cimport Rules
@@ -14,6 +16,7 @@ from fourrates.kernel.strata cimport ODDS, Sample, Stratum
 
 cdef enum:
     RECENT = 500          # observations after which those before them are forgotten
+    AVERAGED = 64         # blocks of 8 events, for the variance of an event
     EARLIEST = 15         # observations since the alarm before which no look decides
     LATEST = 1000         # since it may be back, after which it has come nearer to normal or has not
     ALONE = 255           # the direction of a look at one recall alone
@@ -57,17 +60,13 @@ cdef struct Recall:
     int8_t moved            # -1 or 1 while it is away from normal, below or above
     uint8_t row             # of the table of alternatives: its base, by log-odds
     uint16_t phase          # observations in the present pair of the largest blocks; a restart does not cut it
-    uint8_t[4] reach        # which of the powers each size of a change has, its own and then the shared ones: two bits each
-    float[BLOCKS] power     # of its own ratios: 1 over the dispersion of blocks up to each size,
-    float[BLOCKS] shared_power  # and of the shared ones; none is larger than the one before
+    float[SIZES] power      # of its own ratios, by the size of the change: 1 over a dispersion,
+    float[SIZES] shared_power   # and of the shared ones
     Lanes lanes
     float[LANES] seen       # evidence times observations since the change began,
     float[LANES] right      # and right ones
-    float block             # right ones in the present block of 8; or their variance, where there are strata,
-    float residual          # and what is beyond expectation
+    float block             # right ones in the present block of 8; or what is beyond expectation, where there are strata
     float offset            # where there are strata: of its log-odds from those of their mean
-    float[BLOCKS] signed    # right ones, or residuals, in the present pair of blocks, those in the second negative,
-    float[BLOCKS] both      # and all of them, or their variance
     Dispersion dispersion
 
 
@@ -115,9 +114,8 @@ cdef inline void clear(Recall* recall) noexcept nogil:
 
 cdef inline void fill_ratios(const Recall* recall, int right, Ratios* ratios) noexcept nogil:
     """The ratios of an observation that is right or not, of its own lanes and of the shared ones."""
-    find_ratios(ratios.base, ratios.tolerance, right, ratios.alone, recall.power, recall.reach, 0, ratios.own[right])
-    find_ratios(ratios.base, ratios.tolerance, right, ratios.together, recall.shared_power, recall.reach, SIZES,
-                ratios.shared[right])
+    find_ratios(ratios.base, ratios.tolerance, right, ratios.alone, recall.power, ratios.own[right])
+    find_ratios(ratios.base, ratios.tolerance, right, ratios.together, recall.shared_power, ratios.shared[right])
 
 
 cdef inline bint fades(const Alternatives* own) noexcept nogil:
@@ -144,7 +142,7 @@ cdef inline double nearer(const Recall* recall, const Look* look, double n, doub
     cdef double same = (k + j) / (n + m)
     if recall.moved * (k / n - j / m) >= 0:
         return 0.0
-    return recall.power[BLOCKS - 1] * (
+    return least_of(recall.power) * (
         k * log(k / (n * same)) + (n - k) * log((n - k) / (n * (1 - same)))
         + j * log(j / (m * same)) + (m - j) * log((m - j) / (m * (1 - same))))
 
@@ -163,34 +161,36 @@ cdef struct Shared:
     double proof            # what looks that ended without being withdrawn had to say of their drifts, since the period began
     float total             # evidence of the shared lanes
     float residual          # right ones in the present block of 8, less those expected of their classes,
-    float block             # and their variance
+    float block             # and their variance; and that of an event, on average over the latest blocks
+    float variance
     Lanes lanes
-    float[BLOCKS] signed, both   # of the present pairs of blocks, as in a recall
     Dispersion dispersion
 
 
 cdef inline void note_blocks(Recall* recall, Shared* shared, const Stratum* own, const Tempering* tempering, int right,
-                             float variance, float base, int64_t events) noexcept nogil:
-    """An observation's part in the dispersion of its recall and of all; `own` is its stratum, if there are any."""
+                             float variance, float base, float usual, int64_t events) noexcept nogil:
+    """An observation's part in the dispersion of its recall and of all.
+
+    `own` is its stratum, if there are any; then `usual` is the rate by which a block's variance is known.
+    """
     cdef bint known = recall.n > SMALLEST  # before, little is known of what to expect
     recall.phase = (recall.phase + 1) & (PERIOD - 1)
     if own == NULL:
         recall.block += right
-        recall.residual += right
     elif known and own.n > SMALLEST:
-        recall.block += variance
-        recall.residual += right - base
+        recall.block += right - base
     else:
         known = False
     if recall.phase % SMALLEST == 0:
-        close_block(recall.signed, recall.both, &recall.dispersion, tempering, PERIOD + recall.phase,
-                    recall.block, recall.residual, variance if own == NULL else <float>0.0)
-        recall.block = recall.residual = 0.0
+        close_block(&recall.dispersion, tempering, PERIOD + recall.phase, quarters(recall.block),
+                    <float>0.0 if own == NULL else usual * (1 - usual))
+        recall.block = 0.0
     if known:
         shared.block += variance
         shared.residual += right - base
     if events % SMALLEST == 0:
-        close_block(shared.signed, shared.both, &shared.dispersion, tempering, events, shared.block, shared.residual, 0.0)
+        shared.variance += (shared.block / SMALLEST - shared.variance) / min(events // SMALLEST, AVERAGED)
+        close_block(&shared.dispersion, tempering, events, quarters(shared.residual), max(shared.variance, <float>1e-9))
         shared.block = shared.residual = 0.0
 
 
@@ -211,6 +211,7 @@ cdef class EvidenceRules(Rules):
     cdef readonly float naming_factor
     cdef Tempering tempering
     cdef const float[::1] given, given_ones   # of the reference, by class
+    cdef const float[:, :, ::1] scatter       # squares and pairs of blocks that a reference showed: by class, of all, of mix
     cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
     cdef const Row* rows
@@ -227,6 +228,7 @@ cdef class EvidenceRules(Rules):
     cdef Confusing confusing
     cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where in a record they begin
 
+    cdef void scatter_of(self, int part, Dispersion* dispersion) noexcept nogil
     cdef Recall* recall(self, char* record, int c) noexcept nogil
     cdef Joint* joint_of(self, char* record) noexcept nogil
     cdef Look* look(self, char* record, int c) noexcept nogil
@@ -240,7 +242,7 @@ cdef class EvidenceRules(Rules):
     cdef const Row* row_at(self, char* record, int c, double rate, double known) noexcept nogil
     cdef int row_of(self, float base) noexcept nogil
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil
-    cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
+    cdef void dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil
     cdef void derive(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil
     cdef void renew(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil
     cdef int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred, int stratum) noexcept nogil

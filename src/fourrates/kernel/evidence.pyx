@@ -19,9 +19,9 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, find_reach, temper
+from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios, Row, least_of, temper
 from fourrates.kernel.confusions cimport STEPS, Confusion, Swap, confuse, weigh
-from fourrates.kernel.dispersion cimport BLOCKS, PERIOD, SMALLEST, Dispersion, dispersions
+from fourrates.kernel.dispersion cimport BLOCKS, LEVELS, PERIOD, SMALLEST, UNITS, Dispersion, dispersions
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_exponent, fourrates_log2, fourrates_observe, sum_lanes,
 )
@@ -36,8 +36,8 @@ from fourrates.kernel.strata cimport (
 )
 
 NUMBERS = {  # for those who read records in Python
-    "STEPS": STEPS, "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "SMALLEST": SMALLEST, "PERIOD": PERIOD,
-    "RECENT": RECENT, "EARLIEST": EARLIEST, "LATEST": LATEST,
+    "STEPS": STEPS, "LANES": LANES, "SIZES": SIZES, "BLOCKS": BLOCKS, "LEVELS": LEVELS, "UNITS": UNITS,
+    "SMALLEST": SMALLEST, "PERIOD": PERIOD, "RECENT": RECENT, "EARLIEST": EARLIEST, "AVERAGED": AVERAGED, "LATEST": LATEST,
     "ODDS": ODDS, "USUAL": USUAL,
     "ALONE": ALONE, "NORMAL": NORMAL, "UNCONFIRMED": UNCONFIRMED, "CONFIRMED": CONFIRMED, "RECOVERING": RECOVERING,
     "NONE": NONE, "CONFIRM": CONFIRM, "WITHDRAW": WITHDRAW, "WITHDRAW_ALL": WITHDRAW_ALL, "RETURN": RETURN,
@@ -80,6 +80,7 @@ cdef class EvidenceRules(Rules):
         self.rows = <const Row*>&self.table[0, 0, 0, 0, 0]
         self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
+        self.scatter = settings["scatter"]
         self.tolerance = settings["tolerance"]
         self.recents = sizeof(Head) + 8 * classes * classes
         self.recalls = self.recents + 2 * classes * sizeof(Recent)
@@ -167,8 +168,21 @@ cdef class EvidenceRules(Rules):
         return min(max(<int>(self.row_scale * odds + self.rates // 2 + <float>0.5), 0), self.rates - 1)
 
     cdef void begin(self, char* record) noexcept nogil:
-        """All but the reference is zero in a stream that has seen nothing."""
+        """All but what is known of the reference is zero in a stream that has seen nothing."""
+        cdef int c
         self.refer(record, &self.given[0], &self.given_ones[0])
+        for c in range(self.classes):
+            self.scatter_of(c, &self.recall(record, c).dispersion)
+        self.scatter_of(self.classes, &(<Shared*>(record + self.common)).dispersion)
+        if self.watch_mix:
+            self.scatter_of(self.classes + 1, &(<Mix*>(record + self.mixed)).dispersion)
+
+    cdef void scatter_of(self, int part, Dispersion* dispersion) noexcept nogil:
+        """What the reference showed of dispersion."""
+        cdef int b
+        for b in range(BLOCKS):
+            dispersion.squares[b] = self.scatter[part, 0, b]
+            dispersion.pairs[b] = <uint8_t>self.scatter[part, 1, b]
 
     cdef void load_checked(self, char* record) noexcept nogil:
         """A checked record came from outside: what its evidence was multiplied with is well below what the check allows.
@@ -283,9 +297,14 @@ cdef class EvidenceRules(Rules):
         return self.recovery_support(<char*>&record[0], c)
 
     @cython.final
-    cdef const float* dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil:
-        """The dispersion of blocks up to each size, or NULL if there is none or it is not estimated."""
-        return found if self.estimate and dispersions(dispersion, &self.tempering, found) else NULL
+    cdef void dispersed(self, const Dispersion* dispersion, float* found) noexcept nogil:
+        """The dispersion of blocks up to each size, estimated or as it was given."""
+        cdef int b
+        if self.estimate:
+            dispersions(dispersion, &self.tempering, found)
+            return
+        for b in range(BLOCKS):
+            found[b] = <float>1.0 + (self.fixed - <float>1.0) / self.tempering.inflation
 
     @cython.final
     cdef void refresh(self, char* record, Recall* recall, int c) noexcept nogil:
@@ -293,7 +312,6 @@ cdef class EvidenceRules(Rules):
         cdef Shared* shared = <Shared*>(record + self.common)
         cdef const Look* look = self.look(record, c)
         cdef const Row* row
-        cdef const float* of_class
         cdef float[BLOCKS] found, found_of_all
         cdef float edge, seen
         cdef int b, s
@@ -318,16 +336,12 @@ cdef class EvidenceRules(Rules):
         edge = max(recall.base - self.tolerance[c], <float>0.5 * recall.base)  # falls are looked for from there
         recall.row = <uint8_t>self.row_of(edge if self.tolerance[c] > 0 else seen)
         row = self.row(record, c)
-        of_class = self.dispersed(&recall.dispersion, found)
-        temper(recall.power, &self.tempering, self.fixed, of_class)
-        temper(recall.shared_power, &self.tempering, self.fixed, self.dispersed(&shared.dispersion, found_of_all))
-        if of_class != NULL:  # what all do together is no less correlated than what one class does
-            for b in range(BLOCKS):
-                recall.shared_power[b] = min(recall.shared_power[b], recall.power[b])
-        memset(recall.reach, 0, sizeof(recall.reach))
-        find_reach(recall.power, recall.reach, 0, &self.tempering, &row.own, seen)
-        find_reach(recall.shared_power, recall.reach, SIZES, &self.tempering,
-                   &row.shared[c if self.classes == 2 else 0], seen)
+        self.dispersed(&recall.dispersion, found)
+        self.dispersed(&shared.dispersion, found_of_all)
+        for b in range(BLOCKS):  # what all do together is no less correlated than what one class does
+            found_of_all[b] = max(found_of_all[b], found[b])
+        temper(recall.power, &self.tempering, found, &row.own, seen)
+        temper(recall.shared_power, &self.tempering, found_of_all, &row.shared[c if self.classes == 2 else 0], seen)
 
     @cython.final
     cdef float base_in(self, char* record, const Recall* recall, int c, int s) noexcept nogil:
@@ -397,7 +411,7 @@ cdef class EvidenceRules(Rules):
         cdef int right = truth == pred
         cdef Ratios here
         cdef float gap
-        cdef double total
+        cdef double total, known = 0.0
         cdef int state = QUIET, s
         cdef Stratum* own = &self.drawn if self.sampled else self.strata_of(record, truth) + stratum
         cdef Sample* sample = self.sample_of(record, truth)
@@ -440,7 +454,7 @@ cdef class EvidenceRules(Rules):
         head.events = (head.events & ~<uint64_t>DRIFTED) + (1 << FLAGS)
         if self.estimate:
             note_blocks(recall, shared, own if self.strata > 1 else NULL, &self.tempering, right, ratios.variance,
-                        ratios.base, <int64_t>(head.events >> FLAGS))
+                        ratios.base, self.as_seen(record, truth, recall.base, &known), <int64_t>(head.events >> FLAGS))
         if self.watch_mix:
             if self.take_mix(record, mixed, truth, ratios.together, ratios.shared[right]):
                 state = SHIFT
@@ -470,8 +484,8 @@ cdef class EvidenceRules(Rules):
         """The evidence that this class is taken for that one more often."""
         cdef Confusion* cells = <Confusion*>(record + self.confusions)
         cdef const Recall* other = self.recall(record, pred)
-        cdef float other_power = -1.0 if other.moved else other.power[BLOCKS - 1]
-        return confuse(cells, &self.confusing, self.classes, truth, pred, taken, recall.power[BLOCKS - 1], other_power)
+        cdef float other_power = -1.0 if other.moved else least_of(other.power)
+        return confuse(cells, &self.confusing, self.classes, truth, pred, taken, least_of(recall.power), other_power)
 
     def confused(self, uint8_t[::1] record, list classes):
         """The evidence for each confusion of these classes, as of now, by class and prediction."""
@@ -480,7 +494,7 @@ cdef class EvidenceRules(Rules):
         cdef double[:, ::1] found = np.zeros((self.classes, self.classes))
         cdef double[::1] powers = np.full(self.classes, -1.0)
         for c in classes:
-            powers[c] = self.recall(at, c).power[BLOCKS - 1]
+            powers[c] = least_of(self.recall(at, c).power)
         weigh(<Confusion*>(at + self.confusions), &self.confusing, self.classes, &powers[0], &found[0, 0])
         return np.asarray(found)
 
@@ -552,7 +566,7 @@ cdef class EvidenceRules(Rules):
         cdef const Look* look = self.look(record, c)
         cdef double known = look.normal_n + <double>look.given, wrong, growth, ones
         cdef double rate = self.normal_rate(look, c, recall.moved)
-        cdef double power = recall.power[BLOCKS - 1] if direction == ALONE else recall.shared_power[BLOCKS - 1]
+        cdef double power = least_of(recall.power) if direction == ALONE else least_of(recall.shared_power)
         cdef const Row* row = self.row_at(record, c, rate, known)
         cdef const Alternatives* alternatives = &row.own
         cdef int first = 0 if recall.moved < 0 else SIZES, lanes = SIZES, i
@@ -602,7 +616,8 @@ cdef class EvidenceRules(Rules):
         cdef Ratios here
         cdef int positive = truth == 1, i
         if mix.n >= mix.next_refresh_n:
-            refresh_mix(mix, self.prior, self.lag, &self.tempering, self.fixed, self.dispersed(&mix.dispersion, found))
+            self.dispersed(&mix.dispersion, found)
+            refresh_mix(mix, self.prior, self.lag, &self.tempering, found)
             if ratios != NULL:
                 ratios.valid = 0
         if ratios == NULL:

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from fourrates.kernel.alternatives cimport Alternatives, Lanes, Ratios
-from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, Dispersion, Tempering, close_block
+from fourrates.kernel.dispersion cimport BLOCKS, SMALLEST, UNITS, Dispersion, Tempering, close_block
 from fourrates.kernel.lanes cimport (
     LANES, SIZES, fourrates_advance, fourrates_bound, fourrates_raise, fourrates_ratios, sum_lanes,
 )
@@ -17,7 +17,6 @@ cdef struct Mix:
     float base, next_refresh_n, total
     float power             # 1 over the dispersion of blocks of all sizes
     Lanes lanes
-    float[BLOCKS] signed, both   # positives in the present pairs of blocks, as for a recall
     Dispersion dispersion
     uint8_t block           # positives in the present block of 8
 
@@ -39,14 +38,12 @@ cdef inline int fill(Alternatives* found, list lanes) except -1:
     return 0
 
 
-cdef inline void refresh_mix(Mix* mix, float prior, float lag, const Tempering* tempering, float fixed,
+cdef inline void refresh_mix(Mix* mix, float prior, float lag, const Tempering* tempering,
                              const float* dispersion) noexcept nogil:
     """Bring the base up to date, and the power of its ratios: by blocks of all sizes, so it is the same for all lanes."""
     mix.base = <float>((mix.ones + prior) / (mix.n + 2 * prior))
     mix.next_refresh_n = <float>(mix.n + max(1.0, <double>mix.n * lag))
-    mix.power = 1.0 / fixed
-    if dispersion != NULL:
-        mix.power = 1.0 / (1.0 + tempering.inflation * (dispersion[BLOCKS - 1] - 1.0))
+    mix.power = 1.0 / (1.0 + tempering.inflation * (dispersion[BLOCKS - 1] - 1.0))
 
 
 cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, int64_t events) noexcept nogil:
@@ -56,8 +53,7 @@ cdef inline void count_mix(Mix* mix, int positive, const Tempering* tempering, i
     if tempering != NULL:
         mix.block += positive
         if events % SMALLEST == 0:
-            close_block(mix.signed, mix.both, &mix.dispersion, tempering, events, mix.block, mix.block,
-                        mix.base * (1 - mix.base))
+            close_block(&mix.dispersion, tempering, events, UNITS * mix.block, 0.0)
             mix.block = 0
 
 
