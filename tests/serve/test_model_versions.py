@@ -72,3 +72,45 @@ def test_too_many_versions_at_once_are_refused_and_nothing_changes(start):
     assert answer.status_code == 422
     assert "versions" in answer.json()["error"]["message"]
     assert http.get("/api/monitors/m").json()["events"] == 0
+
+
+REFERENCE = [[950, 50], [200, 800]]
+
+
+def test_segments_and_versions_have_references_of_their_own(start):
+    http = start().http
+    own = [{"by": {"country": "de"}, "counts": REFERENCE}]
+    http.put("/api/monitors/m", json={"arl": 200_000, "by": ["country"], "references": own})
+    random = np.random.default_rng(5)
+    truth = (random.random(6_000) < 0.3).astype(int)
+
+    def send(tpr, version):
+        right = random.random(truth.size) < np.where(truth == 1, tpr, 0.95)
+        body = {"y_true": truth.tolist(), "y_pred": np.where(right, truth, 1 - truth).tolist()}
+        body |= {"by": {"country": ["de", "fr"] * 3_000}, "version": [version] * 6_000}
+        assert http.post("/api/monitors/m/events", json=body).status_code == 200
+        found = http.get("/api/monitors/m/drifts?limit=100").json()["drifts"]
+        kinds = ("drift", "acceptance")
+        return {(one["segment"] and one["segment"]["country"], one["version"]) for one in found if one["kind"] in kinds}
+
+    assert send(0.6, "v1") == {("de", "v1")}  # the only segment that has a reference
+    before = http.get("/api/monitors/m").json()
+    added = [*own, {"version": "v2", "counts": REFERENCE}]
+    answer = http.patch("/api/monitors/m", json={"references": added})
+    assert answer.status_code == 200
+    assert answer.json()["open"] == before["open"]  # nothing begins anew
+    assert send(0.6, "v2") == {("de", "v1"), (None, "v2")}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"counts": REFERENCE}],
+        [{"counts": [[1, 2]], "version": "v2"}],
+        [{"counts": REFERENCE, "by": {"town": "x"}}],
+        [{"counts": REFERENCE, "by": {"country": "x"}, "more": 1}],
+    ],
+)
+def test_references_that_do_not_fit_are_refused(start, wrong):
+    answer = start().http.put("/api/monitors/m", json={"by": ["country"], "references": wrong})
+    assert answer.status_code == 422

@@ -31,12 +31,21 @@ class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     labels_overdue: str | None = None
 
 
+class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The counts of one segment, of one version of the model, or of a segment of a version."""
+
+    counts: list[list[int]]
+    by: dict[str, Label] = {}
+    version: str | None = None
+
+
 class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings of a monitor.
 
     `labels` are the classes, `positive` the positive one of two. `budget` is false alarms in words ("1 per month",
     "1 per 100000 events"), `arl` the events between two; one of them. `by` are the columns that make a segment,
-    `reference` the K x K counts of the classifier as it was shipped, `max_wait` is how long a prediction waits for its
+    `reference` the K x K counts of the classifier as it was shipped (of its first version), `references` those of
+    segments (`by`) and of further versions (`version`), `max_wait` is how long a prediction waits for its
     label, `mix` what a shift of the classes is, `threshold` the score from which on a prediction is positive.
     `tolerance` and `learning` are as for FourRates; `season`, "day" or "week", keeps normal by hour or by weekday.
     `cost` is what an error costs, by "miss" and "false alarm" or by true class.
@@ -48,6 +57,7 @@ class MonitorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     arl: float | None = None
     by: list[str] = []
     reference: list[list[int]] | None = None
+    references: list[Reference] = []
     max_wait: str = "30 days"
     mix: Literal["report", "alarm", "ignore"] = "report"
     tolerance: float | dict[str, float] | None = None
@@ -113,6 +123,10 @@ def check_config(config: MonitorConfig) -> None:
         raise ValueError(f"arl {length:g} is less than {LEAST} events")
     prices(config.cost, config.made_labels().values)
     config.made_detector(2 * length, reference=config.reference, mix=config.mix)
+    for own in config.references:
+        config.made_detector(2 * length, reference=own.counts)
+        if own.by.keys() not in (set(), {*config.by}) or not (own.by or own.version):
+            raise ValueError(f"references: one has `by` {own.by!r}, and needs {config.by!r} or a `version`")
     for name in ("max_wait", "silent_after", "labels_overdue"):
         text = config.max_wait if name == "max_wait" else getattr(config.alerts, name)
         if text is not None:

@@ -23,6 +23,7 @@ from fourrates.join import LabelJoin
 from fourrates.labels import rate_names
 from fourrates.plain import share_record
 from fourrates.serve.batch import ACCEPTED, CONFIG, EVENTS, LABELS, PREDICTIONS, AcceptedDrift, Batch, Ids
+from fourrates.serve.bodies import segment_name
 from fourrates.serve.config import MonitorConfig, seconds
 from fourrates.serve.label_delay import LabelDelay
 from fourrates.serve.segment_series import SegmentSeries
@@ -104,9 +105,15 @@ class Monitor:
         overall = config.made_detector(arl, reference=config.reference, mix=mix)
         # Segments differ, so each is held against its own past; the class mix is that of all of them.
         each = config.made_detector(arl, mix="ignore") if config.by else overall
-        limit = self.settings.max_segments
-        beside = overall if config.by else None
-        self.watch = Watch(each, overall=beside, max_segments=limit, cost=config.cost)
+        first, versions = _references(config)
+        self.watch = Watch(
+            each,
+            overall=overall if config.by else None,
+            references=first or None,
+            version_references=versions,
+            max_segments=self.settings.max_segments,
+            cost=config.cost,
+        )
 
     def _arl_of_each(self) -> float:
         """With segments, they and the overall stream have half of the false alarms each: twice the run length."""
@@ -256,7 +263,10 @@ class Monitor:
         self.series.add(self.series.point(*at, 1.0, self.label_delay.seconds, unknown, counts))
 
     def has_reference(self, segment: str | None) -> bool:
-        return segment is None and self.config.reference is not None
+        if segment is None:
+            streams = self.watch.segments if self.watch.overall is None else self.watch.overall
+            return streams.detector.parameters["reference"] is not None
+        return segment in (self.watch.references or {})
 
     def _accept(self, seen: AcceptedDrift, time: float) -> list[Finding]:
         """Somebody says that the level since a drift is normal from now on."""
@@ -323,6 +333,13 @@ class Monitor:
         """New settings: another reference or tolerance, or another view of the mix, resets the watch."""
         old, self.config = self.config, config
         arl = config.run_length(self._rate())
+        if old.references != config.references:
+            known = {version.version for version in self.watch.deployments}
+            unmet = all(own in old.references or own.version not in {None, *known} for own in config.references)
+            if unmet and all(own in config.references for own in old.references):
+                self.watch.expect(_references(config)[1])  # of versions that are still to come
+            else:
+                self._begin_watching()
         if any(getattr(old, name) != getattr(config, name) for name in RESETS):
             self.arl = arl
             self._begin_watching()
@@ -387,6 +404,19 @@ class Monitor:
         if monitor.begun + monitor.watch.events != monitor.events:
             raise ValueError("the saved monitor and its watch have seen different events")
         return monitor
+
+
+def _references(config: MonitorConfig) -> tuple[dict[str, Any], dict[str, dict[str | None, Any]]]:
+    """The references of segments, and those of versions, by the names that the watch has for segments."""
+    first: dict[str, Any] = {}
+    versions: dict[str, dict[str | None, Any]] = {}
+    for own in config.references:
+        segment = segment_name([own.by[name] for name in config.by]) if own.by else None
+        if own.version is not None:
+            versions.setdefault(own.version, {})[segment] = own.counts
+        elif segment is not None:
+            first[segment] = own.counts
+    return first, versions
 
 
 def row_of(finding: Finding) -> int:

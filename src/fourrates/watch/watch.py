@@ -325,6 +325,10 @@ class Watch:
         found = [version.accept(segment, self.last_time) for segment in version.open_since]
         return [replace(finding, source=source, row=row) for finding in found if finding is not None]
 
+    def expect(self, references: Mapping[str, Any]) -> None:
+        """Give the references of versions that are still to come, as `version_references` has them."""
+        self.version_references = checked_references(references, self.detector.labels)
+
     def check_versions(self, names: Iterable[str | None]) -> None:
         """Raise an InputError if, with these, too many versions would predict at once."""
         live = {one.name for one in self._live if one.name is not None or one.parts.events}
