@@ -224,3 +224,58 @@ def test_the_password_of_the_database_is_in_no_command_line(tmp_path, url, monke
     store.close()
     assert "hidden" not in (tmp_path / "words").read_text()
     assert (tmp_path / "secret").read_text() == "hidden\n"
+
+
+def everything(port):
+    with Client(port) as client:
+        names = [one["name"] for one in client.call("GET", "/api/monitors")[1]["monitors"]]
+        paths = [f"/api/monitors/{name}{end}" for name in names for end in ("", "/drifts?limit=100", "/rejected")]
+        found = [client.call("GET", path)[1] for path in paths]
+        for one in found:
+            one.pop("events_last_hour", None)
+        return found
+
+
+def test_a_service_moves_from_its_folder_to_postgresql_with_all_it_knows(tmp_path, url, fourrates_command):
+    data = tmp_path / "data"
+    with Server(data, "--snapshot-bytes", "1000") as server, Client(server.port) as client:
+        for name in ("m1", "m2"):
+            client.call("PUT", f"/api/monitors/{name}", {"arl": 1_000})
+            for label in (0, 1):
+                body = {
+                    "id": [*range(500 * label, 500 * label + 500)],
+                    "y_true": [0, 1] * 250,
+                    "y_pred": [0, 1 - label] * 250,
+                }
+                client.call("POST", f"/api/monitors/{name}/events?bad=keep", body | {"version": ["v1"] * 500})
+        client.call("POST", "/api/monitors/m2/predictions", {"id": ["a"], "y_pred": [1]})
+        client.call("POST", "/api/monitors/m1/events?bad=keep", {"y_true": [0, 7], "y_pred": [0, 1]})
+        client.call("DELETE", "/api/monitors/m1")
+        client.call("PUT", "/api/monitors/m3", {})
+        before = everything(server.port)
+        busy = fourrates_command("serve", "move", "--data", data, "--database", url)
+        assert "another server is running" in busy.stderr
+        server.stop()
+    moved = fourrates_command("serve", "move", "--data", data, "--database", url)
+    assert (moved.returncode, "moved 2 monitors" in moved.stderr) == (0, True), moved.stderr
+    assert not (data / "fourrates.db").exists()
+    with Server(tmp_path / "other", "--database", url) as server:
+        assert everything(server.port) == before
+        with Client(server.port) as client:
+            client.call("PUT", "/api/monitors/m4", {})
+            assert client.call("POST", "/api/monitors/m4/events?bad=keep", {"y_true": [7], "y_pred": [1]})[0] == 200
+            assert client.call("POST", "/api/monitors/m2/labels", {"id": ["a"], "y_true": [1]})[0] == 200
+        server.stop()
+    (data / "fourrates.db.moved").rename(data / "fourrates.db")
+    again = fourrates_command("serve", "move", "--data", data, "--database", url)
+    assert "monitors in it already" in again.stderr
+    assert (data / "fourrates.db").exists()
+
+
+@pytest.fixture
+def fourrates_command():
+    def run(*words):
+        command = [sys.executable, "-m", "fourrates", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,28 @@ def backup(data: Path, database: str | None, target: Path) -> None:
     except OSError as error:
         raise InputError(f"{target}: {error.strerror}") from None
     opt.say(f"{target}: {target.stat().st_size:,} bytes")
+
+
+@serve.command(context_settings=SETTINGS)
+@_data
+def move(data: Path, database: str | None) -> None:
+    """Move all monitors from the folder to PostgreSQL, while no server runs.
+
+    The file in the folder becomes fourrates.db.moved. Start the server with the same --database afterwards.
+    """
+    from fourrates.serve.settings import Settings
+    from fourrates.serve.store import StoreError, open_store
+
+    if database is None:
+        raise InputError("move: where to? Give --database")
+    path = data / "fourrates.db"
+    if not path.exists():
+        raise InputError(f"{data}: no data of a server here")
+    try:
+        with closing(open_store(Settings(data=data))) as source:
+            with closing(open_store(Settings(data=data, database=database))) as target:
+                monitors = target.move_from(source)
+        path.replace(f"{path}.moved")
+    except StoreError as error:
+        raise InputError(str(error)) from None
+    opt.say(f"moved {opt.several(monitors, 'monitor')}; what was there is in {path}.moved")

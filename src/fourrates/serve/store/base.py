@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NamedTuple
 
-from fourrates.serve.store.schema import VERSION, tables
+from fourrates.serve.store.schema import KEYS, VERSION, tables
 
 AT_ONCE = 500  # rows written in one statement
 CHUNK = 64  # rows of the journal read at a time
@@ -198,6 +199,27 @@ class Store(ABC):
     def probe(self) -> None:
         """Write something that nobody reads: a StoreError if nothing can be written."""
         self.put_document("probe", "write", b"")
+
+    def move_from(self, other: Store) -> int:
+        """Take everything of another store, all of it or nothing, into this empty one; how many monitors there are."""
+        with self._transaction():
+            if self._query("SELECT id FROM monitors") or self.position:
+                raise StoreError("there are monitors in it already")
+            for table, key in KEYS.items():
+                for start in count(0, CHUNK):
+                    rows = other._read(f"SELECT * FROM {table} ORDER BY {key} LIMIT {CHUNK} OFFSET {start}")
+                    if not rows:
+                        break
+                    marks = ",".join([f"({','.join('?' * len(rows[0]))})"] * len(rows))
+                    self._query(f"INSERT INTO {table} VALUES {marks}", [value for row in rows for value in row])
+            ((last,),) = other._read("SELECT number FROM counters WHERE name = 'monitor'")
+            self._query("UPDATE counters SET number = ? WHERE name = 'monitor'", (last,))
+            self._restart_serials()
+            ((monitors,),) = self._query("SELECT count(*) FROM monitors")
+            return int(monitors)
+
+    def _restart_serials(self) -> None:  # noqa: B027 - SQLite counts on by itself
+        """Have the numbers that the database gives follow those that were copied."""
 
     # Monitors -------------------------------------------------------------------------------------------------
 

@@ -150,6 +150,10 @@ class PostgreSQL(Store):
     def _has_tables(self) -> bool:
         return self._query("SELECT to_regclass('version')") != [(None,)]  # another schema may have one of its own
 
+    def _restart_serials(self) -> None:
+        last = "SELECT coalesce(max(id), 0) + 1 FROM rejected"
+        self._query(f"SELECT setval(pg_get_serial_sequence('rejected', 'id'), ({last}), false)")
+
     def backup(self, path: str) -> None:
         """Write a dump, as of now, while everything goes on; ``pg_restore`` reads it."""
         tool = shutil.which("pg_dump")

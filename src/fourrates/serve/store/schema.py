@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 VERSION = 4
+KEYS = {
+    "monitors": "id",
+    "journal": "position",
+    "keys": "hash",
+    "snapshots": "monitor",
+    "snapshot_parts": "monitor, generation, part",
+    "findings": "sequence",
+    "examples": "finding",
+    "rejected": "id",
+    "documents": "kind, name",
+    "sources": "monitor, source, part",
+}
+"""The tables that a move copies, and the order of their rows."""
 
 
 def tables(dialect: str) -> list[str]:
