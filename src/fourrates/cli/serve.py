@@ -143,9 +143,11 @@ def move(data: Path, database: str | None) -> None:
     if not path.exists():
         raise InputError(f"{data}: no data of a server here")
     try:
-        with closing(open_store(Settings(data=data))) as source:
-            with closing(open_store(Settings(data=data, database=database))) as target:
-                monitors = target.move_from(source)
+        with (
+            closing(open_store(Settings(data=data))) as source,
+            closing(open_store(Settings(data=data, database=database))) as target,
+        ):
+            monitors = target.move_from(source)
         path.replace(f"{path}.moved")
     except StoreError as error:
         raise InputError(str(error)) from None
