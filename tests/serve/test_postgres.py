@@ -238,7 +238,7 @@ def everything(port):
 
 def test_a_service_moves_from_its_folder_to_postgresql_with_all_it_knows(tmp_path, url, fourrates_command):
     data = tmp_path / "data"
-    with Server(data, "--snapshot-bytes", "1000") as server, Client(server.port) as client:
+    with Server(data) as server, Client(server.port) as client:
         for name in ("m1", "m2"):
             client.call("PUT", f"/api/monitors/{name}", {"arl": 1_000})
             for label in (0, 1):

@@ -28,6 +28,7 @@ from fourrates.io.data_warnings import explain_all_missing
 from fourrates.plain import counted, last_too_few_examples
 from fourrates.watch import Watch
 from fourrates.watch.dispersion import dispersions, in_words
+from fourrates.watch.streams import microseconds
 
 if TYPE_CHECKING:
     from fourrates.io import Batch, History
@@ -295,22 +296,22 @@ def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
 
 
 def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
-    """Findings that no earlier run has reported: those that began after all that it did, in each segment.
+    """Findings that no earlier run has reported: for one of its rates in its segment they began after all that it did.
 
     With more labels than before, an alarm may come a little sooner or later.
     """
     new = []
     for finding in findings:
-        segment = finding.segment or ""
-        at, began = (
-            None if t is None else int(t.astype("M8[us]").astype(int)) for t in (finding.time, finding.started_time)
+        kinds = (
+            [f"{one.rate} {one.direction}" for one in finding.changes] if finding.kind == "drift" else [finding.kind]
         )
-        if at is None or (began if finding.kind == "drift" and began is not None else at) > reported.get(
-            segment, -(2**62)
-        ):
+        about = [f"{finding.where or ''}\n{kind}" for kind in kinds]
+        at, began = (microseconds(time) for time in (finding.time, finding.started_time))
+        since = began if finding.kind == "drift" and began is not None else at
+        if at is None or since is None or any(since > reported.get(one, since - 1) for one in about):
             new.append(finding)
         if at is not None:
-            reported[segment] = max(at, reported.get(segment, at))
+            reported |= {one: max(at, reported.get(one, at)) for one in about}
     return new
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fourrates.watch.trace import Trace
 
     Follow = Callable[[Detector], Trace]
+    Placed = tuple[int, Finding]
 
 TRACED = 2000  # segments that are followed for pictures: each takes some 100 kB
 PLACE = ("time", "started_time", "source", "row", "started_row")  # what is added to a finding, besides its segment
@@ -61,8 +62,8 @@ class Streams:
         self._marks = Marks()
         self._source: str | None = None
 
-    def take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        """Give a batch to the detectors; what they found, in the order of its events."""
+    def take(self, batch: Batch, names: Sequence[str]) -> list[Placed]:
+        """Give a batch to the detectors; what they found, each with its position in the batch."""
         many, segments, batch = batch.keys is not None, self.segments, self._stratified(batch)
         if segments.names and many != (segments.names[0] is not None):
             raise InputError("the events so far were " + ("of one stream" if many else "in segments"))
@@ -101,7 +102,7 @@ class Streams:
             for number in begun[: max(0, TRACED - begun.start)]:
                 self.traces[number] = self._trace(self.segments.starting(number))
 
-    def _advance(self, batch: Batch, groups: Groups) -> list[Finding]:
+    def _advance(self, batch: Batch, groups: Groups) -> list[Placed]:
         """Give a batch to the segments; then see to those that drifted, warn, or are followed."""
         findings = self.segments.take(batch, groups)
         events, since = self.segments.progress(groups.present)
@@ -112,7 +113,7 @@ class Streams:
         alone = groups.order is None
         if not alone:
             self._mark_all(batch, groups, events, [*findings])
-        found: list[tuple[int, Finding]] = []
+        found: list[Placed] = []
         for i in np.flatnonzero(busy | alone).tolist():
             number, positions, end = int(groups.present[i]), groups.positions(i), int(events[i])
             first = end - int(groups.ends[i] - groups.starts[i])
@@ -124,7 +125,7 @@ class Streams:
                 self.traces[number].take(*part.codes(), part.times(), part.volumes())
             if since[i] >= 0:
                 self.warnings[number] = part.warning_from(int(since[i]), end)
-        return [finding for _, finding in sorted(found, key=lambda one: one[0])]
+        return found
 
     def _mark_all(self, batch: Batch, groups: Groups, events: Positions, later: list[int]) -> None:
         """Remember when and where events were, but for segments with findings: those are marked up to each of them."""

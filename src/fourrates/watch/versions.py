@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fourrates.io import Batch
     from fourrates.labels import Labels
     from fourrates.watch.now import OpenDrift
-    from fourrates.watch.streams import Follow
+    from fourrates.watch.streams import Follow, Placed
 
     Counts = npt.NDArray[np.int64]
     VersionReferences = dict[str, dict[str | None, Counts]]
@@ -89,13 +89,12 @@ class Version:
         """Overall, if that is watched beside the segments, and these."""
         return (self.parts,) if self.overall is None else (self.overall, self.parts)
 
-    def take(self, batch: Batch, names: Sequence[str]) -> list[Finding]:
-        """Give it events; what was found, in their order."""
+    def take(self, batch: Batch, names: Sequence[str]) -> list[Placed]:
+        """Give it events; what was found, each with its position among them."""
         if self.overall is None:
             return self.parts.take(batch, names)
         found = self.parts.take(batch, names) if batch.keys is not None else []
-        found += self.overall.take(replace(batch, keys=None), ())
-        return sorted(found, key=lambda finding: finding.row or 0)
+        return found + self.overall.take(replace(batch, keys=None), ())
 
     def _of(self, segment: str | None) -> Streams:
         return self.parts if segment is not None or self.overall is None else self.overall

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fourrates.events.door import By
     from fourrates.watch.segments import Segments
-    from fourrates.watch.streams import Follow
+    from fourrates.watch.streams import Follow, Placed
     from fourrates.watch.trace import Trace
     from fourrates.watch.versions import VersionReferences
 
@@ -254,18 +254,20 @@ class Watch:
             self._count(batch)
             self._predictions += batch.truths.size
             self._serving.block = max(0, self._predictions - 1) // BLOCK
-            return found
+            return in_order(found)
         of = np.zeros(batch.truths.size, np.int64) if batch.versions is None else batch.versions
         called: Sequence[str | None] = (None,) if batch.versions is None else batch.version_names
-        found = []
+        found = []  # with positions
         for part in self._blocks(of, called) if predicted else [slice(0, of.size)]:
             some = batch.take(part)
             for version, rows in self._note_versions(of[part], called, some.times, predicted):
                 taken = version.take(some if rows is None else some.take(rows), names)
-                found += [*taken, *(self._close(version, some) if version.retired else ())]
+                found += [(part.start + (at if rows is None else int(rows[at])), one) for at, one in taken]
+                found += [(part.stop, one) for one in (self._close(version, some) if version.retired else ())]
             self._count(some)
-            found += self._predicted(part.stop - part.start, some) if predicted else ()
-        return sorted(found, key=lambda finding: finding.row or 0)
+            if predicted:
+                found += [(part.stop, one) for one in self._predicted(part.stop - part.start, some)]
+        return in_order(found)
 
     def _blocks(self, of: npt.NDArray[np.int64], names: Sequence[str | None]) -> Iterator[slice]:
         """Stretches of predictions between which a version may retire; all as one where only one is there."""
@@ -456,3 +458,8 @@ class Watch:
             references.setdefault(name, {})[segment] = counts
         watch.version_references = checked_references(references, watch.detector.labels)
         return watch
+
+
+def in_order(found: list[Placed]) -> list[Finding]:
+    """Findings by their positions."""
+    return [finding for _, finding in sorted(found, key=lambda one: one[0])]
