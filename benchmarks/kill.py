@@ -26,6 +26,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Outcome:
     """What came of it: how often it was killed, and everything that was not as it must be."""
 
     kills: int = 0
+    open: int = 0  # kills while a drift was open, by the state on disk
     events: int = 0
     alerts: int = 0
     rotations: int = 0
@@ -163,7 +165,7 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
         process.wait()
         found.kills += 1
         if state.exists() and (saved := Checkpoint.load(state)) is not None:
-            Watch.from_bytes(saved.watch)
+            found.open += Watch.from_bytes(saved.watch).now().status == "drifted"
             if saved.position is not None:  # a file that is rotated before it was ever opened is not followed
                 writer.may_rotate.set()
     writer.ended.set()
@@ -183,13 +185,23 @@ def watch(folder: Path, kills: int, seed: int, copytruncate: bool = False, longe
     found.events, found.rotations = _events(state), writer.rotations
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    detector = fr.FourRates(dispersion=1)
-    detector.update_many([a for a, _ in writer.pairs], [b for _, b in writer.pairs])
+    detector = _uninterrupted(found, Watch.from_bytes(Checkpoint.load(state).watch), writer.pairs)
     alerts = [finding.at for finding in detector.findings if finding.kind == "drift" or finding.closes]
     _compare(found, receiver, alerts)
     receiver.shutdown()
     receiver.server_close()
     return found
+
+
+def _uninterrupted(found: Outcome, watch: Watch, pairs: list[tuple[int, int]]) -> fr.FourRates:
+    """The detector that nothing happened to, after the last event; the saved one must be as it is."""
+    detector = fr.FourRates(dispersion=1)
+    detector.update_many(*map(list, zip(*pairs, strict=True)))
+    saved: Any = watch.segments[None]
+    for name in ("events", "rates", "open", "evidence", "warning_since", "confusion"):
+        if repr(getattr(saved, name)) != repr(getattr(detector, name)):
+            found.wrong.append(f"{name} of the saved detector is another than that of an uninterrupted one")
+    return detector
 
 
 def _wait_for_work(state: Path, process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -284,8 +296,8 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
         found.kills += killed
         if out.endswith(b"}\n"):
             told.update(one["at"] for one in json.loads(out)["findings"] if one["kind"] == "drift")
-        if state.exists():
-            _rows_of(state)
+        if state.exists() and (saved := Progress.load(state)) is not None:
+            found.open += killed and Watch.from_bytes(saved.watch).now().status == "drifted"
     writer.ended.set()
     writer.join()
     done = subprocess.run(command, capture_output=True, check=False)
@@ -293,21 +305,19 @@ def detect(folder: Path, kills: int, seed: int) -> Outcome:
         found.wrong.append(f"the last run ended with status {done.returncode}: {done.stderr.decode()[-500:]}")
         return found
     told.update(one["at"] for one in json.loads(done.stdout)["findings"] if one["kind"] == "drift")
-    found.events = _rows_of(state)
+    progress = Progress.load(state)
+    watch = Watch.from_bytes(progress.watch)  # type: ignore[union-attr]
+    found.events = watch.events
     if found.events != len(writer.pairs):
         found.wrong.append(f"{found.events} events counted, {len(writer.pairs)} written")
-    wanted = {drift.at for drift in fr.FourRates(dispersion=1).update_many(*map(list, zip(*writer.pairs, strict=True)))}
+    detector = _uninterrupted(found, watch, writer.pairs)
+    wanted = {finding.at for finding in detector.findings if finding.kind == "drift"}
     found.alerts, found.deliveries = len(wanted), len(told)
     if told != wanted:
         found.wrong.append(
             f"drifts never told: {sorted(wanted - told)[:5]}; told and not there: {sorted(told - wanted)[:5]}"
         )
     return found
-
-
-def _rows_of(state: Path) -> int:
-    saved = Progress.load(state)
-    return 0 if saved is None else Watch.from_bytes(saved.watch).events
 
 
 BATCH = 500

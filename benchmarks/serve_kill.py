@@ -32,6 +32,7 @@ from drawn import keep
 from servers import Client, Postgres, Server
 
 import fourrates as fr
+from fourrates.plain import state_record
 from fourrates.serve.batch import CONFIG, EVENTS, LABELS, PREDICTIONS, decode
 from fourrates.serve.settings import Settings
 from fourrates.serve.store import Store, open_store
@@ -172,8 +173,8 @@ class Sender(threading.Thread):
             self.repeats += 1
 
 
-def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
-    """What detectors over the journal find: kind, segment and event."""
+def expected(name: str, batches: list[Any]) -> tuple[Counter[tuple[Any, ...]], dict[str | None, Any]]:
+    """What detectors over the journal find (kind, segment and event), and what is open after it, by segment."""
     whole = fr.FourRates(2 * ARL if "by" in MONITORS[name] else ARL)
     bank = fr.Bank(fr.FourRates(2 * ARL, mix="ignore"))
     join = fr.LabelJoin()
@@ -204,7 +205,12 @@ def expected(name: str, batches: list[Any]) -> Counter[tuple[Any, ...]]:
             bank.update(segments, truths, preds)
             for keyed in bank.findings:
                 found[keyed.finding.kind, names[keyed.key], keyed.finding.at] += 1
-    return found
+    streams = {None: whole, **{names[key]: bank[key] for key in bank}}
+    return found, {
+        segment: (one.open.at, {rate: state_record(of) for rate, of in one.rates.items() if of.state != "normal"})
+        for segment, one in streams.items()
+        if one.open is not None
+    }
 
 
 def check(settings: Settings, senders: list[Sender], hook: Hook, port: int) -> dict[str, Any]:
@@ -213,7 +219,7 @@ def check(settings: Settings, senders: list[Sender], hook: Hook, port: int) -> d
     for sender in senders:
         for name, cells in sender.cells.items():
             sent[name] += cells
-    totals: dict[str, Any] = {"events": 0, "findings": 0, "journal": 0}
+    totals: dict[str, Any] = {"events": 0, "findings": 0, "open": 0, "journal": 0}
     drifts: set[str] = set()
     with Client(port) as client:
         shown = {name: client.call("GET", f"/api/monitors/{name}")[1] for name in MONITORS}
@@ -236,7 +242,13 @@ def check(settings: Settings, senders: list[Sender], hook: Hook, port: int) -> d
                 have[body["kind"], segment, body["at"]] += 1
                 if body["kind"] == "drift" or body["closes"]:  # an alert, and what resolves it
                     drifts.add(one.id)
-            want = expected(row.name, batches)
+            want, standing = expected(row.name, batches)
+            shown_open = {
+                one["segment"] and json.dumps([*one["segment"].values()]): (one["at"], one["now"])
+                for one in shown[row.name]["open"]
+            }
+            assert shown_open == standing, f"{row.name}: open are {shown_open}, of the journal {standing}"
+            totals["open"] += len(standing)
             assert have == want, f"{row.name}: stored {have - want}, of the journal {want - have}"
             totals["findings"] += have.total()
         return totals | check_alerts(hook, drifts, store)
@@ -359,5 +371,5 @@ if __name__ == "__main__":
     given = parser.parse_args()
     result = main(given.kills, given.database, given.seed, minutes=given.minutes)
     print(f"nothing lost, nothing twice: {result}")
-    if result["kills"] >= 200:
+    if result["kills"] >= 100:
         keep(f"serve_kill_{given.database}", result)
