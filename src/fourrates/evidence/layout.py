@@ -108,6 +108,8 @@ class CheckedRules(EvidenceRules):
         self._check_blocks(ones, events[:, 0])
         self._check_reference(ones["look"]["given"], ones["look"]["ones"])
         known = n + np.where(recall["moved"] == 0, ones["look"]["given"], 0).astype(np.float64)
+        if self.sampled:  # a drawn observation may count as hundreds
+            known = np.maximum(known, known - n + ones["sample"]["n"])
         self._check_base(recall["base"], recall["next_refresh_n"], n, known)
         recent = ones["recent"]
         if (
