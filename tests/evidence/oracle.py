@@ -212,7 +212,7 @@ class Oracle:
     """FourRates, by the book."""
 
     def __init__(self, classes, arl, reference=None, sides="both", mix="report", dispersion=None,
-                 tolerance=0.0, learning=False, strata=None, sampled=False):  # fmt: skip
+                 tolerance=0.0, learning=False, strata=None, sampled=False, watched=None):  # fmt: skip
         counts = np.zeros((classes, classes)) if reference is None else np.asarray(reference)
         tolerance = float(np.float32(tolerance))
         self.recalls = [Recall(float(row.sum()), float(row[c]), tolerance, strata or 1) for c, row in enumerate(counts)]
@@ -221,11 +221,16 @@ class Oracle:
         self.learning = learning
         self.classes, self.sides, self.fixed = classes, sides, dispersion
         self.lag = np.float32(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
-        joins = mix == "alarm" and classes == 2 and sides != "up"
-        self.watches_confusions = classes > 2 and sides != "up" and not (tolerance or learning or (strata or 1) > 1)
+        joins = mix == "alarm" and classes == 2 and sides != "up" and watched is None
+        self.watched = watched or [True] * classes
+        self.watches_confusions = (
+            watched is None and classes > 2 and sides != "up" and not (tolerance or learning or (strata or 1) > 1)
+        )
         part = 1 - rules.JOINT_SHARE if joins else 1 - rules.CONFUSION_SHARE if self.watches_confusions else 1.0
         lag = float(rules.LAG if classes == 2 else rules.LAG_OF_MANY)
-        self.table = alternatives(classes, float(arl), lag, sides, part).astype(float)
+        self.table = alternatives(classes, float(arl), lag, sides, part, sum(watched) if watched else None).astype(
+            float
+        )
         self.observed, self.cells = [0] * classes, [[] for _ in range(classes)]  # confusions, by class and prediction
         for c in range(classes):
             self.forget_confusions(c)
@@ -337,7 +342,8 @@ class Oracle:
             weight = (1 if right else odds) / (1 - recall.base + recall.base * odds)
             recall.counted = [recall.counted[0] + weight, recall.counted[1] + weight * right]
             recall.note_latest(weight, right)
-        recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
+        if self.watched[truth]:
+            recall.lanes.advance(recall.row[OWN, WEIGHT], ratios[OWN], gap, right)
         self.shared.advance(recall.row[part, WEIGHT], ratios[part], 1)
         if self.constant(recall):  # what was always right, or always wrong, has not changed
             recall.lanes = Lanes()

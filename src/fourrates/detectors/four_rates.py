@@ -95,6 +95,9 @@ class FourRates(RecordDetector):
         Whether only some events get a label, drawn with probabilities that depend on the prediction, as a
         :class:`~fourrates.LabelPlan` draws them. Each event then comes with its probabilities; evidence, rates and
         intervals are about all events. For two labels.
+    rates : iterable of str, optional
+        The recalls that may raise an alarm, such as ``["tpr"]``: the whole budget is theirs, each alone. All if not
+        given.
 
     Examples
     --------
@@ -144,6 +147,7 @@ class FourRates(RecordDetector):
         learning: bool = False,
         strata: int | Season | None = None,
         sampled: bool = False,
+        rates: Iterable[str] | None = None,
     ) -> None:
         self._begin({"arl": plain(arl), "warn": plain(warn), "labels": labels, "positive": positive})
         counts = None if reference is None else confusion_counts(reference, self._labels)
@@ -173,6 +177,7 @@ class FourRates(RecordDetector):
             "learning": bool(learning),
             "strata": plain(strata),
             "sampled": bool(sampled),
+            "rates": None if rates is None else [*rates],
         }
         if sampled:
             self._check_sampled()
@@ -183,6 +188,7 @@ class FourRates(RecordDetector):
         if learning and sides != "both":
             raise ValueError(f"sides {sides!r} and learning, which decides that: falls are alarms, rises are not")
         self._names = rate_names(self._labels.values)
+        self._watched()
         if self.strata > 1:
             self._stratify()
         self._follow(self._made_rules())
@@ -216,7 +222,18 @@ class FourRates(RecordDetector):
             learning=own["learning"],
             strata=self.strata,
             sampled=own["sampled"],
+            watched=self._watched(),
         )
+
+    def _watched(self) -> list[bool] | None:
+        """By class, whether its recall is watched; None if all are."""
+        asked, recalls = self.parameters["rates"], self._names[: len(self._labels.values)]
+        if asked is None:
+            return None
+        for rate in asked or [""]:
+            if rate not in recalls:
+                raise ValueError(f"rates: {rate!r} is not a recall; there are {', '.join(recalls)}")
+        return None if {*asked} == {*recalls} else [rate in asked for rate in recalls]
 
     @property
     def strata(self) -> int:

@@ -48,29 +48,34 @@ QUORUM = 16.0  # observations from which on a class has a say in what all do tog
 
 
 @lru_cache(maxsize=64)
-def alternatives(classes: int, arl: float, lag: float, sides: Sides, budget: float = 1.0) -> npt.NDArray[np.float32]:
+def alternatives(
+    classes: int, arl: float, lag: float, sides: Sides, budget: float = 1.0, rates: int | None = None
+) -> npt.NDArray[np.float32]:
     """Steps and weights for each rate and number of observations: float32, rates x octaves x 3 x 3 x lanes.
 
     For the lanes of a recall alone, and for what the first and the second class have to say of all together (for more
     than two classes both are the same): the steps in log-odds, their exponentials less one, and the weights. A rate is
     brought up to date when observations have grown by the part `lag`; `budget` is the part of it that all these have.
+    With `rates`, only so many recalls are watched, each alone.
     """
-    rates = _rates()
+    levels = _rates()
     known = 2.0 ** np.arange(OCTAVES) * np.sqrt(2) / (1 + lag)
     longest = np.maximum(np.minimum(OF_KNOWN * known, OF_BUDGET * arl), FLOOR)
     begun = known / (known + min(BEGINNING * arl**0.75, LATEST) * 2 / classes)  # what all classes have seen counts
     watched = {-1: sides != "up", 1: sides != "down"}
     table = np.zeros((RATES, OCTAVES, 3, 3, 2 * SIZES))
-    shortest = {way: np.maximum(SHORTEST, NATS / _information(rates, way * LARGEST)) for way in (-1, 1)}
-    shares = {way: _share(shortest[way], longest, arl, rates, way) * watched[way] for way in (-1, 1)}
+    shortest = {way: np.maximum(SHORTEST, NATS / _information(levels, way * LARGEST)) for way in (-1, 1)}
+    shares = {way: _share(shortest[way], longest, arl, levels, way) * watched[way] for way in (-1, 1)}
     whole = np.maximum(shares[-1] + shares[1], 1e-30)
     for i, way in enumerate((-1, 1)):
         lanes = slice(i * SIZES, (i + 1) * SIZES)
         scales = _spread(shortest[way], np.maximum(longest, 4 * shortest[way][:, None]), SIZES)
         weights = (shares[way] / whole * begun)[..., None] * SIZE_WEIGHTS / SIZE_WEIGHTS.sum()
         table[:, :, 0, 0, lanes] = _steps(scales, NATS, way)
-        table[:, :, 0, 2, lanes] = OWN / classes * weights
-    if classes == 2:
+        table[:, :, 0, 2, lanes] = (OWN / classes if rates is None else 1 / rates) * weights
+    if rates is not None:
+        table[:, :, 1:, 0] = table[:, :, :1, 0]  # with no weight: a single one says nothing of several
+    elif classes == 2:
         _fill_pairs(table, longest, begun, watched)
     else:  # all move alike
         table[:, :, 1:, 0] = table[:, :, :1, 0]

@@ -86,18 +86,20 @@ def evidence_rules(
     learning: bool = False,
     strata: int = 1,
     sampled: bool = False,
+    watched: Sequence[bool] | None = None,
 ) -> FourRatesRules:
     """The rules for a budget of one false alarm in `arl` events, with the settings of FourRates by class code.
 
-    `hold` says whether normal stays after a drift, which is then open until it ends; with `sampled`, what would be the
-    stratum of an event is the ratio of the probabilities with which it was drawn.
+    `watched` says by class which recalls may raise an alarm; `hold`, whether normal stays after a drift, which is then
+    open until it ends. With `sampled`, what would be the stratum of an event is the ratio of the probabilities with
+    which it was drawn.
     """
     lag = LAG if classes == 2 else LAG_OF_MANY
-    joins = mix == "alarm" and classes == 2 and sides != "up"
+    joins = mix == "alarm" and classes == 2 and sides != "up" and watched is None
     mixed = [(sign * step, w) for sign in (-1, 1) for step, w in zip(STEPS, STEP_WEIGHTS, strict=True)]
     threshold = MARGIN * arl
     strata = NUMBERS["ODDS"] if sampled else strata
-    plain = not (learning or strata > 1 or (tolerance is not None and any(tolerance)))
+    plain = watched is None and not (learning or strata > 1 or (tolerance is not None and any(tolerance)))
     confusions = plain and 2 < classes <= MOST_CONFUSED and sides != "up"
     part = 1 - JOINT_SHARE if joins else 1 - CONFUSION_SHARE if confusions else 1.0
     return FourRatesRules(
@@ -132,7 +134,10 @@ def evidence_rules(
             "strata": strata,
             "sampled": sampled,
             "mean_weight": MEAN_WEIGHT,
-            "alternatives": alternatives(classes, float(arl), lag, sides, part),
+            "alternatives": alternatives(
+                classes, float(arl), lag, sides, part, None if watched is None else sum(watched)
+            ),
+            "watched": np.array([1] * classes if watched is None else watched, np.uint8),
             "watch_confusions": confusions,
             "confusion_weight": CONFUSION_SHARE / 2 / len(CONFUSION_STEPS) / max(classes - 1, 1),
             "confusion_steps": CONFUSION_STEPS,

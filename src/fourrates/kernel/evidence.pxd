@@ -213,6 +213,7 @@ cdef class EvidenceRules(Rules):
     cdef const float[::1] given, given_ones   # of the reference, by class
     cdef const float[:, :, ::1] scatter       # squares and pairs of blocks that a reference showed: by class, of all, of mix
     cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
+    cdef const uint8_t[::1] watched           # by class: whether its recall may raise an alarm
     cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
     cdef const Row* rows
     cdef int rates, octaves

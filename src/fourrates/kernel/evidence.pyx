@@ -81,7 +81,7 @@ cdef class EvidenceRules(Rules):
         self.row_scale = settings["rows_per_nat"]
         self.given, self.given_ones = settings["reference"]
         self.scatter = settings["scatter"]
-        self.tolerance = settings["tolerance"]
+        self.tolerance, self.watched = settings["tolerance"], settings["watched"]
         self.recents = sizeof(Head) + 8 * classes * classes
         self.recalls = self.recents + 2 * classes * sizeof(Recent)
         self.common = self.recalls + classes * sizeof(Recall)
@@ -440,8 +440,9 @@ cdef class EvidenceRules(Rules):
             count_drawn(sample, recall.base, self.odds[stratum] if truth else self.odds[ODDS - 1 - stratum], right, turn)
             sample.volume += min(self.odds[ODDS - 1 - stratum if pred else stratum], <float>1.0)
         shared.own -= recall.total
-        recall.total = fourrates_observe(recall.lanes.evidence, recall.lanes.age, recall.seen, recall.right,
-                                         ratios.alone.weight, ratios.own[right], gap, <float>right)
+        if self.watched[truth]:
+            recall.total = fourrates_observe(recall.lanes.evidence, recall.lanes.age, recall.seen, recall.right,
+                                             ratios.alone.weight, ratios.own[right], gap, <float>right)
         shared.total = fourrates_advance(shared.lanes.evidence, shared.lanes.age, ratios.together.weight,
                                          ratios.shared[right], 1.0)
         if ratios.fading:
