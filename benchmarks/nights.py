@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ COUNTRIES = ("US", "DE", "GB", "FR", "IT", "ES", "NL")
 SHARES = (0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05)
 TPR, FALLEN, FPR = 0.78, 0.62, 0.005
 BUDGET = SIZE / DAYS * 30  # one false alarm a month
-SETTINGS: dict[str, dict[str, Any]] = {"FourRates": {}}
+VALIDATION = 20_000  # rows of each country, of the classifier as it was shipped
+SETTINGS: dict[str, dict[str, Any]] = {
+    "FourRates": {},
+    "rates=['tpr'], and a reference": {"rates": ["tpr"], "reference": VALIDATION},
+}
 CUSUM = 4.5  # false once in 2,000 positives of a country, which are 133,333 of its events
 
 
@@ -58,9 +63,11 @@ def dates(days: Any) -> Any:
 class Nightly:
     """What the command does each night, without its files."""
 
-    def __init__(self, detector: fr.FourRates, by: str | None, version: str | None = None) -> None:
+    def __init__(
+        self, detector: fr.FourRates, by: str | None, version: str | None = None, references: Any = None
+    ) -> None:
         self.cohorts = Cohorts(LabelJoin([0, 1]))
-        self.state = fr.Watch(detector).to_bytes()
+        self.state = fr.Watch(detector, references=references).to_bytes()
         self.columns = Columns(pred="pred", id="id", time="time", by=by, version=version)
         self.reported: dict[str, int] = {}
 
@@ -100,9 +107,18 @@ def nights(log: dict[str, Any], more: dict[str, Any], nightly: Nightly, first: i
             yield night, finding
 
 
-def ours(log: dict[str, Any], last: int, settings: dict[str, Any]) -> dict[str, Any]:
+def validated(seed: int, rows: int) -> dict[str, Any] | None:
+    """Confusion counts of each country, of a validation set."""
+    random = np.random.default_rng([seed, 7])
+    positives = random.binomial(rows, 0.015, len(COUNTRIES)) if rows else ()
+    cells = [(rows - n, random.binomial(rows - n, FPR), n, random.binomial(n, TPR)) for n in positives]
+    counts = [[[no - false, false], [n - hits, hits]] for no, false, n, hits in cells]
+    return dict(zip(COUNTRIES, counts, strict=True)) if rows else None
+
+
+def ours(log: dict[str, Any], last: int, seed: int, reference: int = 0, **settings: Any) -> dict[str, Any]:
     """When the country's fall was reported, how it was dated, and the false drifts."""
-    nightly = Nightly(fr.FourRates(BUDGET, **settings), "country")
+    nightly = Nightly(fr.FourRates(BUDGET, **settings), "country", references=validated(seed, reference))
     names = np.array(COUNTRIES)[log["country"]]
     found: dict[str, Any] = {"night": None, "date": None, "false": 0}
     for night, finding in nights(log, {"country": names}, nightly, 7, last):
@@ -163,7 +179,7 @@ def oracle(log: dict[str, Any], last: int) -> dict[str, Any]:
 
 def draw(seed: int) -> dict[str, Any]:
     log = fraud_log(seed)
-    made = {name: ours(log, DAYS, settings) for name, settings in SETTINGS.items()}
+    made = {name: ours(log, DAYS, seed, **settings) for name, settings in SETTINGS.items()}
     return made | {"weekly SQL": weekly_sql(log, DAYS), "oracle": oracle(log, DAYS)}
 
 
@@ -221,9 +237,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--rows", type=Path, default=Path("build/nights.jsonl"))
     parser.add_argument("--only", choices=["fraud", "deployment", "table"])
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no draw after so many")
     asked = parser.parse_args()
+    began = time.monotonic()
     asked.rows.parent.mkdir(exist_ok=True)
     for seed in range(asked.first, asked.first + asked.draws) if asked.only != "table" else ():
+        if time.monotonic() - began > asked.seconds:
+            break
         row: dict[str, Any] = {"seed": seed}
         if asked.only != "deployment":
             row["fraud"] = draw(1_000 + seed)
