@@ -29,11 +29,11 @@ test: $(VENV)/.installed-check
 quick: $(VENV)/.installed-check
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not slow' --ignore tests/ui --ignore tests/engines tests $(PYTEST)
 
-# The report in a browser and `watch` in a terminal. On Debian, as root, what is missing is installed.
+# The report in a browser, `watch` in a terminal, rules in a Prometheus. On Debian, as root, what is missing is installed.
 test-ui: $(VENV)/.installed-ui
-	@if ! { command -v chromium && command -v chromedriver && command -v tmux; } >/dev/null; then \
-	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver tmux >/dev/null; fi
-	FOURRATES_UI=1 $(BIN)/python -m pytest -q tests/ui $(PYTEST)
+	@if ! { command -v chromium && command -v chromedriver && command -v tmux && command -v prometheus; } >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver tmux prometheus >/dev/null; fi
+	FOURRATES_UI=1 $(BIN)/python -m pytest -q tests/ui tests/serve/test_grafana.py $(PYTEST)
 
 # Spark and Kafka. On Debian, as root, Java is installed where it is missing.
 test-engines: $(VENV)/.installed-engines
