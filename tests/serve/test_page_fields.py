@@ -54,6 +54,31 @@ def test_the_last_hour_is_counted_and_not_a_burst_times_sixty(start):
     assert served.http.get("/api/monitors/m").json()["events_last_hour"] == 3_000
 
 
+def test_an_open_drift_has_its_cost_by_the_prices_of_now(start):
+    served = start()
+    served.http.put("/api/monitors/m", json={"reference": REFERENCE, "cost": {"miss": 10}})
+    for seed, tpr in enumerate((0.8, 0.3, 0.3)):
+        served.http.post("/api/monitors/m/events", json=body(1_000, tpr, seed))
+    (opened,) = served.http.get("/api/monitors/m").json()["open"]
+    state = opened["now"]["tpr"]
+    lost = (state["normal"]["value"] - state["now"]["value"]) * state["now"]["n"]
+    assert opened["cost"]["value"] == pytest.approx(10 * lost, rel=0.1)  # of each class as many as in the mix
+    assert opened["cost"]["text"].startswith("costs about ")
+    assert served.http.patch("/api/monitors/m", json={"cost": {"miss": 20}}).status_code == 200
+    (again,) = served.http.get("/api/monitors/m").json()["open"]
+    assert again["cost"]["value"] == pytest.approx(2 * opened["cost"]["value"])
+    assert served.http.patch("/api/monitors/m", json={"cost": {"nothing": 20}}).status_code == 422
+
+
+def test_predictions_alone_do_not_move_the_last_point_in_time():
+    monitor = Monitor(parse_config({}), bytes(16), Settings(data="."))
+    sent = body(100, 0.8)
+    monitor.apply(Batch(EVENTS, 1e9, 100, bytes(sent["y_true"]), bytes(sent["y_pred"])))
+    ids = Ids("i", np.arange(50, dtype="<i8").tobytes())
+    monitor.apply(Batch(PREDICTIONS, 1e9 + 3_600, 50, preds=bytes(50), ids=ids))
+    assert monitor.drawn(600)["time"] == [1e9]
+
+
 def test_a_series_begins_where_it_is_asked_to():
     monitor = Monitor(parse_config({}), bytes(16), Settings(data="."))
     for minute in range(120):

@@ -64,7 +64,7 @@ def page(
     return render(
         __name__,
         "page.html",
-        style=(own / "vendor" / "uPlot.min.css").read_text() + (own / "page.css").read_text(),
+        style="".join((own / name).read_text() for name in ("vendor/uPlot.min.css", "theme.css", "page.css")),
         scripts=[f"/*\n{licence}*/\n{uplot}", "".join((own / name).read_text() for name in ("drawing.js", "page.js"))],
         state=state,
         rest=rest,

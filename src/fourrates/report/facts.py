@@ -134,7 +134,7 @@ class Stream:
         if self.trace is not None:
             events, times = self.trace.clock()
             known = dict(zip(events.tolist(), times.tolist(), strict=True))
-        for finding in self.findings:
+        for finding in reversed(self.findings):  # a drift knows best when it started, later ones that are about it less
             for event, time in ((finding.at, finding.time), (finding.started, finding.started_time)):
                 if event is not None and time is not None:
                     known[event] = microseconds(time)

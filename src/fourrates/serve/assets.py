@@ -19,6 +19,7 @@ SHARED = {
     "uPlot.min.css": "vendor/uPlot.min.css",
     "uPlot.iife.min.js": "vendor/uPlot.iife.min.js",
     "drawing.js": "drawing.js",
+    "theme.css": "theme.css",
 }
 
 
