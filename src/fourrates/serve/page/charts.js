@@ -372,7 +372,7 @@ export class Charts {
       series: [{}, { stroke: () => css("--edge"), fill: () => css("--band"), width: 1, paths: uPlot.paths.bars({ size: [1, 40] }), points: { show: false } },
         { scale: "late", stroke: () => css("--other"), width: 1.6, spanGaps: true, points: { show: false } }],
       y: { space: 24, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? brief(x) : "")) },
-      more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, stroke: () => css("--soft"), grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map((x) => span(x)) }] : [],
+      more: late ? [{ scale: "late", side: 1, size: RIGHT, space: 24, stroke: () => css("--soft"), grid: { show: false }, ticks: { show: false }, values: (u, splits) => splits.map((x) => (Number.isInteger(x) ? span(x) : "")) }] : [],
     };
     const told = (u, i) => `${whole(u.data[1][i])} events ${unit()}${known(u.data[2][i]) ? `, labels take ${delay(u.data[2][i])}` : ""}`;
     const head = [el("h3", null, "Events"), late && el("span.soft", null, el("i.k-line.other"), "label delay")];
