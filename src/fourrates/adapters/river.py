@@ -46,20 +46,7 @@ class DriftDetector(base.DriftAndWarningDetector):
     ...         print(detector.drift)
     drift at 5,098, since 5,051: tpr down: 0.266, below its bound 0.281 (0.740 expected after 1,022 observations)
 
-    In river's forests, each tree has a detector of its own. A method says what it is fed with:
-
-    >>> from river import datasets, evaluate, forest, metrics
-    >>> class FourRatesForest(forest.ARFClassifier):
-    ...     def _drift_detector_input(self, tree_id, y_true, y_pred):
-    ...         return y_true, y_pred
-    >>> model = FourRatesForest(
-    ...     n_models=3,
-    ...     seed=1,
-    ...     drift_detector=DriftDetector(),
-    ...     warning_detector=DriftDetector(fr.LFR(warn=0.02, detect=0.01, sides="down")),
-    ... )
-    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 86.63%
+    river's forests have one for each tree; let their ``_drift_detector_input`` return the pair.
     """
 
     def __init__(self, detector: Detector | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from fourrates.client.client import Client
-from fourrates.events.payloads import ROWS, columns_of
+from fourrates.events.payloads import ROWS, columns_of, row_ids, scalars
 
 logger = logging.getLogger("fourrates.client")
 Message = MutableMapping[str, Any]
@@ -19,23 +19,19 @@ ID = b"x-request-id"
 class LogPredictions:
     """Logs the answers of one path: ``app.add_middleware(LogPredictions, client=client, monitor="fraud")``.
 
-    Bodies are JSON: an object or a list of them, or one of the protocols V1 and V2. The application answers as it does
+    Bodies are JSON: an object, a list of them, or one of the protocols V1 and V2. The application answers as it does
     without; whatever is wrong with the logging is in the log, and counted in ``client.dropped``.
 
     Parameters
     ----------
-    app : ASGI application
-        What answers; the framework gives it.
-    client : Client
-        What sends; closed by its owner.
-    monitor : str
-        Its name.
+    app, client, monitor : ASGI application, Client, str
+        What answers, which the framework gives; what sends, closed by its owner; the name of the monitor.
     path : str
         Where predictions are asked for, by POST.
-    pred, score : str, optional
-        The field of the answer that is the prediction, or a score. ``pred="prediction"`` if neither is given.
+    pred, score : str
+        The field of the answer that is the prediction, or a score that is taken instead.
     id : str, optional
-        The field of the request, or else of the answer, that is the id. Without it that is the header X-Request-ID,
+        The field of the answer, or else of the request, that is the id. Without it that is the header X-Request-ID,
         which the answer is given where the request has none; several rows have ``ID/0``, ``ID/1`` and so on.
     by : sequence of str
         Fields of the request that make segments.
@@ -50,14 +46,14 @@ class LogPredictions:
         monitor: str,
         *,
         path: str = "/predict",
-        pred: str | None = None,
+        pred: str = "prediction",
         score: str | None = None,
         id: str | None = None,
         by: Sequence[str] = (),
         limit: int = 1 << 20,
     ) -> None:
         self.app, self.client, self.monitor, self.path, self.limit = app, client, monitor, path, limit
-        self._name, self._kind = (score, "score") if score else (pred or "prediction", "y_pred")
+        self._name, self._kind = (score, "score") if score else (pred, "y_pred")
         self._id, self._by = id, tuple(by)
 
     async def __call__(self, scope: Message, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
@@ -96,10 +92,8 @@ class LogPredictions:
         if max(len(asked), len(answered)) > self.limit:
             raise ValueError(f"a body of more than {self.limit:,} bytes")
         answer, request = _columns(answered), _columns(asked)
-        values = [value[0] if isinstance(value, list) and len(value) == 1 else value for value in answer[self._name]]
-        ids = [id] if len(values) == 1 else [f"{id}/{row}" for row in range(len(values))]
-        if self._id:
-            ids = request[self._id] if self._id in request else answer[self._id]
+        values = scalars(answer[self._name])
+        ids = (request | answer)[self._id] if self._id else row_ids(id, len(values))
         self.client.log(self.monitor, **{self._kind: values}, id=ids, by={name: request[name] for name in self._by})
 
 

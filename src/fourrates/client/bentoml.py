@@ -15,37 +15,28 @@ from bentoml._internal.context import trace_context
 from bentoml.monitoring import MonitorBase
 
 from fourrates.client.client import Client
+from fourrates.events.payloads import row_ids
 
 
 class Monitor(MonitorBase[Any]):
-    """Columns logged as ``prediction`` are predictions, as ``target`` labels; the id is that of BentoML's request.
-
-    It is the one in the answer's header, X-BentoML-Request-ID.
+    """Columns logged as ``prediction`` are predictions, as ``target`` labels.
 
     Parameters
     ----------
     name : str
         Of the monitor, here and there.
-    url, token, folder
-        As for :class:`fourrates.Client`.
+    url : str
+        Of the service; `client` has more for :class:`fourrates.Client`.
     id : str, optional
-        The column with ids of one's own. Without it several rows of a request have ``ID/0``, ``ID/1`` and so on.
+        The column with ids of one's own. Without it that is the answer's header X-BentoML-Request-ID; several rows have
+        ``ID/0``, ``ID/1`` and so on.
     by : sequence of str
         Columns that make segments.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        token: str | None = None,
-        folder: str | None = None,
-        id: str | None = None,
-        by: Sequence[str] = (),
-        **_: Any,
-    ) -> None:
+    def __init__(self, name: str, url: str, id: str | None = None, by: Sequence[str] = (), **client: Any) -> None:
         super().__init__(name)
-        self.client, self._id, self._by = Client(url, token, folder=folder), id, by
+        self.client, self._id, self._by = Client(url, **client), id, by
         self._roles: dict[str, str] = {}
 
     def export_schema(self, columns_schema: Mapping[str, Mapping[str, str]]) -> None:
@@ -58,7 +49,5 @@ class Monitor(MonitorBase[Any]):
         values = {"y_pred": given.get("prediction"), "y_true": given.get("target")}
         rows = max(len(column) for column in datas.values())
         request = format(trace_context.request_id or 0, BentoMLContainer.logging_formatting.get()["span_id"])
-        ids = (
-            [*datas[self._id]] if self._id else [request] if rows == 1 else [f"{request}/{row}" for row in range(rows)]
-        )
+        ids = [*datas[self._id]] if self._id else row_ids(request, rows)
         self.client.log(self.name, **values, id=ids, by={name: [*datas[name]] for name in self._by})

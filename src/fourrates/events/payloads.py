@@ -104,14 +104,22 @@ def predictions(columns: Mapping[str, Sequence[Any]], name: str | None, labels: 
     """
     if not columns or (name is not None and name not in columns):
         raise InputError(f"there is no output {name!s:.80}; there are {', '.join(columns)!s:.200}")
-    values = list(columns[next(iter(columns)) if name is None else name])
-    values = [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
-    known = labels.given
+    values, known = scalars(columns[next(iter(columns)) if name is None else name]), labels.given
     if not values or not all(_is_distribution(value, len(known)) for value in values):
         return "pred", values
     if len(known) == 2:
         return "score", [value[known.index(labels.values[1])] for value in values]
     return "pred", [known[max(range(len(known)), key=value.__getitem__)] for value in values]
+
+
+def scalars(values: Sequence[Any]) -> list[Any]:
+    """The same with each row of one value as that value."""
+    return [value[0] if isinstance(value, list) and len(value) == 1 else value for value in values]
+
+
+def row_ids(id: str, rows: int) -> list[str]:
+    """The ids of the rows of one request: its own, or ``ID/0``, ``ID/1`` and so on where there are several."""
+    return [id] if rows == 1 else [f"{id}/{row}" for row in range(rows)]
 
 
 def _is_distribution(value: Any, size: int) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope
 
-from fourrates.events.payloads import columns_of, predictions
+from fourrates.events.payloads import columns_of, predictions, row_ids
 from fourrates.events.rows import InputError
 from fourrates.serve.batch import KINDS
 from fourrates.serve.bodies import Body, unpack
@@ -64,7 +64,6 @@ class Halves:
         self._lock = threading.Lock()  # large bodies are read in a thread
 
     def keep(self, key: tuple[str, str, str], half: Half) -> None:
-        """Keep one; the oldest go where there are too many."""
         body = msgspec.json.encode(half)
         with self._lock:
             self._size += len(body) - len(self._kept.pop(key, b""))
@@ -75,9 +74,8 @@ class Halves:
                 log.debug("%s of request %s is no longer kept", *gone[1:])
 
     def find(self, key: tuple[str, str, str]) -> Half | None:
-        """One that is kept; it stays, because a sender may repeat what it sent."""
         with self._lock:
-            body = self._kept.get(key)
+            body = self._kept.get(key)  # it stays: a sender may repeat what it sent
         return None if body is None else msgspec.json.decode(body, type=Half)
 
 
@@ -117,7 +115,7 @@ class CloudEvents(Ingest):
         payload = self._payload(event)
         if kind == FEEDBACK:
             _, truth = predictions(columns_of(payload.get("truth")), None, labels)
-            return KINDS["labels"], Body(truth=truth, id=_ids(id, len(truth)))
+            return KINDS["labels"], Body(truth=truth, id=row_ids(id, len(truth)))
         columns = columns_of(payload)
         if kind == REQUEST:
             half = Half({name: columns[name] for name in wanted if name in columns})
@@ -162,17 +160,12 @@ def _event(headers: Headers, body: bytes) -> Event:
         raise ApiError(400, "bad_event", f"this is no CloudEvent: {str(error)[:300]}") from None
 
 
-def _ids(id: str, rows: int) -> list[str]:
-    """The ids of the rows of one request."""
-    return [id] if rows == 1 else [f"{id}/{row}" for row in range(rows)]
-
-
 def _joined(request: Half, response: Half, by: list[str], id: str | None) -> Body:
     """Predictions with the segments, and the ids, of what was asked."""
     ((known, values),) = response.columns.items()
     if id is not None and id not in request.columns:
         raise InputError(f"the request has no {id:.80}")
-    ids = _ids(response.id or "", len(values)) if id is None else request.columns[id]
+    ids = row_ids(response.id or "", len(values)) if id is None else request.columns[id]
     times = None if response.time is None else [response.time] * len(values)
     segments = {name: request.columns[name] for name in by if name in request.columns}
     return Body(**{known: values}, id=ids, time=times, by=segments)

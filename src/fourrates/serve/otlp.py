@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -39,7 +40,6 @@ class Otlp:
         self._resource = Resource.create({"service.name": "fourrates", "service.version": fourrates.__version__})
 
     async def run(self) -> None:
-        """Send now and then; a collector that is away is no harm."""
         try:
             while True:
                 await asyncio.sleep(self._interval)
@@ -52,7 +52,6 @@ class Otlp:
             self._exporter.shutdown()  # or the thread would go on trying
 
     def data(self, families: Iterable[Metric]) -> export.MetricsData:
-        """The numbers as OpenTelemetry has them."""
         now = time.time_ns()
         metrics = [self._metric(family, now) for family in families]
         scope = export.ScopeMetrics(InstrumentationScope("fourrates", fourrates.__version__), metrics, "")
@@ -76,14 +75,12 @@ class Otlp:
             labels = {**sample.labels}
             part = labels.pop("le", sample.name.rpartition("_")[2])
             found.setdefault(tuple(labels.items()), {})[part] = sample.value
-        points = []
+        points, extremes = [], dict.fromkeys(("min", "max"))  # which are not known
         for key, parts in found.items():
-            below = {
-                float(part): int(number) for part, number in parts.items() if part not in ("sum", "count", "created")
-            }
-            counts = [high - low for low, high in zip([0, *below.values()], below.values(), strict=False)]
-            bounds, whole = [*below][:-1], int(parts["count"])
-            points.append(
-                export.HistogramDataPoint(dict(key), self._began, now, whole, parts["sum"], counts, bounds, 0.0, 0.0)
-            )
+            total, count, _ = parts.pop("sum"), int(parts.pop("count")), parts.pop("created", None)
+            below = [0, *map(int, parts.values())]
+            counts = [after - before for before, after in pairwise(below)]
+            bounds = [float(bound) for bound in parts][:-1]
+            whole = {"count": count, "sum": total, "bucket_counts": counts, "explicit_bounds": bounds, **extremes}
+            points.append(export.HistogramDataPoint(dict(key), self._began, now, **whole))  # type: ignore[arg-type]
         return points
