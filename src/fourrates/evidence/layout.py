@@ -35,6 +35,7 @@ class CheckedRules(EvidenceRules):
         self.most = max(self.threshold, self.mix_threshold)
         table = settings["alternatives"]
         self.rows = len(table)
+        self.mix_steps = np.array(settings["mix"], np.float32)[:, 0]  # of the log-odds of the positive class, by lane
         mix, joint = (np.array([weight for _, weight in settings[name]]) > 0 for name in ("mix", "joint"))
         recall, shared = ((table[:, :, i, 2] > 0).any((0, 1)) for i in range(2))
         self.watched = recall, shared, mix, np.tile(shared[:SIZES], 2) & joint  # lanes that ever have a weight

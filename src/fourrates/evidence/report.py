@@ -397,7 +397,7 @@ def read_shift(rules: FourRatesRules, record: Any) -> Shift:
     best = int(mix["evidence"].argmax())
     age = float(mix["age"][best] / max(float(mix["evidence"][best]), 1e-30))
     base = float(mix["base"])
-    odds = base / max(1 - base, 1e-9) * math.exp(rules.mix_step(best))
+    odds = base / max(1 - base, 1e-9) * math.exp(rules.mix_steps[best])
     tnr, tpr = ((right + 0.5) / (n + 1) for n, right in (known_of(rules, record, c) for c in range(2)))
     return Shift(
         at=at,

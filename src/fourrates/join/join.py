@@ -23,8 +23,7 @@ from fourrates.join.ids import check_tags, fingerprints
 from fourrates.join.moments import Unit, duration, moments
 from fourrates.join.paired import Pairs
 from fourrates.kernel.fingerprint import Hasher
-from fourrates.kernel.logs import ENTRY
-from fourrates.kernel.pending import STATES, Pending
+from fourrates.kernel.pending import ENTRY, STATES, Pending
 from fourrates.labels import Labels, plain
 from fourrates.state import pack, unpack
 

@@ -46,16 +46,33 @@ NUMBERS = {  # for those who read records in Python
 
 
 cdef class EvidenceRules(Rules):
-    """What FourRates watches.
+    """What FourRates watches: numbers by name, as :mod:`fourrates.evidence.rules` makes them."""
 
-    Parameters
-    ----------
-    classes : int
-        Number of classes.
-    settings : dict
-        Numbers by name, as :mod:`fourrates.evidence.rules` makes them: thresholds, alternatives with their weights, and what
-        there is to know of lags and dispersion.
-    """
+    cdef readonly double arl, warn
+    cdef readonly bint hold, watch_mix, watch_joint, estimate
+    cdef readonly double threshold, mix_threshold, back_threshold
+    cdef readonly double confirm, withdraw, recover, distrust, least_known
+    cdef float lag, given_lag, prior, mean_weight, fixed, back_weight, row_scale
+    cdef readonly float naming_factor
+    cdef Tempering tempering
+    cdef const float[::1] given, given_ones   # of the reference, by class
+    cdef const float[:, :, ::1] scatter       # squares and pairs of blocks that a reference showed: by class, of all, of mix
+    cdef const float[::1] tolerance           # by class: changes of less than this are not looked for
+    cdef const uint8_t[::1] watched           # by class: whether its recall may raise an alarm
+    cdef const float[:, :, :, :, ::1] table   # of Rows, by rate and by observations
+    cdef const Row* rows
+    cdef int rates, octaves
+    cdef Alternatives mix
+    cdef Alternatives joint      # the mix's part; the weights are over those of the shared lanes
+    cdef readonly int directions  # of the shared lanes
+    cdef readonly int strata
+    cdef readonly bint sampled   # events were drawn for labelling; a stratum is then a ratio of probabilities
+    cdef float[ODDS] odds
+    cdef Stratum drawn           # stands for those that are always known
+    cdef readonly bint watch_confusions
+    cdef readonly float confusion_weight
+    cdef Confusing confusing
+    cdef Py_ssize_t recents, recalls, common, mixed, joined, looks, by_stratum, confusions   # where in a record they begin
 
     def __init__(self, int classes, dict settings):
         cdef int i
@@ -112,8 +129,7 @@ cdef class EvidenceRules(Rules):
         return <Recall*>(record + self.recalls) + c
 
     @cython.final
-    cdef inline Joint* joint_of(self, char* record) noexcept nogil:
-        """That of a record; NULL where the rules have none."""
+    cdef inline Joint* joint_of(self, char* record) noexcept nogil:  # NULL where the rules have none
         return <Joint*>(record + self.joined) if self.watch_joint else NULL
 
     @cython.final
@@ -257,15 +273,8 @@ cdef class EvidenceRules(Rules):
             return 0
         return -1 if own == 0 else 1
 
-    def mix_step(self, int lane):
-        """By how much a lane of the mix moves the log-odds of the positive class."""
-        return self.mix.shift[lane]
-
     def look_weights(self, const uint8_t[::1] record, int c, int way, int direction, float least=0.0):
-        """The weights of the lanes of a look at a recall, before any event: they sum to one.
-
-        Those of the budget; or, of steps of at least this size in log-odds, all alike.
-        """
+        """The weights of a look's lanes before any event, in all 1: of the budget; or of steps from a size on, all alike."""
         cdef char* at = <char*>&record[0]
         cdef const Look* look = self.look(at, c)
         cdef double normal = self.normal_rate(look, c, way)
@@ -289,8 +298,7 @@ cdef class EvidenceRules(Rules):
 
     def support(self, const uint8_t[::1] record, int c):
         """How much better the observations since the alarm go with the drift than with normal: together, and alone."""
-        cdef char* at = <char*>&record[0]
-        return self.supported(at, c, True), self.supported(at, c, False)
+        return self.supported(<char*>&record[0], c, True), self.supported(<char*>&record[0], c, False)
 
     def returning(self, const uint8_t[::1] record, int c):
         """How much better the observations since it may be back go with being away than with normal."""
@@ -394,14 +402,6 @@ cdef class EvidenceRules(Rules):
         ratios.tolerance = self.tolerance[truth]
 
     @cython.final
-    cdef void renew(self, char* record, const Recall* recall, int truth, int stratum, Ratios* ratios) noexcept nogil:
-        """The ratios of observations of a class, wrong and right, to be kept."""
-        self.derive(record, recall, truth, stratum, ratios)
-        fill_ratios(recall, 0, ratios)
-        fill_ratios(recall, 1, ratios)
-        ratios.valid = 1
-
-    @cython.final
     cdef inline int take(self, char* record, Ratios* ratios, Ratios* mixed, int truth, int pred,
                          int stratum) noexcept nogil:
         """One event. `ratios`, where there is room for them, are kept as long as the base they come from."""
@@ -431,7 +431,10 @@ cdef class EvidenceRules(Rules):
             self.derive(record, recall, truth, stratum, ratios)
             fill_ratios(recall, right, ratios)
         elif not ratios.valid or (self.strata > 1 and own.n >= own.next_refresh_n):
-            self.renew(record, recall, truth, stratum, ratios)
+            self.derive(record, recall, truth, stratum, ratios)
+            fill_ratios(recall, 0, ratios)
+            fill_ratios(recall, 1, ratios)
+            ratios.valid = 1
         shared.taken += 1
         gap = <float><uint32_t>(<uint32_t>shared.taken - recall.last)
         recall.n += 1

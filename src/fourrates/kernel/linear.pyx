@@ -32,6 +32,22 @@ cdef enum:
 cdef double FULL = 65535.0  # the largest limit
 
 
+cdef struct Cell:
+    # One statistic. While n <= calm and low <= statistic * FULL <= high it stands where it stood: limits of its present
+    # place only, rounded inwards.
+    double statistic
+    uint16_t low, high
+    uint32_t calm         # and below it the place
+
+
+cdef struct Layout:
+    int classes, tests
+    Py_ssize_t sums, cells             # where in a record they begin
+    int* first                         # test of each rate, and behind the last
+    Test* test
+    Grid* grid                         # one a test
+
+
 cdef inline int place_of(const Cell* cell) noexcept nogil:
     """INSIDE, UNDER or OVER, as at the last observation."""
     return <int>(cell.calm & ((1 << PLACE) - 1))
@@ -139,6 +155,10 @@ cdef class LinearRules(Rules):
     tests : list
         For each rate a list of (table, warning level, detection level, down?, up?).
     """
+
+    cdef readonly int rates, tests
+    cdef Layout layout
+    cdef tuple tables                  # kept, so that their arrays stay
 
     def __init__(self, int classes, list tests):
         cdef int j, r
