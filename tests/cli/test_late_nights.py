@@ -1,6 +1,10 @@
 """Labels that come weeks later, run every night: the same answer as all at once, dated by the predictions."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -139,3 +143,41 @@ def test_damaged_cohorts_are_refused_or_read_whole():
         cut[random.integers(len(cut))] ^= int(random.integers(1, 256))
         with pytest.raises(ValueError):  # noqa: PT011 (every sentence is one about a damaged state)
             Cohorts.from_bytes(bytes(cut))
+
+
+def run_in(folder, patience=None):
+    """The command in a folder, killed after so many seconds unless it has ended: whether it was, and what it said."""
+    command = [sys.executable, "-m", "fourrates", "detect", "predictions", "--labels-from", "labels", "--json"]
+    command += ["--by", "country", "--budget", "60000", "--state", "model.state"]
+    run = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if patience is not None:
+        time.sleep(patience)
+        run.kill()
+    out = run.communicate()[0]
+    return run.returncode == -signal.SIGKILL, json.loads(out) if out.endswith(b"}\n") else None
+
+
+@pytest.mark.slow
+def test_a_night_killed_at_any_moment_and_run_again_finds_the_same(log, tmp_path):
+    """What is on disk is the state of the night before or of this one, with all that waits for its label."""
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        folder.mkdir()
+    nights = [Night(log, folder, None) for folder in folders]
+    random, died = np.random.default_rng(9), 0
+    for last in range(20, 41):
+        for one in nights:
+            for night in range(1, 21) if last == 20 else [last]:
+                one.write(night)
+        (_, expected), printed = run_in(folders[0]), []
+        for patience in (*random.uniform(0.2, 1.5, 2), None):
+            was_killed, out = run_in(folders[1], patience)
+            printed += [] if out is None else [out]
+            died += was_killed
+            if not was_killed:
+                break
+        assert expected["findings"] in [one["findings"] for one in printed]  # printed first, then saved
+        for one in printed:
+            assert one["findings"] in (expected["findings"], [])
+            assert (one["open"], one["now"]) == (expected["open"], expected["now"])
+    assert died > 10
