@@ -312,3 +312,21 @@ def test_names_that_people_use_are_guessed(truth, pred):
     values = [0, 1, 1, 0] * 100
     found = fr.detect({truth: values, pred: values, "other": values}, arl=1000)
     assert (found.source.columns.truth, found.source.columns.pred or found.source.columns.score) == (truth, pred)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_examples_of_a_drift_are_rows_of_its_segment_since_it_started(late):
+    random = np.random.default_rng(4)
+    truth = (random.random(20_000) < 0.3).astype(int)
+    model = np.array(["a", "b"])[random.integers(0, 2, 20_000)]
+    fallen = (model == "b") & (truth == 1) & (np.arange(20_000) >= 12_000)
+    pred = np.where(random.random(20_000) < np.where(fallen, 0.4, 0.9), truth, 1 - truth)
+    frame = {"y_pred": pred, "model": model, "id": np.arange(20_000)}
+    labels = {"id": np.arange(20_000)[::-1], "y_true": truth[::-1]}
+    given = {"source": frame, "labels_from": labels, "id": "id"} if late else {"source": frame | {"y_true": truth}}
+    found = fr.detect(by="model", arl=100_000, **given)
+    rows = found.examples()["frame"]
+    [drift] = [drift for drift in found.drifts if drift.segment == "b"]
+    assert (model[rows - 1] == "b").all()
+    assert abs(rows[0] - 12_000) < 200
+    assert rows.size == found.watch.segments["b"].events - drift.started

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -142,16 +143,9 @@ def detect(
         raise ValueError("stratum and labels_from: strata by a column need the labels beside it")
     if labels is None and labels_from is None:
         labels = labels_in_memory(source, asked, threshold, positive, said.append)
-    events = open_events(
-        source,
-        asked,
-        labels_from,
-        labels=labels,
-        positive=positive,
-        threshold=threshold,
-        say=said.append,
-        **({} if labels_from is None else {"order": order}),
-    )
+    joining: dict[str, Any] = {} if labels_from is None else {"order": order}
+    opened = partial(open_events, source, asked, labels_from, positive=positive, threshold=threshold, **joining)
+    events = opened(labels=labels, say=said.append)
     begun = PeekedBatches(iter(events))
     if begun.is_empty:
         raise InputError(explain_all_missing(events.sources, events.rows, events.warnings.unlabelled))
@@ -174,7 +168,8 @@ def detect(
     if watch.without_reference:
         said.append(without_reference(watch))
     said += events.data_warnings().values()
-    return Findings(watch, events, findings, said)
+    reread = None if isinstance(source, Iterator) else partial(opened, labels=events.labels.given)
+    return Findings(watch, events, findings, said, reread)
 
 
 def new_watch(
@@ -471,8 +466,15 @@ class Findings:
         What was chosen from the data, in sentences.
     """
 
-    def __init__(self, watch: Watch, source: Events, findings: list[Finding], said: list[str]) -> None:
-        self.watch, self.said = watch, said
+    def __init__(
+        self,
+        watch: Watch,
+        source: Events,
+        findings: list[Finding],
+        said: list[str],
+        reread: Callable[[], Events] | None = None,
+    ) -> None:
+        self.watch, self.said, self._reread = watch, said, reread
         self.source, self._findings = source, findings
 
     def __iter__(self) -> Iterator[Finding]:
@@ -530,13 +532,32 @@ class Findings:
         from fourrates.io import Events
         from fourrates.slices import slices_of
 
-        if drift is None:
-            drift = next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
+        drift = drift or self._worst()
         if drift is None:
             return []
         if not isinstance(self.source, Events):
             raise ValueError("slices need predictions and labels in one table, without labels_from")
         return slices_of(self.source, self._findings, drift, columns)
+
+    def examples(self, drift: Drift | None = None) -> dict[str, Counts]:
+        """The rows since a drift started and until it was over: what to train the next model on.
+
+        By file, or "frame"; counted from 1 in each, with `labels_from` in the predictions. The data are read anew.
+
+        Parameters
+        ----------
+        drift : Drift, optional
+            Which; the one that is open and worst, or else the last.
+        """
+        from fourrates.slices import examples_of
+
+        drift = drift or self._worst()
+        if self._reread is None:
+            raise ValueError("what was read cannot be read again")
+        return {} if drift is None else examples_of(self._reread(), self._findings, drift)
+
+    def _worst(self) -> Drift | None:
+        return next(iter([one.drift for one in self.now().open] or self.drifts[-1:]), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can have."""

@@ -24,6 +24,7 @@ from fourrates.labels import rate_names
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fourrates.events.batch import Batch
     from fourrates.findings import Drift, Finding
     from fourrates.io import Events
 
@@ -182,40 +183,70 @@ def _limit(alpha: float, number: int) -> float:
     return NormalDist().inv_cdf(1 - alpha / number)
 
 
-def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns: Sequence[str]) -> list[Slice]:
-    """The slices that carry a drift, from the data read once more.
+@dataclass
+class Episode:
+    """The events of a drift among those that are read once more: which rows are its, and which are after its start.
 
-    Before is all since the drift before this one was over, or the beginning; after is until it was over, or the end.
+    It begins when the drift before it was over, or with the data; it ends when this one was over, or with the data.
     """
-    here = [one for one in findings if (one.segment, one.version) == (drift.segment, drift.version)]
-    ends = [finding.at for finding in here if finding.closes]
-    first = max((at for at in ends if at <= drift.at), default=0)
-    last = min((at for at in ends if at > drift.at), default=math.inf)
-    start = drift.since if drift.started is None else drift.started
+
+    drift: Drift
+    findings: Sequence[Finding]
+
+    def __post_init__(self) -> None:
+        drift = self.drift
+        here = [one for one in self.findings if (one.segment, one.version) == (drift.segment, drift.version)]
+        ends = [finding.at for finding in here if finding.closes]
+        self.first = max((at for at in ends if at <= drift.at), default=0)
+        self.last = min((at for at in ends if at > drift.at), default=math.inf)
+        self.start = drift.since if drift.started is None else drift.started
+        self._position = 0
+
+    def rows(self, batch: Batch, names: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The positions of its events in the next batch, and which of them are after the start."""
+        mine = np.ones(batch.rows.size, bool)
+        if self.drift.segment is not None and batch.keys is not None:
+            mine = np.array([name == self.drift.segment for name in names])[batch.keys]
+        if self.drift.version is not None and batch.versions is not None:  # whose events are counted by themselves
+            mine &= np.array([name == self.drift.version for name in batch.version_names])[batch.versions]
+        places = self._position + np.cumsum(mine)
+        self._position = int(places[-1])
+        rows = np.flatnonzero(mine & (places > self.first) & (places <= self.last))
+        return rows, places[rows] > self.start
+
+
+def slices_of(events: Events, findings: Sequence[Finding], drift: Drift, columns: Sequence[str]) -> list[Slice]:
+    """The slices that carry a drift, from the data read once more."""
+    episode = Episode(drift, findings)
     rates = rate_names(events.labels.values)
     fell = [change.rate for change in drift.changes if change.direction == "down"]
     classes = [rates.index(rate) for rate in fell or [change.rate for change in drift.changes] if rate in rates]
     again = events.reread(columns)
     kept: list[list[Any]] = [[] for _ in columns]
     after, right = [], []
-    position = 0
     for table in again.tables():
         for batch in again.batch(table):
-            mine = np.ones(batch.rows.size, bool)
-            if drift.segment is not None and batch.keys is not None:
-                mine = np.array([name == drift.segment for name in again.keys])[batch.keys]
-            if drift.version is not None and batch.versions is not None:  # whose events are counted by themselves
-                mine &= np.array([name == drift.version for name in batch.version_names])[batch.versions]
-            places = position + np.cumsum(mine)
-            position = int(places[-1])
-            rows = np.flatnonzero(mine & (places > first) & (places <= last) & np.isin(batch.truths, classes))
-            after.append(places[rows] >= start)
+            rows, since = episode.rows(batch, again.keys)
+            chosen = np.isin(batch.truths[rows], classes)
+            rows = rows[chosen]
+            after.append(since[chosen])
             right.append((batch.truths == batch.preds)[rows] == bool(fell))
             where = np.searchsorted(table.rows, batch.rows[rows])
             for name, parts in zip(columns, kept, strict=True):
                 parts.append(pick(checked_column(table.data[name], name), where))
     joined = {name: _joined(parts) for name, parts in zip(columns, kept, strict=True)}
     return find_slices(joined, np.concatenate(after), np.concatenate(right))
+
+
+def examples_of(events: Events, findings: Sequence[Finding], drift: Drift) -> dict[str, npt.NDArray[np.int64]]:
+    """The rows of a drift's new level, by file, from the data read once more."""
+    episode = Episode(drift, findings)
+    rows: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for batch in events:
+        own, since = episode.rows(batch, events.keys)
+        if since.any():
+            rows.setdefault(batch.source, []).append(batch.rows[own[since]])
+    return {source: np.concatenate(parts) for source, parts in rows.items()}
 
 
 def _joined(parts: list[Any]) -> Any:
