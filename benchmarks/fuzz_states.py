@@ -1,10 +1,11 @@
 """Bytes from anywhere may be refused, never believed: saved states, changed at random and their checksums mended.
 
-Records of single detectors and whole files, of detectors and of banks, are changed and loaded. What is not refused with
-a ValueError must take events, report and be saved again, without any other error or warning, in little time and memory.
-And the other way round: of what a detector itself saved, over streams of every sort, nothing may be refused.
+Records of single detectors and whole files, of detectors and of banks, are changed and loaded; of watches, joins,
+nights and monitors also what their JSON says. What is not refused with a ValueError must take events, report and be
+saved again, without any other error or warning, in little time and memory. And the other way round: of what a detector
+itself saved, over streams of every sort, nothing may be refused.
 
-    python benchmarks/fuzz_states.py --records 1000000 --files 100000 --banks 100000 --own 20000 --seed 1
+    python benchmarks/fuzz_states.py [--records 1000000] [--files 100000] [--banks 100000] [--watches 20000] [--own 20000]
 
 Prints how many of each were refused and how many ran; each kind of failure is shown with bytes that made it, and the
 exit status is 1. `make fuzz` also runs it on kernels built with AddressSanitizer.
@@ -13,8 +14,11 @@ exit status is 1. `make fuzz` also runs it on kernels built with AddressSanitize
 from __future__ import annotations
 
 import argparse
+import contextlib
+import copy
 import itertools
 import json
+import math
 import struct
 import sys
 import time
@@ -30,6 +34,13 @@ from typing import Any
 import numpy as np
 
 import fourrates as fr
+from fourrates.io import InputError
+from fourrates.io.cohorts import Cohorts
+from fourrates.serve.batch import EVENTS, Batch
+from fourrates.serve.config import MonitorConfig
+from fourrates.serve.monitor import Monitor
+from fourrates.serve.settings import Settings
+from fourrates.state import pack, unpack
 
 SECONDS = 5.0  # the longest that one of them may take
 INTERESTING = [
@@ -199,6 +210,137 @@ def banks(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes]
         yield mended(changed(random, saved[int(random.integers(len(saved)))])), fr.Bank.from_bytes
 
 
+HOSTILE: list[Any] = [
+    *(
+        None,
+        0,
+        -1,
+        1,
+        2,
+        7,
+        256,
+        2**31,
+        2**53,
+        2**62,
+        2**63 - 1,
+        2**63,
+        -(2**63),
+        10**30,
+        0.5,
+        1e308,
+        math.nan,
+        math.inf,
+    ),
+    *(True, False, "", "a", "x" * 300, "\ud800", "\0", "week", "LFR", [], {}, [1], [[]], {"a": 1}, [None], ["a", "a"]),
+]
+
+
+def told(random: np.random.Generator, about: Any) -> Any:
+    """What the JSON of a state says, with one to three values changed, left out or there twice."""
+    about = copy.deepcopy(about)
+    for _ in range(int(random.integers(1, 4))):
+        inner, key = None, None
+        place = about
+        while isinstance(place, dict | list) and place and (inner is None or random.random() < 0.8):
+            inner, key = (
+                place,
+                (
+                    [*place][int(random.integers(len(place)))]
+                    if isinstance(place, dict)
+                    else int(random.integers(len(place)))
+                ),
+            )
+            place = inner[key]
+        if inner is None:
+            continue
+        how = int(random.integers(5))
+        if how == 0 and isinstance(inner, dict):
+            del inner[key]
+        elif how == 1 and isinstance(inner, list):
+            inner.append(copy.deepcopy(place))
+        elif how == 2 and type(place) in (int, float):
+            inner[key] = place + [1, -1, 2**40, -(2**40)][int(random.integers(4))]
+        else:
+            inner[key] = copy.deepcopy(HOSTILE[int(random.integers(len(HOSTILE)))])
+    return about
+
+
+def watched(size: int) -> dict[str, Any]:
+    """Events in segments, in the middle of a change."""
+    truth, pred = streams(2, size, 3)
+    times = np.datetime64("2026-09-01", "s") + 900 * np.arange(size)
+    return {"y_true": truth, "y_pred": pred, "k": np.array(["a", "b", "c"])[np.arange(size) % 3], "time": times}
+
+
+def served(first: int, size: int) -> Any:
+    """The same, as the service has them."""
+    data = {name: column[first : first + size] for name, column in watched(first + size).items()}
+    names, codes = np.unique(data["k"], return_inverse=True)
+    batch = Batch(EVENTS, 2e9, size, bytes(data["y_true"].tolist()), bytes(data["y_pred"].tolist()))
+    batch.times = data["time"].astype(np.int64).astype("<f8").tobytes()
+    batch.segments, batch.segment_codes = [json.dumps([one]) for one in names.tolist()], codes.astype("<u4").tobytes()
+    return batch
+
+
+def watches(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
+    """What doors keep: watches, joins of late labels, nights of them, monitors of the service."""
+    week, reference = fr.FourRates(200, strata="week"), [[90, 10], [30, 70]]
+    kept: list[Any] = [
+        fr.Watch(fr.FourRates(200)),
+        fr.Watch(fr.FourRates(200, tolerance=0.02, reference=reference), "k"),
+        fr.Watch(week, "k", time="time", overall=week.clone()),
+        fr.Watch(fr.FourRates(200), "k", references={"a": reference}),
+        fr.Watch(fr.baselines.DDM(warn=1.0, detect=1.5, minimum=5), "k"),
+    ]
+    for watch in kept:
+        watch.update(watched(1_500))
+    join, nights = fr.LabelJoin(seed=1), Cohorts(fr.LabelJoin(seed=1))
+    numbers, codes = np.arange(40), np.arange(40) % 2
+    tags = nights.add(numbers, codes, None, numbers.astype(float), 0)
+    nights.names, nights.files = ["x", "y"], ["a"]
+    nights.join.predict(numbers, codes, tags=tags)
+    nights.pair(nights.join.label(numbers[:20], codes[:20]), None)
+    join.predict(numbers, codes, tags=numbers)
+    join.label(numbers[20:] + 10, codes[20:])
+    monitor = Monitor(MonitorConfig(arl=200, by=["k"]), bytes(16), Settings(data=Path()))
+    for first in range(0, 1_500, 500):
+        monitor.apply(served(first, 500))
+    load = partial(Monitor.restore, key=bytes(16), settings=Settings(data=Path()))
+    saved = [(one.to_bytes(), type(one).from_bytes) for one in (*kept, join, nights)] + [(monitor.snapshot(), load)]
+    while True:
+        state, load = saved[int(random.integers(len(saved)))]
+        if random.random() < 0.3:
+            yield mended(changed(random, state[:-4])), load
+        else:
+            found = unpack(state)
+            try:
+                yield pack(found.kind, told(random, found.about), **found.sections), load
+            except (ValueError, OverflowError):  # what JSON cannot say
+                continue
+
+
+def use_kept(one: Any) -> None:
+    """Let a watch, a join or a monitor do all that it can do; events of other labels are refused."""
+    if isinstance(one, Monitor):
+        one.apply(served(1_500, 100))
+        one.watch.now()
+        one.snapshot()
+    elif isinstance(one, Cohorts):
+        _ = [*one.batches(True, False)], one.ripe_until(), one.drop(), one.to_bytes()
+    elif isinstance(one, fr.LabelJoin):
+        labels = np.array([one.parameters["labels"][0]] * 3, object).tolist()
+        one.predict([7, 8, 9], labels)
+        one.label([7, 8, 9], labels)
+        fr.LabelJoin.from_bytes(one.to_bytes())
+    else:
+        with contextlib.suppress(InputError):
+            one.update(watched(100))
+        one.now().to_json()
+        for segment in one.open_since:
+            one.accept(segment)
+        fr.Watch.from_bytes(one.to_bytes())
+
+
 def own(random: np.random.Generator) -> Iterator[tuple[bytes, Callable[[bytes], Any]]]:
     """States as they are, along streams of any rate and mix of classes, some of which change."""
 
@@ -238,6 +380,10 @@ def use_bank(bank: fr.Bank) -> None:
     fr.Bank.from_bytes(bank.to_bytes())
 
 
+USES: dict[type, Callable[[Any], None]] = {fr.Bank: use_bank}
+USES |= dict.fromkeys((fr.Watch, fr.LabelJoin, Cohorts, Monitor), use_kept)
+
+
 def fuzz(
     source: Iterator[tuple[bytes, Callable[[bytes], Any]]], count: int, seconds: float = SECONDS
 ) -> tuple[Counter[str], dict[str, bytes]]:
@@ -254,7 +400,7 @@ def fuzz(
                 except ValueError:
                     outcomes["refused"] += 1
                     continue
-                (use_bank if isinstance(found, fr.Bank) else use)(found)
+                USES.get(type(found), use)(found)
                 outcomes["ran"] += 1
         except Exception as error:
             outcomes["went wrong"] += 1
@@ -273,12 +419,19 @@ def main() -> int:
     import resource  # not on every system
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("records", 1_000_000), ("files", 100_000), ("banks", 100_000), ("own", 20_000), ("seed", 1)):
+    for name, default in (
+        ("records", 1_000_000),
+        ("files", 100_000),
+        ("banks", 100_000),
+        ("watches", 20_000),
+        ("own", 20_000),
+        ("seed", 1),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     asked = parser.parse_args()
     counts, status = {}, 0
-    for name, source in (("records", records), ("files", files), ("banks", banks), ("own", own)):
+    for name, source in (("records", records), ("files", files), ("banks", banks), ("watches", watches), ("own", own)):
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         outcomes, wrong = fuzz(source(np.random.default_rng(asked.seed)), getattr(asked, name))
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

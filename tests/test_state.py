@@ -120,7 +120,9 @@ def test_a_long_history_is_not_made_for_a_short_state(history):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "count"), [("records", 2_000), ("files", 1_500), ("banks", 500)])
+@pytest.mark.parametrize(
+    ("source", "count"), [("records", 2_000), ("files", 1_500), ("banks", 500), ("watches", 1_000)]
+)
 def test_changed_bytes_are_refused_or_run_and_nothing_else_happens(benchmark, source, count):
     # A sample; `make fuzz` tries a million.
     resource = pytest.importorskip("resource", reason="no way to ask for the memory used")

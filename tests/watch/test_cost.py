@@ -42,9 +42,11 @@ def test_no_price_no_cost():
 def test_prices_by_class_and_prices_that_are_none():
     assert prices({"cat": 5, "dog": 0.5}, ("bird", "cat", "dog")) == {"recall:cat": 5.0, "recall:dog": 0.5}
     assert prices({1: 5}, (0, 1)) == prices({"1": 5}, (0, 1)) == prices({"miss": 5}, (0, 1)) == {"tpr": 5.0}
-    for wrong in ({"misses": 3}, {"miss": -1}, {"miss": float("nan")}, {"miss": "3"}):
+    for wrong in ({"misses": 3}, {"miss": -1}, {"miss": float("nan")}, {"miss": "3"}, {"miss": 10**400}):
         with pytest.raises(ValueError, match="cost: "):
             prices(wrong, (0, 1))
+    with pytest.raises(TypeError, match="cost 120 names no errors"):
+        prices(120, (0, 1))
     with pytest.raises(ValueError, match="'miss' is none of a, b, c"):
         fr.Watch(fr.FourRates(arl=10_000, labels=("a", "b", "c")), cost={"miss": 3})
 

@@ -187,14 +187,14 @@ class Cohorts:
                     "dropped": int(dropped),
                 }:
                     made.names, made.versions, made.files = names, versions, files
-                    made._first, made.late, made._dropped = first, late, dropped
+                    made._first, made.late, made._dropped = first, late, int(np.int64(dropped))
                 case _:
                     raise ValueError("it does not say what it holds")
             made._predictions = np.frombuffer(state.sections["predictions"], PREDICTION)
             made._pairs = np.frombuffer(state.sections["pairs"], PAIR)
             made._delays = np.frombuffer(state.sections["delays"], "<i8").astype(np.int64)
             made._check(len(made.join.parameters["labels"]))
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the saved {KIND} are not sound: {error}") from None
         return made
 

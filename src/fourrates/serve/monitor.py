@@ -399,7 +399,7 @@ class Monitor:
             monitor.series.restore(about["stride"], bytes(sections["long"]), bytes(sections["recent"]))
             monitor.segment_series.restore(about["moments"], bytes(sections["segment_counts"]))
             monitor.shift = msgspec.convert(about["shift"], dict[str, Any] | None)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"the saved monitor does not fit itself ({error!r})") from None
         if monitor.begun + monitor.watch.events != monitor.events:
             raise ValueError("the saved monitor and its watch have seen different events")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fourrates.checks import check_whole
 from fourrates.findings import Share
 from fourrates.plain import finite
 
@@ -87,7 +88,7 @@ class Series:
 
     def restore(self, stride: int, long: bytes, recent: bytes) -> None:
         """Resume from what :meth:`to_state` gave."""
-        self.stride = stride
+        self.stride = check_whole(stride, "stride")
         for part, saved in ((self.long, long), (self.recent, recent)):
             part[:] = [row.copy() for row in np.frombuffer(saved, "<f8").reshape(-1, self.width).astype(np.float64)]
         self.last = float(self.recent[-1][1]) if self.recent else 0.0

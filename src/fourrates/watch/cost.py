@@ -14,6 +14,7 @@ from fourrates.labels import FOUR, rate_names
 
 ERRORS = {"false alarm": FOUR[0], "miss": FOUR[1]}
 DAY = np.timedelta64(1, "D")
+MOST = 1e12  # that an error may cost: sums stay numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,13 @@ def prices(cost: Mapping[Any, float], labels: Sequence[Hashable]) -> dict[str, f
     known: dict[Any, str] = dict(zip(labels, rate_names(labels), strict=False))
     known |= {str(label): rate for label, rate in known.items()} | (ERRORS if len(labels) == 2 else {})
     made: dict[str, float] = {}
+    if not isinstance(cost, Mapping):
+        raise TypeError(f"cost {cost!r} names no errors: {{'miss': 120, 'false alarm': 3}}")
     for name, price in cost.items():
         if name not in known:
             listed = ", ".join(ERRORS) if len(labels) == 2 else ", ".join(map(str, labels))
             raise ValueError(f"cost: {name!r} is none of {listed}")
-        if not (isinstance(price, int | float) and math.isfinite(price) and price >= 0):
+        if not (isinstance(price, int | float) and 0 <= price <= MOST):
             raise ValueError(f"cost: {price!r} for {name!r} is not a price")
         made[known[name]] = float(price)
     return made
