@@ -21,7 +21,7 @@ data = gathered(opt.Data, "data", opt.columns, opt.by, identity, opt.class_names
 @opt.arl
 @opt.json
 def check(files: tuple[str, ...], data: opt.Data, arl: str | None, json: bool) -> None:
-    """Say what a stream is like before it is watched.
+    """Profile a stream before monitoring it.
 
     How many events a day and of which classes; duplicates, correlation, cycles of the day and the week, and whatever
     else breaks a budget; what a budget means here in alarms a month, and what size of fall would be found how soon.

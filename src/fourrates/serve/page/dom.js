@@ -51,7 +51,7 @@ export const mark = (status) => el(`i.mark.${status}`, { "aria-hidden": true });
 // How near the evidence is to an alarm; it may be a little past it: the bar ends where the alarm is.
 export function meter(share, status) {
   const full = Math.max(0, Math.min(100, 100 * (status === "drifted" ? 1 : share ?? 0)));
-  const text = status === "drifted" ? "alarm open" : `${Math.round(full)} % of an alarm`;
+  const text = status === "drifted" ? "alarm open" : `${Math.round(full)} %`;
   const fill = el("i");
   fill.style.width = `${full}%`;
   return el(`div.meter.${status ?? "share"}`, { role: "meter", "aria-label": "Alarm level", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(full), "aria-valuetext": text }, fill);

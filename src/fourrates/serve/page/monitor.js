@@ -220,7 +220,7 @@ export class MonitorView {
     const facts = [
       several(one.events, "event"),
       !this.values && `${whole(one.events_last_hour)} in the last hour`,
-      last !== null && `last ${ago(last)}`,
+      last !== null && `last event ${ago(last)}`,
       one.waiting && !this.values && `${several(one.waiting, "prediction")} awaiting labels`,
       known(one.label_delay) && `labels take ${delay(one.label_delay)}`,
     ];

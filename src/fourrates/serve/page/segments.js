@@ -22,7 +22,7 @@ export class Segments {
     this.next = el("button", { type: "button", onclick: () => this.go(PAGE) }, "Next");
     this.pager = el("div.tools", null, this.back, this.next, this.place);
     this.table = el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Segments" }, el("table.segments", null, el("thead", null, this.head), this.body));
-    this.node = section("Segments", el("p.soft", null, "Each is watched by itself, all under one false-alarm budget. Significant: still so after correcting for their number."), this.table, this.pager);
+    this.node = section("Segments", el("p.soft", null, "Each is watched by itself, all under one false-alarm budget. Significant: also after correcting for their number."), this.table, this.pager);
     this.node.hidden = true;
   }
 

@@ -62,7 +62,7 @@ export function span(duration) {
 }
 
 export const delay = (duration) => (duration < 1 ? "under 1 s" : span(duration));
-export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "now" : `${span(Date.now() / 1000 - epoch)} ago`);
+export const ago = (epoch) => (Date.now() / 1000 - epoch < 2 ? "just now" : `${span(Date.now() / 1000 - epoch)} ago`);
 
 // How things are ----------------------------------------------------------------------------------------------
 
