@@ -31,29 +31,6 @@ NARROW = 15  # the shortest bar
 OPEN = 5  # open drifts shown
 
 
-class View(Protocol):
-    """What is shown of warnings, drifts and what became of them, as they are found."""
-
-    def __enter__(self) -> View: ...
-
-    def __exit__(self, *details: Any) -> None: ...
-
-    def drift(self, record: dict[str, Any]) -> None:
-        """Show a drift, or what became of one."""
-
-    def warning(self, record: dict[str, Any]) -> None:
-        """Show a warning."""
-
-    def shift(self, record: dict[str, Any]) -> None:
-        """Show a shift of the true classes."""
-
-    def remark(self, sentence: str) -> None:
-        """Show what is odd about the data."""
-
-    def tick(self) -> None:
-        """Bring the picture up to date."""
-
-
 class Watched(Protocol):
     """What a picture shows of everything that is watched together."""
 
@@ -261,6 +238,9 @@ class Picture:
         numbers = 5 + 11 + 11 + (11 if weighs else 0)
         left = self.console.width - max(map(len, names), default=0) - numbers - 10 - 6  # gaps, and the frame
         return min(max(left, NARROW), WIDTH)
+
+
+View = Lines | Picture
 
 
 def standing(state: RateState) -> tuple[float | None, float | None]:
