@@ -133,6 +133,15 @@ def test_a_v2_response_has_an_id_that_its_caller_knows(sink):
     assert to.label(**{"own/0": 1, "own/1": 0}) == [[1, 0], [0, 1]]
 
 
+def test_the_version_of_a_v2_response_is_that_of_its_predictions(sink):
+    to = sink()
+    for version in ("v1", "v2"):
+        to.send(RESPONSE, V2 | {"id": version, "model_version": version})
+    to.label(**{"v1/0": 1, "v1/1": 0, "v2/0": 1})
+    now = to.http.get("/api/monitors/fraud").json()
+    assert [(one["version"], one["event"]) for one in now["deployments"]] == [("v1", 0), ("v2", 2)]
+
+
 @pytest.mark.parametrize("order", [(REQUEST, RESPONSE), (RESPONSE, REQUEST), (RESPONSE, REQUEST, RESPONSE, REQUEST)])
 def test_segments_and_ids_of_ones_own_come_from_the_request_in_either_order(sink, order):
     to = sink("?id=order", by=["country"])

@@ -48,11 +48,11 @@ class Event(msgspec.Struct):
 
 
 class Half(msgspec.Struct):
-    """What is needed of a request (columns), or of a response (a column, an id of its own, a time)."""
+    """What is needed of a request (columns), or of a response (a column, and what holds for all rows)."""
 
     columns: dict[str, list[Any]]
-    id: str | None = None
-    time: str | None = None
+    id: str = ""
+    whole: dict[str, str] = {}
 
 
 class Halves:
@@ -121,9 +121,11 @@ class CloudEvents(Ingest):
             half = Half({name: columns[name] for name in wanted if name in columns})
         else:
             known, values = predictions(columns, asked.get("score") or asked.get("pred"), labels)
-            own = payload.get("id")
+            own, version = payload.get("id"), payload.get("model_version")
             name = "score" if "score" in asked else known
-            half = Half({name: values}, own if isinstance(own, str) and own else id, event.time)
+            whole = {"time": event.time, "version": version if isinstance(version, str) else None}
+            own = own if isinstance(own, str) and own else id
+            half = Half({name: values}, own, {name: value for name, value in whole.items() if value is not None})
         other: Half | None = Half({})
         if wanted:
             self._halves.keep((live.row.uid, kind, id), half)
@@ -165,7 +167,7 @@ def _joined(request: Half, response: Half, by: list[str], id: str | None) -> Bod
     ((known, values),) = response.columns.items()
     if id is not None and id not in request.columns:
         raise InputError(f"the request has no {id:.80}")
-    ids = row_ids(response.id or "", len(values)) if id is None else request.columns[id]
-    times = None if response.time is None else [response.time] * len(values)
+    ids = row_ids(response.id, len(values)) if id is None else request.columns[id]
+    whole = {name: [value] * len(values) for name, value in response.whole.items()}
     segments = {name: request.columns[name] for name in by if name in request.columns}
-    return Body(**{known: values}, id=ids, time=times, by=segments)
+    return Body(**{known: values}, **whole, id=ids, by=segments)
