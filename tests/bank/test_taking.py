@@ -61,14 +61,14 @@ def test_a_bank_whose_batch_was_interrupted_can_be_saved_and_brought_back(thread
     bank = fr.Bank(arl=2_000)
     bank.threads = threads
 
-    settle = fr.FourRates.settle
+    settle = fr.FourRates._settle_record
 
     def interrupted(*given):
         settle(*given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(fr.FourRates, "settle", interrupted)  # at the first drift
+        patch.setattr(fr.FourRates, "_settle_record", interrupted)  # at the first drift
         with pytest.raises(KeyboardInterrupt):
             bank.update(keys, truth, pred)
     again = fr.Bank.from_bytes(bank.to_bytes())

@@ -236,7 +236,7 @@ class Bank:
             counts = confusion_counts(reference, self.labels)
             new = in_order_of_codes(counts, self.labels)
             given = new.sum(1), new.diagonal()
-        finding = detector.life_of(self._arena.view(slot)).accept(given, force)
+        finding = detector._life_of(self._arena.view(slot)).accept(given, force)
         if reference is not None and self._settings.references is not None:
             self._settings.references.replace(key, counts)
         self.findings = [] if finding is None else [KeyedFinding(canonical(key), self.events - 1, finding)]
@@ -338,7 +338,7 @@ class Bank:
         for slot in slots.tolist():
             head, detector = head_of(self._arena.view(slot)), self._settings.detectors[0]
             assert isinstance(detector, FourRates)
-            if (finding := detector.life_of(self._arena.view(slot)).accept(force=True)) is not None:
+            if (finding := detector._life_of(self._arena.view(slot)).accept(force=True)) is not None:
                 found.append(KeyedFinding(self._keys.name(head.key, head.kind), self.events - 1, finding))
         return found
 

@@ -32,7 +32,7 @@ def e_values(
     for slot in np.flatnonzero(heads["alarmed"]).tolist():
         detector = detectors[heads["group"][slot]]
         assert isinstance(detector, FourRates)
-        alarms[slot] += detector.life_of(records[slot]).proof()
+        alarms[slot] += detector._life_of(records[slot]).proof()
     budget = np.array([rules.threshold / MARGIN for rules in _evidence_rules(detectors)])[heads["group"]]
     waits = heads["events"] + 1.0
     return np.asarray(alarms * budget / (waits * (1 + np.log(waits)) ** 2))
@@ -50,7 +50,7 @@ def evidence_shares(detectors: Sequence[RecordDetector], groups: Array, records:
 def _evidence_rules(detectors: Sequence[RecordDetector]) -> list[FourRatesRules]:
     if not isinstance(detectors[0], FourRates):
         raise ValueError("a bank of LFR has no evidence: only one of FourRates does")
-    return [own.evidence_rules for own in detectors if isinstance(own, FourRates)]
+    return [own._evidence_rules for own in detectors if isinstance(own, FourRates)]
 
 
 def discovered(values: npt.NDArray[np.float64], streams: int, q: float) -> Array:

@@ -85,7 +85,7 @@ class Settings:
         assert self.references is not None
         first = self.detectors[0]
         assert isinstance(first, FourRates)
-        held = records.view(first.evidence_rules.dtype())[:, 0]["look"]
+        held = records.view(first._evidence_rules.dtype())[:, 0]["look"]
         given, ones = self.references.numbers(keys)
         fits = ((held["given"] == given) & (held["ones"] == ones) | (held["given"] == 0)).all(1)
         if not fits.all():

@@ -73,6 +73,6 @@ def _take(arena: Arena, detectors: Sequence[RecordDetector], batch: Batch, start
         if state & REPORT:
             record = arena.view(int(batch.slots[start - 1]))
             head = head_of(record)
-            findings = detectors[head.group].settle(record, state)
+            findings = detectors[head.group]._settle_record(record, state)
             found.append((batch.clock + int(batch.places[start - 1]), head, findings))
     return found

@@ -361,7 +361,7 @@ class RecordDetector(Detector, SingleStream):
 
     __slots__ = ()
 
-    def settle(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
+    def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
         """What the last event of a record with these settings showed; then the record goes on from there."""
         drift = self._drift_of(record.tobytes(), head_of(record))
         self.rules.start_again(record)
@@ -372,7 +372,7 @@ class RecordDetector(Detector, SingleStream):
         raise NotImplementedError
 
     def _settle(self, state: int) -> Sequence[Finding]:
-        found = self.settle(self._record_view(), state)
+        found = self._settle_record(self._record_view(), state)
         self._reread()
         return found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.budget.levels import check_arl
 from fourrates.checks import check_number, check_whole
@@ -20,9 +21,6 @@ from fourrates.evidence.report import dispersion_of, known_of, level_of, normal_
 from fourrates.evidence.rules import WARN, FourRatesRules, Mix, evidence_rules
 from fourrates.findings import DEVIATIONS, Drift, Finding, RateState, Share, Status
 from fourrates.labels import Labels, plain, rate_names
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 After = Literal["restart", "hold"]
 MOST = 1e12  # events: beyond, single precision has no room for the ages that go with them
@@ -259,17 +257,19 @@ class FourRates(RecordDetector):
     def tolerance_in_words(self) -> str | None:
         """That small changes are ignored, as a sentence; None if they are not."""
         asked = self._tolerances()
-        points = [f"{100 * one:.3g} point{'' if 100 * one == 1 else 's'}" for one in asked]
+        points = [f"{100 * share:.3g} point{'' if 100 * share == 1 else 's'}" for share in asked]
         if not any(asked):
             return None
         words = f"changes under {points[0]} are ignored"
         if len({*asked}) > 1:
             named = zip(self._names, asked, points, strict=False)
-            words = "changes are ignored under " + ", ".join(f"{point} of {rate}" for rate, one, point in named if one)
+            words = "changes are ignored under " + ", ".join(
+                f"{point} of {rate}" for rate, share, point in named if share
+            )
         return words + (", improvements become the normal" if self.parameters["learning"] else "") + ", as you asked"
 
     @property
-    def evidence_rules(self) -> FourRatesRules:
+    def _evidence_rules(self) -> FourRatesRules:
         """The rules it shares with others of the same settings."""
         rules = self.rules
         assert isinstance(rules, FourRatesRules)
@@ -277,18 +277,18 @@ class FourRates(RecordDetector):
 
     # The life of a drift --------------------------------------------------------------------------------------
 
-    def settle(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
+    def _settle_record(self, record: npt.NDArray[np.uint8], state: int) -> Sequence[Finding]:
         """What the last event of a record with these settings showed; then the record goes on from there."""
-        return self.life_of(record).settle(state)
+        return self._life_of(record).settle(state)
 
-    def life_of(self, record: npt.NDArray[np.uint8]) -> Life:
+    def _life_of(self, record: npt.NDArray[np.uint8]) -> Life:
         """The life of a drift in a record with these settings, which is changed by it."""
-        return Life(self.evidence_rules, self._names, record)
+        return Life(self._evidence_rules, self._names, record)
 
     @property
     def open(self) -> Drift | None:
         """The drift that is open: the one that opened the episode, if several rates moved one after the other."""
-        return self.life_of(self._record_view()).open
+        return self._life_of(self._record_view()).open
 
     @property
     def alarmed(self) -> bool:
@@ -317,7 +317,7 @@ class FourRates(RecordDetector):
         try:
             new = None if counts is None else in_order_of_codes(counts, self._labels)
             given = None if new is None else (new.sum(1), new.diagonal())
-            finding = self.life_of(self._record_view()).accept(given, force)
+            finding = self._life_of(self._record_view()).accept(given, force)
             if counts is not None:
                 self.parameters = self.parameters | {"reference": counts.tolist()}
                 self._set_rules(self._made_rules())
@@ -340,7 +340,7 @@ class FourRates(RecordDetector):
     @property
     def evidence(self) -> float:
         """All evidence for a change, as a share of what an alarm takes."""
-        return float(self.evidence_rules.evidence(self.record_bytes)[0] / self.evidence_rules.threshold)
+        return float(self._evidence_rules.evidence(self.record_bytes)[0] / self._evidence_rules.threshold)
 
     @property
     def rates(self) -> Mapping[str, RateState]:
@@ -360,12 +360,12 @@ class FourRates(RecordDetector):
                 now=Share.of(now_ones, now_n),
                 enough=_enough((now_ones + 0.5) / (now_n + 1), 1.0),
             )
-        rules, recall = self.evidence_rules, record["recall"][i]
+        rules, recall = self._evidence_rules, record["recall"][i]
         together = record["shared"]["total"] + (record["joint"]["total"] if rules.watch_joint else 0.0)
         dispersion = dispersion_of(recall)
         known, right = known_of(rules, record, i)
         memory = np.frombuffer(record.tobytes(), np.uint8)
-        condition, support = self.life_of(memory).condition(i), None
+        condition, support = self._life_of(memory).condition(i), None
         normal = known, right
         if condition != "normal":
             normal = normal_of(record, i)
@@ -384,7 +384,7 @@ class FourRates(RecordDetector):
         )
 
     def _fields(self) -> Any:
-        return np.frombuffer(self.record_bytes, self.evidence_rules.dtype())[0]
+        return np.frombuffer(self.record_bytes, self._evidence_rules.dtype())[0]
 
     @property
     def volumes(self) -> tuple[float, ...]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.layout import RECENT
@@ -28,15 +29,10 @@ from fourrates.evidence.report import (
     read_shift,
     write_episode,
 )
-from fourrates.evidence.rules import LEAST_HISTORY
+from fourrates.evidence.rules import LEAST_HISTORY, FourRatesRules
 from fourrates.findings import Condition, Direction, Drift, Finding, Kind, RateChange, Share
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import ALARMED, DRIFT, DRIFTED, GROUP, LOOK, OPEN, SHIFT, WARNED
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from fourrates.evidence.rules import FourRatesRules
 
 NORMAL: Condition = "normal"
 UNCONFIRMED: Condition = "unconfirmed"

@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fourrates.evidence import onset
 from fourrates.evidence.alternatives import SIZES
 from fourrates.evidence.precision import Mixed, moved
+from fourrates.evidence.rules import FourRatesRules
 from fourrates.findings import ConfusionChange, Direction, Drift, RateChange, Share, Shift
 from fourrates.kernel.evidence import NUMBERS
 from fourrates.record import FLAGS, GROUP
-
-if TYPE_CHECKING:
-    from fourrates.evidence.rules import FourRatesRules
 
 STEPS = NUMBERS["STEPS"]
 MIX_ERRORS = 3.0  # standard errors from which on the mix of classes is taken to have moved with the recalls
