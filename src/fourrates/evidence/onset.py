@@ -23,12 +23,13 @@ WIDER = 1.3  # the rate since a start that is itself uncertain scatters as if di
 LOGISTIC = DEVIATIONS / math.log(1 / TAIL - 1)  # the scale of a logistic law whose tails begin where a normal law's do
 
 
-def started_between(weights: Floats, starts: Floats, information: Floats) -> tuple[float, float]:
+def started_between(weights: Floats, starts: Floats, information: Floats, gap: float = 0.0) -> tuple[float, float]:
     """The interval that holds the start of a change in nine of ten cases.
 
-    By the probability of each step, when the change began according to it, and the nats an event since then told of it.
+    By the probability of each step, when the change began according to it, and the nats an event since then told of it;
+    `gap` is the mean number of events until one of the class comes that moved, beyond that of classes in any order.
     """
-    below, above = EARLIER / information, LATER / information
+    below, above = EARLIER / information + gap, LATER / information + gap
     reach = -math.log(TAIL)
     low, high = float((starts - reach * below).min()), float((starts + reach * above).max())
     first, last = (exponential_quantile(weights, starts, below, above, level, low, high) for level in (TAIL, 1 - TAIL))

@@ -106,7 +106,8 @@ def read_alarm(rules: FourRatesRules, record: Any, memory: Any) -> Alarm:
     age = float(ages[weights.argmax()])
     restarted = at + 1 - taken
     started = min(max(at + 1 - round(age) if began is None else restarted + began, restarted), at)
-    low, high = onset.started_between(weights, at + 1 - ages, np.maximum(information, 1e-9))
+    gap = min(_gap(record, c) for c, _ in verdict.ways)
+    low, high = onset.started_between(weights, at + 1 - ages, np.maximum(information, 1e-9), gap)
     positives, shares = _positives_at(record, age) if record["counts"].shape[0] == 2 else ((0.0, 0.0), None)
     return Alarm(
         at=at,
@@ -270,6 +271,13 @@ def _mix_dispersion(record: Any) -> float:
     if "mix" not in (record.dtype.names or ()) or not record["mix"]["n"]:
         return 1.0
     return 1 / max(float(record["mix"]["power"]), 1e-6)
+
+
+def _gap(record: Any, c: int) -> float:
+    """How many events pass, on average, without one of this class because classes come in runs."""
+    n = record["counts"].sum(1)
+    share = (n[c] + 0.5) / (n.sum() + 1)
+    return float((_mix_dispersion(record) - 1) / 2 * (1 - share) / share)
 
 
 def _positives_at(record: Any, age: float) -> tuple[tuple[float, float], tuple[Share, Share]]:
