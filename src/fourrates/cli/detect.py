@@ -186,7 +186,6 @@ def detect(
 
 
 def _show(found: Findings, slices: Sequence[Slice] | None, new: int, json: bool) -> None:
-    """Print what was found, as a table or as JSON."""
     if json:
         more = {} if slices is None else {"slices": [part.to_dict() for part in slices]}
         print(output.as_json(found.to_dict() | {"new_events": new} | more))
@@ -316,7 +315,6 @@ def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Fin
 
 
 def _remark(job: _Job, new: int) -> None:
-    """Say what is odd about the data, and what was not read."""
     watch = job.watch
     for sentence in [
         *([without_reference(watch)] if watch.without_reference else []),
@@ -343,7 +341,6 @@ def _save(job: _Job, state: Path, ripe: bytes | None, reported: dict[str, int]) 
 
 
 def _status(watch: Watch, findings: list[Finding], new: int, fail_on: tuple[str, ...]) -> int:
-    """The exit status: 1 if something that was asked about is so."""
     now = watch.now()
     so = {
         "never": False,
@@ -363,7 +360,6 @@ def _no_events(watch: Watch, rows: int) -> str:
 
 
 def _accept(watch: Watch, segment: str, state: Path | None) -> list[Finding]:
-    """Accept what is open in a segment, or everywhere."""
     if state is None:
         raise InputError("--accept needs --state: what is open is known from there")
     names = [drift.segment for drift in watch.now().open]
@@ -377,7 +373,6 @@ def _accept(watch: Watch, segment: str, state: Path | None) -> list[Finding]:
 
 
 def _accept_old(watch: Watch, days: float) -> list[Finding]:
-    """Accept the drifts that have been open for so many days."""
     if watch.last_time is None:
         raise InputError("--accept-after needs times (--time)")
     latest = watch.last_time - days * DAY
@@ -388,7 +383,6 @@ def _accept_old(watch: Watch, days: float) -> list[Finding]:
 def _write(
     watch: Watch, events: Events, findings: list[Finding], slices: Sequence[Slice] | None, outputs: Outputs
 ) -> None:
-    """Write the files that are asked for."""
     if outputs.csv is not None:
         disk.write(outputs.csv, output.as_csv(findings, events.utc))
     if outputs.report is not None:
@@ -418,7 +412,6 @@ def _cohorts(saved: Progress | None, state: Path | None) -> Cohorts | None:
 
 
 def _prices(text: str | None) -> dict[str, float]:
-    """Prices by name, as `--cost` has them."""
     prices = {}
     for part in [] if text is None else text.split(","):
         name, _, price = part.partition("=")

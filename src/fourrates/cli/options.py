@@ -194,7 +194,6 @@ class Chosen:
     season: str | None
 
     def asked(self) -> dict[str, str | None]:
-        """The options that were given, as text."""
         return {name: str(value) if value else None for name, value in asdict(self).items()}
 
     def spec(self, stratum: str | None = None, begun: PeekedBatches | None = None, sampled: bool = False) -> Spec:
@@ -238,7 +237,6 @@ json = option("--json", section=OUTPUT, is_flag=True, help="Write JSON instead o
 
 
 def say(text: str) -> None:
-    """Tell the person something, on the standard error."""
     print(wrapped("\n".join(map(printable, text.split("\n"))), sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -275,7 +273,6 @@ NUMBER = re.compile(r"\d{1,4000}")  # longer ones Python refuses to read
 
 
 def label_of(text: str | None, labels: list[Hashable] | None) -> Hashable:
-    """The label that `--positive` names."""
     if labels is None:
         return int(text) if text is not None and NUMBER.fullmatch(text.strip()) else text
     return next((label for label in labels if str(label) == text), text)
@@ -290,7 +287,6 @@ def events_of(files: Any, columns: Columns, labels_from: str | None = None, **op
 
 
 def peeked(events: Events) -> PeekedBatches:
-    """The batches, the first of them read."""
     try:
         return PeekedBatches(events.ahead())
     except KeyboardInterrupt:
@@ -393,7 +389,6 @@ COUNTS = re.compile(r"[\d\s,;\[\]]+")
 
 
 def counts_of(text: str, name: str) -> Any:
-    """A square of counts, written as numbers one after the other, row by row."""
     counts = [int(word) for word in re.findall(r"\d+", text)] if COUNTS.fullmatch(text) else []
     size = math.isqrt(len(counts))
     if size < 2 or size * size != len(counts):

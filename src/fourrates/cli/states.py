@@ -30,7 +30,6 @@ class _State:
     watch: bytes
 
     def save(self, path: Path) -> None:
-        """Write it: whoever reads the file finds the old or the new one."""
         files.write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -137,7 +136,6 @@ class Progress(_State):
 
 
 def check_columns(saved: Columns, asked: Columns) -> None:
-    """Raise if other columns are asked for than those of a state."""
     for kind, now in asked.to_dict().items():
         then = getattr(saved, kind)
         if now is not None and now != then:

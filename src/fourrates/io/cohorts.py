@@ -64,7 +64,6 @@ class Cohorts:
     def add(
         self, rows: Any, keys: Any, versions: Any, times: npt.NDArray[np.float64] | None, file: int
     ) -> npt.NDArray[np.int64]:
-        """Hold predictions of a file; their numbers."""
         made = np.zeros(rows.size, PREDICTION)
         made["row"], made["key"], made["file"] = rows, 0 if keys is None else keys, file
         made["version"] = -1 if versions is None else versions
@@ -116,7 +115,6 @@ class Cohorts:
         return self._pairs[order], predictions[order]
 
     def drop(self, until: int | None = None) -> None:
-        """Let go of predictions before a time, or of all, and of their pairs."""
         if until is None:
             until = int(self._predictions["time"].max(initial=self._dropped)) + 1
         kept = self._predictions["time"] >= until
@@ -147,19 +145,9 @@ class Cohorts:
                     version_names=self.versions,
                 )
 
-    def labelled(self, days: int) -> tuple[float, int]:
-        """Of the predictions of the last days, the share that has its label, and how many there are."""
-        times = self._predictions["time"]
-        if not times.size:
-            return 0.0, 0
-        recent = times >= times.max() - days * 24 * HOUR
-        have = recent[self._pairs["number"] - self._first].sum()
-        return float(have / recent.sum()), int(recent.sum())
-
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """All of it; :meth:`from_bytes` resumes from it."""
         about = {
             "names": self.names,
             "versions": self.versions,
@@ -173,7 +161,6 @@ class Cohorts:
 
     @classmethod
     def from_bytes(cls, saved: bytes) -> Self:
-        """Bring back what :meth:`to_bytes` saved; bytes that it did not save are a ValueError."""
         state = unpack(saved)
         try:
             made = cls(LabelJoin.from_bytes(bytes(state.sections["join"])))
@@ -199,7 +186,6 @@ class Cohorts:
         return made
 
     def _check(self, classes: int) -> None:
-        """Raise a ValueError unless everything refers to what is there."""
         predictions, numbers = self._predictions, self._pairs["number"] - self._first
         if (
             not all(isinstance(text, str) for text in (*self.names, *self.versions, *self.files))

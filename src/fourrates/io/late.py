@@ -114,7 +114,6 @@ class _Rows(NamedTuple):
     times: npt.NDArray[np.float64] | None  # microseconds that never run backwards
 
     def take(self, which: Any) -> _Rows:
-        """Some of them, by slice or by positions."""
         return _Rows(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
 
@@ -147,7 +146,6 @@ class _Side(Events):
         return columns
 
     def rows_of(self, table: Table, timed: bool) -> _Rows:
-        """The rows of a table in which nothing is missing."""
         self.first = None  # it need not be held
         self._note_source(table)
         self.rows += table.size
@@ -223,7 +221,6 @@ class _Labels(_Side):
         return Columns(truth=columns.truth, time=columns.time, id=columns.id)
 
     def use_labels(self, labels: Labels) -> None:
-        """Read with the labels of the other side."""
         self.labelled, self.labels, self.door.encoder = True, labels, LabelEncoder(labels)
 
 
@@ -247,7 +244,6 @@ class Joined(_Side):
     def attach(
         self, late: _Labels, max_waiting: int, max_wait: timedelta | None, order: Order, cohorts: Cohorts | None
     ) -> None:
-        """Say where the labels are, how long predictions wait for them, and in which order they come."""
         self._late = late
         self.join = LabelJoin(self.labels.given, self.positive, max_waiting, max_wait)
         if order == "prediction":
@@ -256,12 +252,10 @@ class Joined(_Side):
             self._remember(self.cohorts)
 
     def _remember(self, cohorts: Cohorts) -> None:
-        """Number segments and versions as the cohorts do."""
         self.door.remember(cohorts.names, cohorts.versions)
         cohorts.names, cohorts.versions = self.door.names, self.door.versions
 
     def settle(self, columns: Columns) -> None:
-        """Resume with the columns of an earlier reading, and with the segments it met."""
         super().settle(columns)
         if self.cohorts is not None:
             self._remember(self.cohorts)
@@ -278,7 +272,6 @@ class Joined(_Side):
 
     @property
     def counts(self) -> dict[str, int]:
-        """What waits and what became of the rest, as :attr:`fourrates.LabelJoin.counts` has it."""
         return self.join.counts
 
     @property
@@ -286,17 +279,11 @@ class Joined(_Side):
         """When the predictions that are held were made: how many there are a day; None in the order of arrival."""
         return None if self.cohorts is None or self.columns.time is None else self.cohorts.times
 
-    @property
-    def label_columns(self) -> Columns:
-        """Which column of the labels is what."""
-        return self._late.columns
-
     def _guess(self, names: Sequence[str], where: str) -> Columns:
         columns = self._guess_pred(super()._guess(names, where), names)
         return replace(self._check_pred(columns, names, where), truth=None)
 
     def ahead(self) -> Iterator[Batch]:
-        """Iterate with the next batches in the making."""
         return prefetch(iter(self))
 
     def __iter__(self) -> Iterator[Batch]:
@@ -360,7 +347,6 @@ class Joined(_Side):
             yield rows
 
     def _learn_labels(self) -> None:
-        """Take the labels from the first rows of both sources."""
         preds = classes_of(self.first, self.columns.pred)
         truths = classes_of(self._late.first, self._late.columns.truth)
         read = [table for table in (self.first, self._late.first) if table is not None]
@@ -472,7 +458,6 @@ class _Queue:
         return np.inf if self.ended else float(self._times[-1])
 
     def pop(self, horizon: float, inclusive: bool) -> _Rows | None:
-        """What comes before the horizon, or at it as well; None if nothing does."""
         stop = int(np.searchsorted(self._times, horizon, side="right" if inclusive else "left"))
         start, self._at = self._at, max(stop, self._at)
         return self._rows.take(slice(start, self._at)) if self._at > start else None

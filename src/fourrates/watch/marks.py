@@ -92,13 +92,11 @@ class Marks:
     # State ----------------------------------------------------------------------------------------------------
 
     def to_state(self, streams: int) -> tuple[list[int], bytes]:
-        """The shape of what is kept of this many streams, and its bytes."""
         kept = self._kept[:, : min(streams, MARKED)]
         return list(kept.shape[1:3]), np.ascontiguousarray(kept, "<i8").tobytes()
 
     @classmethod
     def from_state(cls, shape: Any, saved: memoryview | bytes, streams: int) -> Marks:
-        """What :meth:`to_state` gave; a ValueError if it cannot have."""
         known, levels = shape
         sound = type(known) is int and type(levels) is int and 0 <= known <= min(streams, MARKED) and 1 <= levels <= 64
         if not sound or len(saved) != 16 * known * levels * KEPT:

@@ -39,11 +39,9 @@ class Part:
     warning: OpenWarning | None  # the one that was open before the first of them
 
     def codes(self) -> tuple[Codes, Codes]:
-        """True and predicted classes."""
         return self._pick(self.batch.truths), self._pick(self.batch.preds)
 
     def strata(self) -> Codes | None:
-        """Their strata, if there are any."""
         return None if self.batch.strata is None else self._pick(self.batch.strata)
 
     def volumes(self) -> npt.NDArray[np.float64] | None:
@@ -51,11 +49,9 @@ class Part:
         return None if self.batch.volumes is None else self._pick(self.batch.volumes)
 
     def times(self) -> npt.NDArray[np.datetime64] | None:
-        """When they happened, if that is known."""
         return None if self.batch.times is None else self._pick(self.batch.times)
 
     def rows(self) -> npt.NDArray[np.int64]:
-        """Where they are in their file."""
         rows: npt.NDArray[np.int64] = self._pick(self.batch.rows)
         return rows
 
@@ -63,11 +59,9 @@ class Part:
         return column if self.positions is None else column[self.positions]
 
     def position(self, event: int) -> int:
-        """Where in the batch the event of this number is."""
         return event - self.first if self.positions is None else int(self.positions[event - self.first])
 
     def time(self, event: int) -> np.datetime64 | None:
-        """When the event of this number happened, if that is known."""
         if self.batch.times is None or np.isnat(time := self.batch.times[self.position(event)]):
             return None
         return time  # type: ignore[no-any-return]

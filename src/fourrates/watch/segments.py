@@ -48,7 +48,6 @@ class Groups(NamedTuple):
         return cls(numbers, order, by_segment[starts], starts, np.append(starts[1:], size))
 
     def positions(self, i: int) -> npt.NDArray[np.int64] | None:
-        """Where the events of a segment are in the batch; None if everywhere."""
         return None if self.order is None else self.order[self.starts[i] : self.ends[i]]
 
 
@@ -75,7 +74,6 @@ class Segments(Mapping[str | None, Detector]):
         return len(self.names)
 
     def at(self, number: int) -> Detector:
-        """The stream of this number."""
         return self.detectors[number] if self.bank is None else self.bank[number]
 
     def begin(self, names: Sequence[str | None]) -> range:
@@ -97,11 +95,9 @@ class Segments(Mapping[str | None, Detector]):
         return range(first, len(self.names))
 
     def reference_of(self, name: str | None) -> Any:
-        """The reference of its own that a stream has, or None."""
         return self.references.get(name) if self.references and name is not None else None
 
     def number(self, name: str | None) -> int:
-        """The number of the stream of this name."""
         return self._numbers[name]
 
     def starting(self, number: int) -> Detector:
@@ -126,13 +122,11 @@ class Segments(Mapping[str | None, Detector]):
         return numbers, begun
 
     def open(self) -> list[int]:
-        """The numbers of the segments with an open drift."""
         if self.bank is not None:
             return [int(key) for key in self.bank.open_keys()]  # type: ignore[call-overload]
         return [number for number, one in enumerate(self.detectors) if getattr(one, "open", None) is not None]
 
     def accept(self, name: str | None) -> Finding | None:
-        """Make the level of a segment since its alarm the new normal; None if no drift is open there."""
         number = self._numbers[name]
         if self.bank is not None:
             keyed = self.bank.accept(number, force=True)
@@ -143,7 +137,6 @@ class Segments(Mapping[str | None, Detector]):
         return detector.accept(force=True)
 
     def set_budget(self, arl: float) -> None:
-        """Go on with another budget, without forgetting anything."""
         if not isinstance(self.detector, FourRates):
             raise ValueError(f"the budget of {type(self.detector).__name__} cannot be changed later")
         self.detector = FourRates(**self.detector.parameters | {"arl": arl, "warn": None})
@@ -155,7 +148,6 @@ class Segments(Mapping[str | None, Detector]):
             self.detectors[number] = changed
 
     def take(self, batch: Batch, groups: Groups) -> dict[int, list[Finding]]:
-        """Give a batch to the segments; what was found in each, by number."""
         found: dict[int, list[Finding]] = {}
         if self.bank is not None:
             self.bank.update_coded(groups.numbers, batch.truths, batch.preds, batch.strata)
@@ -185,7 +177,6 @@ class Segments(Mapping[str | None, Detector]):
     # State ----------------------------------------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """What there is to say of them, and the bytes that go with it."""
         about: dict[str, Any] = {"detector": type(self.detector).__name__, "streams": self.names}
         sections = {"start": self.detector.clone().to_bytes()}
         if self.bank is not None:
@@ -201,7 +192,6 @@ class Segments(Mapping[str | None, Detector]):
 
     @classmethod
     def from_state(cls, found: Saved) -> Segments:
-        """Bring back what :meth:`to_state` gave; a ValueError or a TypeError if it cannot have."""
         about, sections = found.about, found.sections
         kind = DETECTORS.get(about["detector"])
         if kind is None:

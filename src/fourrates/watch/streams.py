@@ -97,7 +97,6 @@ class Streams:
         return batch
 
     def _follow(self, begun: range) -> None:
-        """Follow segments that begin for pictures, the first of them."""
         if self._trace is not None:
             for number in begun[: max(0, TRACED - begun.start)]:
                 self.traces[number] = self._trace(self.segments.starting(number))
@@ -141,7 +140,6 @@ class Streams:
         self._marks.note(numbers[marked], own[marked], times, batch.rows[at])
 
     def _mark(self, number: int, part: Part, start: int, end: int) -> None:
-        """Remember when and where events of a part were."""
         at = np.arange(start, end)
         at = at[is_marked(number, part.first + at)]
         times = part.times()
@@ -191,7 +189,6 @@ class Streams:
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
-        """The segments whose drift is open, and when it was found."""
         return {self.segments.names[number]: place["time"] for number, place in self._opened.items()}
 
     def open_drift(
@@ -238,7 +235,6 @@ class Streams:
     # State ----------------------------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Everything that is needed to resume."""
         about, sections = self.segments.to_state()
         shape, sections["marks"] = self._marks.to_state(len(self.segments))
         about |= {
@@ -287,7 +283,6 @@ class Streams:
             raise ValueError(f"{len(self.warnings)} warnings are saved, others are open")
 
     def _load_opened(self, opened: list[list[Any]]) -> None:
-        """Load when and where the open drifts were found: one for each."""
         for number, time, started, source, row, started_row in opened:
             times = [None if one is None else moment(one) for one in (time, started)]
             rows = [None if one is None else check_whole(one, "a row", 0) for one in (row, started_row)]
@@ -298,7 +293,6 @@ class Streams:
 
 
 def microseconds(time: np.datetime64 | None) -> int | None:
-    """A time as it is saved."""
     return None if time is None else int(time.astype("M8[us]").astype(np.int64))
 
 
@@ -307,12 +301,10 @@ def _saved_value(value: Any) -> Any:
 
 
 def moment(saved: Any) -> np.datetime64:
-    """A time that was saved."""
     return np.datetime64(check_whole(saved, "a time", -(1 << 62)), "us")
 
 
 def text_or_none(saved: Any) -> str | None:
-    """A name that was saved, if there is one."""
     if saved is not None and not isinstance(saved, str):
         raise TypeError(f"{saved!r} is not a name")
     return saved

@@ -90,7 +90,6 @@ class Version:
         return (self.parts,) if self.overall is None else (self.overall, self.parts)
 
     def take(self, batch: Batch, names: Sequence[str]) -> list[Placed]:
-        """Give it events; what was found, each with its position among them."""
         if self.overall is None:
             return self.parts.take(batch, names)
         found = self.parts.take(batch, names) if batch.keys is not None else []
@@ -101,13 +100,11 @@ class Version:
 
     @property
     def open_since(self) -> dict[str | None, np.datetime64 | None]:
-        """The segments whose drift is open, None for the overall stream, and when it was found."""
         return {segment: time for streams in self.streams for segment, time in streams.open_since.items()}
 
     def open_drift(
         self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
     ) -> OpenDrift | None:
-        """The drift that is open in a segment, or overall."""
         return self._of(segment).open_drift(segment, prices, until)
 
     def accept(self, segment: str | None, time: np.datetime64 | None) -> Finding | None:
@@ -120,18 +117,15 @@ class Version:
     # State ----------------------------------------------------------------------------------------------------
 
     def about(self) -> list[Any]:
-        """What :meth:`from_state` needs besides the sections."""
         return [self.name, microseconds(self.time), self.event, self.block, self.retired]
 
     def sections(self) -> Iterator[tuple[str, bytes]]:
-        """What is saved of its streams."""
         yield "segments", self.parts.to_bytes()
         if self.overall is not None:
             yield "overall", self.overall.to_bytes()
 
     @classmethod
     def from_state(cls, about: Any, sections: Mapping[str, memoryview], prefix: str, trace: Follow | None) -> Self:
-        """Bring back what was saved; what cannot have been is a ValueError or the like."""
         name, time, event, block, retired = about
         if not isinstance(name, str | None) or not isinstance(retired, bool):
             raise TypeError(f"{about!r} is no version")
@@ -146,7 +140,6 @@ class Version:
 
 
 def _with(streams: Streams, reference: Counts | None) -> Detector:
-    """A detector as these begin, with another reference."""
     detector = streams.segments.detector
     if "reference" not in detector.parameters:
         return detector

@@ -461,5 +461,4 @@ class Watch:
 
 
 def in_order(found: list[Placed]) -> list[Finding]:
-    """Findings by their positions."""
     return [finding for _, finding in sorted(found, key=lambda one: one[0])]
