@@ -228,7 +228,7 @@ def counted(kinds: Iterable[str]) -> str:
 def last_too_few_examples(watch: Watch, findings: Sequence[Finding]) -> str | None:
     """A line about the last drift, if it is not over and its window is too small to train on."""
     for finding in reversed(findings):
-        segment = watch.segments[finding.segment]
+        segment = watch.stream_of(finding)
         if isinstance(finding, Drift) and (segment.status == "drifted" or not watch.holds):
             if (sentence := finding.too_few_examples) is None:
                 return None

@@ -45,7 +45,7 @@ class Panel(NamedTuple):
 def drawn(watch: Watch, findings: Sequence[Finding], segment: str | None = None) -> Figure:
     """Draw a segment of a watch; the segments that moved, those with most harm first, if none is named."""
     traces = watch.traces
-    findings = [finding for finding in findings if finding.kind != "shift"]
+    findings = [one for one in findings if one.kind != "shift" and one.version == watch.version]  # which is drawn
     if segment is not None and segment not in watch.segments:
         raise KeyError(f"no segment {segment!r}")
     if segment is not None and segment not in traces:

@@ -175,3 +175,15 @@ def test_detect_takes_versions_with_labels_that_come_later():
     reference = {"y_true": data["y_true"], "y_pred": data["y_pred"], "version": data["version"]}
     found = fr.detect(data, version="version", reference=reference, arl=500_000, season=None)
     assert {*found.watch.version_references} == {"v1", "v2"}
+
+
+def test_a_segment_that_only_the_old_version_met_is_reported_and_drawn_nowhere(tmp_path):
+    data = log(60_000, 30_000, fall=(20_000, 0.6))
+    random = np.random.default_rng(1)
+    data["country"] = np.where(np.arange(60_000) < 30_000, np.array(["de", "old"])[random.integers(0, 2, 60_000)], "de")
+    found = fr.detect(data, version="version", by="country", arl=100_000, season=None)
+    assert "old of v1" in {drift.where for drift in found.drifts}
+    found.report(tmp_path / "page.html")
+    assert "old of v1" in found.summary()
+    assert {record["version"] for record in found.to_dict()["findings"]} == {"v1", "v2"}
+    assert found._repr_html_()

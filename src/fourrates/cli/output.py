@@ -72,12 +72,12 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
 
     known = all(change.after is not None for finding in findings for change in finding.changes)
     wide = width >= WIDE
-    many = any(finding.segment is not None for finding in findings)
+    many = any(finding.where is not None for finding in findings)
     table = grid()
     table.add_column("found", no_wrap=True)
     table.add_column("", no_wrap=True)
     if many and wide:
-        longest = max(len(printable(str(finding.segment))) for finding in findings)
+        longest = max(len(printable(str(finding.where))) for finding in findings)
         table.add_column("segment", style="bold", overflow="fold", min_width=min(longest, SEGMENT))
     table.add_column("rate", overflow="fold")
     table.add_column("from → to", no_wrap=True, justify="right")
@@ -91,7 +91,7 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
         moves = [*map(moved, changes), *(f"{p.before:.3f} → {p.after:.3f}" for p in precisions)]
         if isinstance(finding, Shift):
             moves = [f"{finding.before.value:.3f} → {finding.after.value:.3f}"]
-        inside = [Text(printable(str(finding.segment)), "bold")] if many and not wide else []
+        inside = [Text(printable(str(finding.where)), "bold")] if many and not wide else []
         rates = [*(Text(f"{printable(change.rate)} {ARROWS[change.direction]}") for change in changes)]
         rates += [Text("class mix")] * isinstance(finding, Shift)
         rates += [Text(f"{p.rate} by {p.because}", "dim") for p in precisions]
@@ -103,7 +103,7 @@ def finding_table(findings: Sequence[Finding], utc: bool, labels: Sequence[Any],
         table.add_row(
             _place(finding.at, finding.time, utc),
             Text("further" if drift is not None and drift.further else WORDS[finding.kind], _colour(finding)),
-            *([literal(printable(str(finding.segment)))] if many and wide else []),
+            *([literal(printable(str(finding.where)))] if many and wide else []),
             Text("\n").join([*inside, *rates]),
             "\n".join([*([""] * len(inside)), *moves]),
             _since(finding, utc),

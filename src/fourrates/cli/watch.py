@@ -28,7 +28,7 @@ from fourrates.watch import Watch
 ALERTS = "Alerts"
 FILE = click.Path(path_type=Path)
 
-data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.classes)
+data = gathered(opt.Data, "data", opt.columns, opt.by, opt.stratum, opt.version, opt.classes)
 
 
 @command

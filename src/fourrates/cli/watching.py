@@ -123,17 +123,17 @@ class Watching:
 
         record = finding_alert(
             finding,
-            stream=self.tail.source if finding.segment is None else finding.segment,
+            stream=finding.where or self.tail.source,
             origin=self.origin,
             time=moment(finding.time, self.events.utc),
             started_time=moment(finding.started_time, self.events.utc),
-            rates=self.watch.segments[finding.segment].rates,
+            rates=self.watch.stream_of(finding).rates,
         )
         if self.spool is not None and (finding.kind == "drift" or finding.closes):
             self.spool.put(record)
         self.view.drift(record)
         self.kinds[finding.kind] += 1
-        segment = "" if finding.segment is None else f"{shortened(finding.segment)}: "
+        segment = "" if finding.where is None else f"{shortened(finding.where)}: "
         self.findings = [*self.findings[-9:], f"{segment}{finding}"]
         self._urgent = True
 

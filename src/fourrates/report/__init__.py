@@ -9,6 +9,7 @@ it, and `template` puts it into the page so that no name in the data can be more
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,12 @@ def page(
     facts = gather(watch, events, findings)
     words = Words(facts, events)
     streams = {stream.name: stream for stream in facts.streams}
+    earlier = replace(facts.streams[0], trace=None, findings=())  # events of other versions are told by their numbers
     drawn = charts.chosen(facts.streams)
+
+    def of_stream(finding: Finding) -> Stream:
+        return streams[finding.segment] if finding.version == watch.version else earlier
+
     moves = [finding for finding in findings if finding.kind != "shift"]
     latest = [*enumerate(moves, 1)][::-1][:LISTED]
     state, rest = words.verdict()
@@ -84,7 +90,7 @@ def page(
         rates=_rates(worst),
         advice=words.advice(),
         timeline=charts.timeline(facts, words, {id(finding): number for number, finding in latest}),
-        findings=[_finding(number, one, streams[one.segment], words, drawn) for number, one in latest],
+        findings=[_finding(number, one, of_stream(one), words, drawn) for number, one in latest],
         open=OPEN,
         found=len(moves),
         trust=words.trust([*events.data_warnings().values()]),
@@ -131,7 +137,7 @@ def _finding(number: int, finding: Finding, stream: Stream, words: Words, drawn:
         "glyph": charts.glyph(finding),
         "sort": charts.sort_of(finding.kind),
         "title": "Further drift" if drift is not None and drift.further else TITLES[finding.kind],
-        "segment": None if finding.segment is None else shortened(finding.segment, 60),
+        "segment": None if finding.where is None else shortened(finding.where, 60),
         "when": words.when(stream, finding.at),
         "brief": "; ".join(text for text, _ in changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else ""),
         "why": WHY.get(finding.kind),

@@ -162,8 +162,9 @@ class Facts:
 def gather(watch: Watch, events: Events | Joined, findings: Sequence[Finding]) -> Facts:
     """Turn a watch and its findings into facts."""
     labels, traces = watch.detector.labels.values, watch.traces
-    opened = {drift.segment: drift for drift in watch.now().open}
+    opened = {drift.segment: drift for drift in watch.now().open if drift.drift.version == watch.version}
     own: dict[str | None, list[Finding]] = {name: [] for name in watch.segments}
+    findings = [finding for finding in findings if finding.version == watch.version]  # which is drawn
     for finding in findings:
         own[finding.segment].append(finding)
     streams = []

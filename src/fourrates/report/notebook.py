@@ -35,7 +35,8 @@ def fragment(headline: str, findings: Sequence[Finding], utc: bool, notes: Seque
     opened = [drift.segment for drift in watch.now().open]
     moved = [*opened, *([] if opened else [finding.segment for finding in findings if finding.kind != "shift"])]
     names = [name for name in dict.fromkeys(moved) if name in watch.traces]
-    parts = [strip for name in names[:STRIPS] for strip in _strips(watch, name, findings)][:STRIPS]
+    drawn = [finding for finding in findings if finding.version == watch.version]
+    parts = [strip for name in names[:STRIPS] for strip in _strips(watch, name, drawn)][:STRIPS]
     if findings:
         parts.append(_findings(findings[:SHOWN], utc))
     more = [f"... and {len(findings) - SHOWN:,} more"] if len(findings) > SHOWN else []
@@ -68,7 +69,7 @@ def text(words: object) -> str:
 
 
 def _findings(findings: Sequence[Finding], utc: bool) -> str:
-    many = any(finding.segment is not None for finding in findings)
+    many = any(finding.where is not None for finding in findings)
     head = ["", *(["segment"] if many else []), "found", "started about", "rate", "from → to"]
     return table(head, (_row(finding, utc, many) for finding in findings))
 
@@ -85,7 +86,7 @@ def _row(finding: Finding, utc: bool, many: bool) -> list[str]:
         sign = f'<span style="color:{END}">✓</span> '
     return [
         f"{sign}{finding.kind}",
-        *([text(shortened(str(finding.segment), 40))] if many else []),
+        *([text(shortened(str(finding.where), 40))] if many else []),
         _place(finding.time, f"event {finding.at:,}", utc),
         _started(finding, utc),
         "<br>".join(text(rate) for rate, _ in moves),

@@ -95,7 +95,7 @@ class Version:
         found = self.parts.take(batch, names) if batch.keys is not None else []
         return found + self.overall.take(replace(batch, keys=None), ())
 
-    def _of(self, segment: str | None) -> Streams:
+    def of(self, segment: str | None) -> Streams:
         return self.parts if segment is not None or self.overall is None else self.overall
 
     @property
@@ -105,11 +105,11 @@ class Version:
     def open_drift(
         self, segment: str | None, prices: Mapping[str, float], until: np.datetime64 | None
     ) -> OpenDrift | None:
-        return self._of(segment).open_drift(segment, prices, until)
+        return self.of(segment).open_drift(segment, prices, until)
 
     def accept(self, segment: str | None, time: np.datetime64 | None) -> Finding | None:
         """Make the level since the alarm the new normal; None if no drift is open there."""
-        streams = self._of(segment)
+        streams = self.of(segment)
         if segment not in streams.segments:
             raise KeyError(f"no segment {segment!r}")
         return streams.accept(segment, time)

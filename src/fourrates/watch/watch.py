@@ -358,6 +358,12 @@ class Watch:
         opened = (version.open_drift(segment, self.prices, self.last_time) for version in reversed(self._live))
         return next((drift for drift in opened if drift is not None), None)
 
+    def stream_of(self, finding: Finding) -> Detector:
+        """The stream that a finding is about, as it is now."""
+        version = self._versions.get(finding.version, self._serving)
+        segments = version.of(finding.segment).segments
+        return segments.get(finding.segment, segments.detector)
+
     @property
     def deployments(self) -> tuple[Deployment, ...]:
         """The versions met, in the order in which they began."""
