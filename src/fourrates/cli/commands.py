@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-NAMES = ("detect", "check", "watch", "compare", "serve", "token", "expect", "demo")
+NAMES = ("detect", "check", "watch", "compare", "sample", "serve", "token", "expect", "demo")
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
