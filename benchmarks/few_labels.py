@@ -5,8 +5,9 @@ without a reference, overall and by segment: the run length over that asked for.
 delay: events until a fall is found, with 1, 5 and 20 % of the labels, by a plan and by an even draw.
 best: the same by the best of many ratios of the two probabilities, each tried.
 coverage: how often the intervals of rates hold the truth of all events.
+wrong: about 5,000 labels that came by outcome, said to be drawn by a plan: how often the data warnings name it.
 
-    python benchmarks/few_labels.py [--only budget|delay|best|coverage] [--scale 1.0]
+    python benchmarks/few_labels.py [--only budget|delay|best|coverage|wrong] [--scale 1.0]
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from drawn import Concept, keep
 
 import fourrates as fr
+import fourrates.io
 
 CONCEPTS = [Concept(0.01, 0.98, 0.7), Concept(0.1, 0.98, 0.7), Concept(0.4, 0.95, 0.8)]
 DAY = 50  # labelled events of a day whose probabilities are its own
@@ -184,13 +186,36 @@ def coverage(scale: float) -> list[dict[str, Any]]:
     return found
 
 
+def wrong(scale: float) -> dict[str, float]:
+    """How often it is named that labels do not fit the plan."""
+    found, streams = {}, max(20, round(400 * scale))
+    _, concept, _ = CONCEPTS
+    pair = np.array([*plan_of(concept, 0.05).probabilities.values()])
+    for kind in ("as drawn", "by outcome", "errors twice as often"):
+        named = 0
+        for seed in range(streams):
+            random = np.random.default_rng(seed)
+            truth, pred = labelled(random, 100_000, concept, np.ones(2))
+            own, other = pair[pred], pair[1 - pred]
+            chances = {"as drawn": own, "by outcome": pair[truth], "errors twice as often": own * (1 + (truth != pred))}
+            known = random.random(truth.size) < chances[kind]
+            frame = {"y_true": [one if there else None for one, there in zip(truth.tolist(), known, strict=True)]}
+            events = fr.io.read(frame | {"y_pred": pred, "label_probability": own, "other_probability": other})
+            for _ in events:
+                pass
+            named += "labelled" in events.data_warnings()
+        found[kind] = named / streams
+        print(f"labels {kind}: named in {named / streams:.3f} of {streams}", flush=True)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=("budget", "delay", "best", "coverage"), action="append")
+    parser.add_argument("--only", choices=("budget", "delay", "best", "coverage", "wrong"), action="append")
     parser.add_argument("--scale", type=float, default=1.0)
     options = parser.parse_args()
     start = time.time()
-    for part in (budget, delay, best, coverage):
+    for part in (budget, delay, best, coverage, wrong):
         if not options.only or part.__name__ in options.only:
             keep(f"few_labels_{part.__name__}", part(options.scale))
     print(f"{time.time() - start:.0f} s")

@@ -101,6 +101,26 @@ def test_plans_that_cannot_be_are_named(given, message):
         fr.LabelPlan(REFERENCE, **given)
 
 
+def test_labels_that_do_not_come_as_they_were_drawn_are_named_by_check_and_detect():
+    random, plan = np.random.default_rng(3), fr.LabelPlan(REFERENCE, share=0.05)
+    truth = (random.random(100_000) < 0.1).astype(int)
+    pred = np.where(random.random(100_000) < np.where(truth, 0.7, 0.98), truth, 1 - truth)
+    pair = np.array([plan.probabilities[0], plan.probabilities[1]])
+    frame = {"y_pred": pred, "label_probability": pair[pred], "other_probability": pair[1 - pred]}
+    said = "labels do not come as they were drawn"
+    for chances, wrong in ((pair[pred], False), (pair[truth], True)):
+        labels = [
+            one if there else None
+            for one, there in zip(truth.tolist(), random.random(truth.size) < chances, strict=True)
+        ]
+        assert fr.diagnose(frame | {"y_true": labels}).problems[0].startswith(said) == wrong
+        assert any(sentence.startswith(said) for sentence in fr.detect(frame | {"y_true": labels}).said) == wrong
+    labels[labels.index(1)] = None
+    drawn = np.array([one is not None for one in labels])
+    kept = {name: column[drawn] for name, column in frame.items()}  # of drawn rows alone nothing can be said
+    assert not any(said in one for one in fr.detect(kept | {"y_true": [one for one in labels if one is not None]}).said)
+
+
 def test_a_frame_with_the_probabilities_is_watched_as_one_of_all_events(tmp_path):
     random, plan = np.random.default_rng(2), fr.LabelPlan(REFERENCE, share=0.05)
     truth = (random.random(400_000) < 0.1).astype(int)

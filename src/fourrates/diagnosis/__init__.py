@@ -120,6 +120,7 @@ def diagnose(
         drifts=drifts,
         falls=tuple(_falls(detector, look.counts, dispersion, points)),
         said=tuple(said),
+        labelled_otherwise=events.data_warnings().get("labelled"),
     )
 
 

@@ -116,6 +116,8 @@ class Diagnosis:
         What size of fall would be found how soon.
     said : tuple of str
         What was guessed or chosen, in sentences.
+    labelled_otherwise : str or None
+        A sentence, if labels did not come as the probabilities say that they were drawn with.
     """
 
     events: int
@@ -136,6 +138,7 @@ class Diagnosis:
     drifts: int
     falls: tuple[Fall, ...]
     said: tuple[str, ...]
+    labelled_otherwise: str | None = None
 
     # What it is like ------------------------------------------------------------------------------------------
 
@@ -189,7 +192,15 @@ class Diagnosis:
     @property
     def problems(self) -> tuple[str, ...]:
         """What breaks the assumptions behind a budget, a sentence each; what matters most comes first."""
-        return (*self._of_labels(), *self._of_repeats(), *self._of_order(), *self._of_correlation(), *self._of_cycles())
+        drawn = () if self.labelled_otherwise is None else (self.labelled_otherwise,)
+        return (
+            *drawn,
+            *self._of_labels(),
+            *self._of_repeats(),
+            *self._of_order(),
+            *self._of_correlation(),
+            *self._of_cycles(),
+        )
 
     def _of_labels(self) -> list[str]:
         found = []

@@ -252,7 +252,7 @@ class Door:
             found.bad.add(stray, name, "bad_probability", lambda row, c=column, d=describe: d(shown(item(c, row))))  # type: ignore[misc]
             sound &= fine
             pair.append(np.where(fine, values, 1.0))
-        found.volumes = 1 / pair[0]
+        found.volumes = np.where(sound, 1 / pair[0], np.inf)
         found.strata, far = codes_of_ratios((pair[0] / pair[1]) ** np.where(found.preds == 1, 1, -1))
         far_apart = f"one probability is more than {LARGEST:.0f} times the other"
         found.bad.add(far & sound, self.columns.drawn[1], "bad_probability", lambda row: far_apart)

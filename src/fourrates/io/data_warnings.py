@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from fourrates.events.batch import Batch
+    from fourrates.events.door import Reading
     from fourrates.labels import Labels
+
+DEVIATIONS = 3.5  # of the number of labels from what was to be expected
 
 
 class DataWarnings:
@@ -30,6 +33,7 @@ class DataWarnings:
     def __init__(self) -> None:
         self.unlabelled = 0
         self._decimal_comma: str | None = None
+        self._drawn = np.zeros((4, 2))  # by prediction: labelled, expected, their variance, all rows
         self._lowest, self._highest = np.inf, -np.inf
         self._unseen: tuple[set[int], set[int]] | None = None  # true and predicted classes that have not come yet
         self._backwards = 0
@@ -43,6 +47,34 @@ class DataWarnings:
         if known.size:
             self._lowest = min(self._lowest, float(known.min()))
             self._highest = max(self._highest, float(known.max()))
+
+    def add_drawn(self, reading: Reading) -> None:
+        """Note how many rows have a label, and how many should by the probabilities they were drawn with."""
+        if reading.volumes is None or reading.preds is None:
+            return
+        labelled = np.ones(reading.size, np.bool_) if reading.bad.kept is None else reading.bad.kept
+        probability = 1 / reading.volumes
+        for code in (0, 1):
+            here = (reading.preds == code) & (probability > 0)
+            own = probability[here]
+            self._drawn[:, code] += labelled[here].sum(), own.sum(), (own * (1 - own)).sum(), own.size
+
+    def _labelled_otherwise(self, labels: Labels) -> str | None:
+        """A sentence if the labels did not come as they were drawn; a file of drawn rows alone says nothing of that."""
+        labelled, expected, variance, rows = self._drawn
+        only_drawn = labelled.sum() > rows.sum() / 2 > expected.sum()
+        if only_drawn or labelled.sum() == rows.sum():
+            return None
+        if (np.abs(labelled - expected) <= DEVIATIONS * np.sqrt(variance) + 1).all():
+            return None
+        told = ", ".join(
+            f"{n:,.0f} of predicted {label} where {most:,.0f} were to be expected"
+            for label, n, most in zip(labels.values, labelled, expected, strict=False)
+        )
+        return (
+            f"labels do not come as they were drawn: {told}. If some are still to come, wait for them; if labels come "
+            "by outcome (complaints, chargebacks), neither rates nor budget hold"
+        )
 
     def add(self, batch: Batch, classes: int) -> None:
         if self._unseen is None:
@@ -93,6 +125,8 @@ class DataWarnings:
                 f"times run backwards {times} {self._first_step}. Events are taken in the order of the rows: sort them "
                 f"by time if they happened in another"
             )
+        if (otherwise := self._labelled_otherwise(labels)) is not None:
+            warnings["labelled"] = otherwise
         if self._unseen is None:
             return warnings
         truths, preds = self._unseen

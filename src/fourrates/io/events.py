@@ -340,6 +340,7 @@ class Events:
         reading = self.door.reading(table)
         self._note_clock()
         bad = reading.bad
+        self.warnings.add_drawn(reading)
         if self.bad == "reject" and (first := bad.first) is not None:
             raise self.rejection(table, first)
         batch = self.door.batch(reading, table)
