@@ -16,7 +16,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fourrates.disk_queue import QueueError
 from fourrates.serve.access import Access
@@ -44,32 +43,6 @@ log = logging.getLogger("fourrates.serve")
 PROBED = 1.0  # seconds for which the answer to whether the store can be written to holds
 REFUSED = 5.0  # seconds for which a server is not ready after a batch that could not be written
 OFTEN = 0.5  # seconds between two summaries of a monitor on the stream
-SECURITY = [  # headers of every answer
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-]
-
-
-class SecurityHeaders:
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *SECURITY]
-            await send(message)
-
-        await self.app(scope, receive, with_headers)
 
 
 class Service:
@@ -243,7 +216,6 @@ def create_app(settings: Settings) -> Starlette:
     )
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(SecurityHeaders)
     app.add_middleware(Observed, metrics=service.metrics, routes=routes)
     app.state.service = service
     return app

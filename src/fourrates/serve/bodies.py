@@ -5,6 +5,7 @@ Nothing from outside is believed: sizes are bounded before and after unpacking, 
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import re
@@ -243,6 +244,11 @@ def _checked(column: Any, name: str) -> Any:
         raise ApiError(422, "not_a_column", str(error), {"column": name}) from None
 
 
+@functools.cache  # of few names
+def _columns(truth: str | None, pred: str | None, score: str | None, time: str | None, version: str | None) -> Columns:
+    return Columns(truth, pred, score, time, version=version)
+
+
 def make_batch(
     kind: int, body: Body, plan: Plan, received: float, *, limits: Limits, skip: bool = False, shown_rows: int = SHOWN
 ) -> tuple[Batch, Rejections]:
@@ -252,7 +258,7 @@ def make_batch(
     used = ("y_true", "y_pred", "score", "time", "version")
     truth, pred, score, moment, version = (name if name in data else None for name in used)
     clock = Clock(plan.unit, plan.dates)
-    columns = Columns(truth, pred, score, moment, version=version)
+    columns = _columns(truth, pred, score, moment, version)
     door = Door(plan.encoder, columns, plan.threshold, by=by, clock=clock, name_of=segment_name)
     try:
         reading = door.reading(Table(data, "", np.arange(size), sound=True))
@@ -282,6 +288,8 @@ def make_batch(
         batch.segments, batch.segment_codes = door.names, keys.astype("<u4").tobytes()
     if (versions := door.named_versions(reading)) is not None:
         batch.versions, batch.version_codes = door.versions, versions.astype("<u4").tobytes()
+    if not bad.counts:
+        return batch, Rejections()
     rejected = (
         Rejected(row.row, row.column, row.code, row.problem, {name: _brief(data[name], row.row) for name in data})
         for row in bad.several(shown_rows, unlabelled=True)

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fourrates.events.rows import BAD
@@ -98,15 +97,19 @@ class Ingest:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             answer = await self._take(scope, receive)
-            response = Response(answer, media_type="application/json" if answer else None)
-        except ApiError as error:
-            response = error.response()
         except Disconnected:
+            return
+        except ApiError as error:
+            await error.response()(scope, receive, send)
             return
         except Exception:  # answered here, or the connection would be closed
             log.exception("a request failed")
-            response = defect().response()
-        await response(scope, receive, send)
+            await defect().response()(scope, receive, send)
+            return
+        headers = [(b"content-length", b"%d" % len(answer))]
+        headers += [(b"content-type", b"application/json")] if answer else []
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
 
     async def _take(self, scope: Scope, receive: Receive) -> bytes:
         self.registry.get(scope["path_params"]["name"])
