@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -51,3 +52,12 @@ def drifting(stream, tmp_path_factory):
 def refused(ran):
     """Whether a run ended as bad input should: status 2 and one line of text."""
     return ran.status == 2 and ran.err.strip().splitlines()[-1].startswith("fourrates: ") and ran.out == ""
+
+
+def until_read(pipe):
+    """Wait until whoever is at the other end has read what was written."""
+    import fcntl  # which some systems do not have
+    import termios
+
+    while int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder):
+        time.sleep(0.01)

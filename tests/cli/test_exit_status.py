@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from fourrates import files
 from fourrates.cli import app, detect
 from fourrates.watch import Watch
 
-from .conftest import refused
+from .conftest import refused, until_read
 
 
 def broken(*_, **__):
@@ -106,9 +105,6 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkey
 
 def interrupted(words, piped, wanted):
     """The last line of a command that gets Ctrl-C once it has read something, with its input still open."""
-    import fcntl  # which some systems do not have
-    import termios
-
     for _ in range(5):  # how far it has come by then is not in our hands
         command = [sys.executable, "-m", "fourrates", *map(str, words)]
         with subprocess.Popen(
@@ -116,8 +112,7 @@ def interrupted(words, piped, wanted):
         ) as process:
             process.stdin.write(piped)
             process.stdin.flush()
-            while int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
-                time.sleep(0.01)  # until it has read all of it
+            until_read(process.stdin)
             process.send_signal(signal.SIGINT)
             process.wait(timeout=60)
             out, err = process.stdout.read(), process.stderr.read().decode()

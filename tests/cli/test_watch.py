@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import ClassVar
 
 import pytest
 
 import fourrates as fr
+
+from .conftest import until_read
 
 COMMAND = [sys.executable, "-m", "fourrates", "watch"]
 CAREFUL = ["--detector", "LFR(detect=1e-6)"]
@@ -89,7 +90,7 @@ def test_interrupting_prints_the_summary(watching):
     process = watching("-")
     process.stdin.write(b'{"y_true": 1, "y_pred": 1}\n' * 100)
     process.stdin.flush()
-    time.sleep(2)
+    until_read(process.stdin)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 0
@@ -102,7 +103,7 @@ def test_a_growing_file_is_followed_and_its_successor_too(watching, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("y_true,y_pred\n" + "1,1\n0,0\n" * 300)
     process = watching(path, "--no-warnings")
-    time.sleep(2)
+    assert "budget" in process.stderr.readline().decode()
     with path.open("a") as file:
         file.write("1,0\n" * 30)
     assert json.loads(process.stdout.readline())["kind"] == "drift"
@@ -119,18 +120,15 @@ def test_a_named_pipe_is_waited_for_read_to_its_end_and_left_when_asked(watching
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     ended = watching(pipe)
-    assert "budget" in ended.stderr.readline().decode()
-    time.sleep(1)
-    ended.send_signal(signal.SIGTERM)
-    assert "0 events" in ended.communicate(timeout=60)[1].decode()
+    with pipe.open("w"):  # once it is read from
+        ended.send_signal(signal.SIGTERM)
+        assert "0 events" in ended.communicate(timeout=60)[1].decode()
     assert ended.returncode == 0
     process = watching(pipe)
-    process.stderr.readline()
-    time.sleep(0.5)
     with pipe.open("w") as writer:
         writer.write("y_true,y_pred\n" + "1,1\n0,0\n" * 50)
         writer.flush()
-        time.sleep(0.5)
+        until_read(writer)
         writer.write("1,1\n0,0\n" * 50)
     assert "200 events" in process.communicate(timeout=60)[1].decode()
     assert process.returncode == 0
