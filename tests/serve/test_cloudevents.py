@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,10 +66,10 @@ def sink(start):
     def make(query="", **config):
         served.http.put("/api/monitors/fraud", json={"max_wait": OLD, **config})
 
-        def send(kind, payload, id="r", system="org.kubeflow.serving", status=200, **more):
+        def send(kind, payload, id="r", system="org.kubeflow.serving", status=200, raw=str, **more):
             headers = {"ce-id": id, "ce-type": f"{system}.{kind}", "content-type": "application/json"}
             headers |= {f"ce-{name}": value for name, value in more.items()}
-            answer = served.http.post(SINK + query, headers=headers, content=json.dumps(payload))
+            answer = served.http.post(SINK + query, headers=headers, content=raw(json.dumps(payload)))
             assert answer.status_code == status, answer.text
             return answer.json()["error"] if status != 200 else None
 
@@ -216,6 +217,13 @@ def test_an_event_without_an_id_or_a_type_is_an_error(sink):
     assert "an event has up to" in to.send(RESPONSE, {}, id="x" * 300, status=422)["message"]
 
 
+def test_numbers_of_large_exponents_are_read_in_time(sink):
+    to = sink()
+    began = time.perf_counter()
+    to.send(RESPONSE, {"predictions": [1], "other": ["@"] * 400_000}, raw=lambda text: text.replace('"@"', "1e308"))
+    assert time.perf_counter() - began < 3  # 4 seconds at 10 us each
+
+
 def test_a_request_that_lacks_a_segment_or_an_id_is_an_error(sink):
     to = sink("?id=order", by=["country"])
     to.send(RESPONSE, {"predictions": [1]})
@@ -224,7 +232,7 @@ def test_a_request_that_lacks_a_segment_or_an_id_is_an_error(sink):
 
 
 def test_halves_whose_other_half_never_comes_take_bounded_memory(monkeypatch):
-    monkeypatch.setattr(cloudevents, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(cloudevents, "MOST_BYTES", 100_000)
     halves = cloudevents.Halves()
     for number in range(1_000):
         halves.keep(("m", "request", f"{number}"), cloudevents.Half({"country": ["FR"] * 10}))
@@ -235,10 +243,12 @@ def test_halves_whose_other_half_never_comes_take_bounded_memory(monkeypatch):
 
 def test_a_token_may_stand_in_the_address_which_is_all_that_kserve_can_be_given(start):
     served = start(token_required=True)
-    key, _ = Tokens(served.data).create("kserve", ["ingest"])
+    key, _ = Tokens(served.data).create("kserve", ["ingest", "read"])
     headers = {"ce-id": "r", "ce-type": "a.inference.response"}
     url = f"http://{{}}127.0.0.1:{served.port}{SINK}"
     for user, status in ((f"any:{key}@", 404), ("any:wrong@", 401), ("", 401)):
         assert served.http.post(url.format(user), headers=headers, content=b"{}").status_code == status
+    assert served.http.get(f"http://any:{key}@127.0.0.1:{served.port}/api/monitors").status_code == 401
+    assert served.http.get("/api/monitors", headers={"authorization": f"Bearer {key}"}).status_code == 200
     for basic in ("Basic", "Basic !", "Basic " + base64.b64encode(key.encode()).decode()):
         assert served.http.post(SINK, headers=headers | {"authorization": basic}).status_code == 401

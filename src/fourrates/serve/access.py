@@ -102,7 +102,7 @@ class Access:
         if not given:
             raise _unauthorized("a token is needed: Authorization: Bearer TOKEN (`fourrates token create` makes one)")
         kind, _, text = given[0].decode("latin-1").partition(" ")
-        if kind.lower() == "basic":  # http://any:TOKEN@host: all that KServe and Seldon can be given
+        if kind.lower() == "basic" and wanted == "ingest":  # http://any:TOKEN@host: all that KServe can be given
             kind, text = "bearer", _password(text)
         try:
             token = self.tokens.check(text.strip()) if len(given) == 1 and len(text) <= LONGEST else None

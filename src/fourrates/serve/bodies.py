@@ -154,6 +154,11 @@ def _json_columns(body: bytes, by: int, limits: Limits) -> Body:
     return columns
 
 
+def object_decoder(body: bytes) -> msgspec.json.Decoder[dict[str, Any]]:
+    """What reads the objects in a body."""
+    return _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
+
+
 def _has_slow_numbers(body: bytes) -> bool:
     """Whether a body that is not small may have numbers of large exponents; others msgspec reads quickly."""
     return len(body) > SMALL and LARGE_EXPONENT.search(body) is not None
@@ -171,7 +176,7 @@ def _too_many_rows(limits: Limits) -> ApiError:
 
 def _json_rows(body: bytes, limits: Limits) -> Iterator[dict[str, Any]]:
     """The objects of lines that are not blank; a line is cut from the body when its turn comes."""
-    decoder = _careful_rows_decoder if _has_slow_numbers(body) else _rows_decoder
+    decoder = object_decoder(body)
     rows = blank = 0
     for number, line in enumerate(io.BytesIO(body), 1):
         if not line.strip():

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope
 from fourrates.events.payloads import columns_of, predictions, row_ids
 from fourrates.events.rows import InputError
 from fourrates.serve.batch import KINDS
-from fourrates.serve.bodies import Body, unpack
+from fourrates.serve.bodies import Body, object_decoder, unpack
 from fourrates.serve.errors import ApiError
 from fourrates.serve.ingest import Ingest, Request, bad_rows
 from fourrates.serve.registry import Live
@@ -33,6 +33,7 @@ REQUEST, RESPONSE, FEEDBACK = TYPES = ".inference.request", ".inference.response
 ATTRIBUTES = "type", "id", "requestid", "time"
 MOST_VALUES = 1 << 20  # in a payload
 MOST_BYTES = 1 << 26  # of requests and responses that are kept
+ENTRY = 600  # bytes that each of them takes besides
 LONGEST_ID = 200
 
 
@@ -68,7 +69,7 @@ class Halves:
         with self._lock:
             self._size += len(body) - len(self._kept.pop(key, b""))
             self._kept[key] = body
-            while self._size > MOST_BYTES:
+            while self._size + ENTRY * len(self._kept) > MOST_BYTES:
                 gone, body = self._kept.popitem(last=False)
                 self._size -= len(body)
                 log.debug("%s of request %s is no longer kept", *gone[1:])
@@ -141,7 +142,7 @@ class CloudEvents(Ingest):
         if body.count(b",") > MOST_VALUES or body.count(b"{") + body.count(b"[") > self.limits.rows + 100:
             raise ApiError(413, "too_large", f"a payload of more than {MOST_VALUES:,} values", {"limit": MOST_VALUES})
         try:
-            return msgspec.json.decode(body, type=dict[str, Any])
+            return object_decoder(body).decode(body)
         except (ValueError, RecursionError) as error:
             raise ApiError(400, "bad_json", f"the payload is no JSON object: {str(error)[:300]}") from None
 
