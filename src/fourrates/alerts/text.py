@@ -54,14 +54,7 @@ def defused(text: str) -> str:
 
 
 def rate_in_words(rate: str) -> str:
-    """A rate with its meaning.
-
-    Examples
-    --------
-    >>> from fourrates.alerts.text import rate_in_words
-    >>> rate_in_words("tpr"), rate_in_words("recall:spam")
-    ('tpr (positives caught)', 'recall of spam')
-    """
+    """A rate with its meaning."""
     kind, _, label = rate.partition(":")
     if label:
         return f"{kind} of {plain(label)}"
@@ -69,17 +62,7 @@ def rate_in_words(rate: str) -> str:
 
 
 def rate_now(rate: str, state: Mapping[str, Any], direction: str | None = None) -> str:
-    """A rate now against normal; of too few observations its interval, or which way it moved.
-
-    Examples
-    --------
-    >>> from fourrates.alerts.text import rate_now
-    >>> normal = {"value": 0.742, "n": 9000}
-    >>> rate_now("tpr", {"now": {"value": 0.58, "n": 600}, "normal": normal, "enough": 140})
-    'tpr (positives caught) 0.580, normally 0.742'
-    >>> rate_now("tpr", {"now": {"value": 0.5, "n": 2}, "normal": normal, "enough": 140}, "down")
-    'tpr (positives caught) fell from 0.742, how far is not yet known'
-    """
+    """A rate now against normal; of too few observations its interval, or which way it moved."""
     now, normal = state.get("now") or {}, state.get("normal") or {}
     usual = f", normally {normal['value']:.3f}" if normal.get("n") else ""
     n = now.get("n") or 0
@@ -117,14 +100,7 @@ def rates_then(changes: Iterable[Mapping[str, Any]], kind: str) -> str:
 
 
 def segment_in_words(segment: Mapping[str, Any] | None) -> str:
-    """The values that make a segment.
-
-    Examples
-    --------
-    >>> from fourrates.alerts.text import segment_in_words
-    >>> segment_in_words({"country": "FR", "shop": "shop 7"})
-    'country FR, shop 7'
-    """
+    """The values that make a segment."""
     parts = [(str(name), str(value)) for name, value in (segment or {}).items()]
     return plain(
         ", ".join(value if value.lower().startswith(name.lower()) else f"{name} {value}" for name, value in parts)
@@ -132,14 +108,7 @@ def segment_in_words(segment: Mapping[str, Any] | None) -> str:
 
 
 def minute(time: str | None) -> str:
-    """A time as ISO 8601 has it, to the minute, with its zone.
-
-    Examples
-    --------
-    >>> from fourrates.alerts.text import minute
-    >>> minute("2026-01-07T02:41:17.250Z")
-    '2026-01-07 02:41 UTC'
-    """
+    """A time as ISO 8601 has it, to the minute, with its zone."""
     if not time:
         return ""
     zone = " UTC" if time.endswith("Z") else ""

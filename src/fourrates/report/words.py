@@ -62,14 +62,7 @@ class Tile(NamedTuple):
 
 
 def title(rate: str) -> str:
-    """A rate as the heading of its chart.
-
-    Examples
-    --------
-    >>> from fourrates.report.words import title
-    >>> title("recall:spam")
-    'recall of spam'
-    """
+    """A rate as the heading of its chart."""
     return RATES.get(rate) or rate_in_words(rate)
 
 

@@ -82,13 +82,7 @@ class Links:
     runbook: str | None = None
 
     def of(self, monitor: str, segment: Mapping[str, Any] | None, firing: bool, acknowledge: bool) -> dict[str, str]:
-        """The links of an alert.
-
-        Examples
-        --------
-        >>> Links("https://drift.example.org").of("card fraud", None, True, True)["look"]
-        'https://drift.example.org/#/monitor/card%20fraud'
-        """
+        """The links of an alert."""
         found = {}
         if self.public is not None:
             found["look"] = f"{self.public.rstrip('/')}/#/monitor/{quote(monitor, safe='')}"
@@ -106,15 +100,7 @@ NO_LINKS = Links()
 
 
 def notification(monitor: str, uid: str, items: Sequence[AlertItem], links: Links = NO_LINKS) -> dict[str, Any]:
-    """One notification about a monitor. Its id depends on nothing but its alerts.
-
-    Examples
-    --------
-    >>> one = AlertItem("f1", "silent", None, 0.0, None, "no events for more than 1 hour")
-    >>> found = notification("fraud", "u1", [one])
-    >>> found["status"], found["text"], found["alerts"][0]["startsAt"]
-    ('firing', 'fraud: no events for more than 1 hour', '1970-01-01T00:00:00Z')
-    """
+    """One notification about a monitor. Its id depends on nothing but its alerts."""
     firing = [one for one in items if one.ends is None]
     first = (firing or list(items))[0]
     facts = [(one.fingerprint, one.status, one.starts, one.ends, one.findings, one.repeats) for one in items]
