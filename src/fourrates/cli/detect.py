@@ -295,7 +295,7 @@ def _read(job: _Job) -> tuple[list[Finding], bytes | None]:
 
 
 def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Finding]:
-    """Findings that no earlier run has reported: for one of its rates in its segment they began after all that it did.
+    """Findings that no earlier run has reported: they began after all it did of the same rates, segment and version.
 
     With more labels than before, an alarm may come a little sooner or later.
     """
@@ -307,7 +307,7 @@ def _not_reported(findings: list[Finding], reported: dict[str, int]) -> list[Fin
         about = [f"{finding.where or ''}\n{kind}" for kind in kinds]
         at, began = (microseconds(time) for time in (finding.time, finding.started_time))
         since = began if finding.kind == "drift" and began is not None else at
-        if at is None or since is None or any(since > reported.get(one, since - 1) for one in about):
+        if at is None or since is None or all(since > reported.get(one, since - 1) for one in about):
             new.append(finding)
         if at is not None:
             reported |= {one: max(at, reported.get(one, at)) for one in about}
