@@ -5,7 +5,7 @@ nights and monitors also what their JSON says. What is not refused with a ValueE
 saved again, without any other error or warning, in little time and memory. And the other way round: of what a detector
 itself saved, over streams of every sort, nothing may be refused.
 
-    python benchmarks/fuzz_states.py [--records 1000000] [--files 100000] [--banks 100000] [--watches 20000] [--own 20000]
+    python benchmarks/fuzz_states.py [--records 1000000] [--files 100000] [--banks 100000] [--watches 20000] [--seed 1]
 
 Prints how many of each were refused and how many ran; each kind of failure is shown with bytes that made it, and the
 exit status is 1. `make fuzz` also runs it on kernels built with AddressSanitizer.

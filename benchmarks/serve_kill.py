@@ -371,5 +371,5 @@ if __name__ == "__main__":
     given = parser.parse_args()
     result = main(given.kills, given.database, given.seed, minutes=given.minutes)
     print(f"nothing lost, nothing twice: {result}")
-    if result["kills"] >= 100:
+    if result["kills"] >= 50:
         keep(f"serve_kill_{given.database}", result)

@@ -180,10 +180,10 @@ class Message:
 
 def consumed(messages, columns):
     """What becomes of messages, as a pipe tells it."""
-    kafka = pytest.importorskip("fourrates.engines.kafka")
+    reader = pytest.importorskip("fourrates.engines.kafka.reader")
     found, refused = {}, {}
     given = [Message(at, content) for at, content in enumerate(messages, 1)]
-    for chunk in kafka.Reader(Labels([0, 1]), asked(columns)).read("t", 0, given):
+    for chunk in reader.Reader(Labels([0, 1]), asked(columns)).read("t", 0, given):
         found |= dict(zip(chunk.events.rows.tolist(), rows_of(chunk.events, chunk.names), strict=True))
         refused |= {one.offset: re.sub(r"^t/0, offset \d+: ", "", one.problem) for one in chunk.rejected}
     return found, refused

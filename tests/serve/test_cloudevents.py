@@ -200,6 +200,12 @@ def test_a_bad_row_is_kept_with_its_reason_since_nobody_reads_the_answer(sink):
         (RESPONSE, {"outputs": [{"name": "a", "datatype": "FP32", "shape": [1], "parameters": {}}]}, 422, "is binary"),
         (RESPONSE, {"data": {"tensor": {"shape": [1]}}}, 422, "data.tensor.values is not a list"),
         (RESPONSE, {"predictions": [[]] * 1_000_100}, 413, "a payload of more than"),
+        (
+            RESPONSE,
+            {"predictions": [{f"{row}": 1} for row in range(9_000)]},
+            422,
+            "9,000 rows with 9,000 different names",
+        ),
         ("feedback", {"reward": 1}, 422, "a payload has one of"),
     ],
 )

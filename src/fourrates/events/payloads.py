@@ -15,6 +15,7 @@ from fourrates.labels import Labels
 
 ROWS = ("predictions", "instances", "outputs", "inputs")
 DIMENSIONS = 8  # of a tensor
+MOST_CELLS = 1 << 22  # rows times names, of rows that need not have all of them
 
 
 def columns_of(payload: Any) -> dict[str, list[Any]]:
@@ -42,6 +43,8 @@ def columns_of(payload: Any) -> dict[str, list[Any]]:
         if all("datatype" in row for row in rows):
             return {str(tensor.get("name")): _of_tensor(tensor) for tensor in rows}
         names = dict.fromkeys(str(name) for row in rows for name in row)
+        if len(names) * len(rows) > MOST_CELLS:  # few bytes could ask for gigabytes
+            raise InputError(f"{len(rows):,} rows with {len(names):,} different names")
         return {name: [row.get(name) for row in rows] for name in names}
     return {key: rows}
 
