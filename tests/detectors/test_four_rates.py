@@ -161,8 +161,9 @@ def test_the_reference_may_be_given_as_pairs():
     counts = np.zeros((2, 2), int)
     np.add.at(counts, (y_true, y_pred), 1)
     as_counts, as_pairs = fr.FourRates(reference=counts), fr.FourRates(reference=(y_true, y_pred))
-    assert as_counts.parameters == as_pairs.parameters
-    assert as_counts.to_bytes() == as_pairs.to_bytes()
+    known = {name for name, value in as_counts.parameters.items() if as_pairs.parameters[name] != value}
+    assert known == {"dispersion"}  # of pairs it is known how they cluster
+    assert as_counts.rates["tpr"].normal.value == as_pairs.rates["tpr"].normal.value
 
 
 def test_after_a_restart_the_reference_is_forgotten():

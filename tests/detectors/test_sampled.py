@@ -41,7 +41,9 @@ def test_probabilities_that_change_every_day_do_not_look_like_a_drift():
         pairs = labelled(random, 10_000, probabilities)
         alarms += len(fr.FourRates(2_000, sampled=True, after="restart").update_many(*pairs, probability=probabilities))
         blind += len(fr.FourRates(2_000, after="restart").update_many(*pairs))
-    assert alarms < 57 < blind / 4
+    assert (
+        alarms < 57 < blind / 2
+    )  # not as many as might be: days that differ are dispersion to who knows nothing of them
 
 
 def test_a_fall_is_found_and_told_as_it_is_among_all_events():
