@@ -163,6 +163,15 @@ def test_too_many_segments_refuse_the_batch_and_change_nothing(start):
     assert post(server, body={**pair, "by": {"s": ["b", "a"]}})[0] == 200
 
 
+def test_an_id_that_is_no_number_leaves_no_segments_behind(start):
+    server = start()
+    server.http.put("/api/monitors/m", json={"by": ["s"]})
+    body = arrow(y_true=[0, 1], y_pred=[0, 1], s=["ghost", "other"], id=[1.5, float("inf")])
+    status, answer = post(server, body=body, **{"content-type": "application/vnd.apache.arrow.stream"})
+    assert (status, answer["error"]["code"]) == (422, "bad_id")
+    assert shown(server)["segments"] == 0
+
+
 def test_equal_values_are_one_segment_and_text_is_another(start):
     server = start()
     server.http.put("/api/monitors/m", json={"by": ["s", "t"]})
